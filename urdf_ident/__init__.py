@@ -1,0 +1,1 @@
+"""Find the dynamic model that a robot really has."""

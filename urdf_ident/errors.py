@@ -1,0 +1,139 @@
+"""Errors that say what went wrong, where, what was got, what was expected and what to do.
+
+Every error is both a :class:`UrdfIdentError` and the builtin that a Python user would catch, and it
+carries its evidence as attributes, so that a program can react to it without parsing the text.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UrdfIdentError(Exception):
+    """Base of all errors of the package; its text is one line.
+
+    Args:
+        what: What went wrong, in words.
+        where: File, row, column, joint or link.
+        got: The offending value.
+        expected: What would have been valid.
+        remedy: What the user can do about it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        got: object = None,
+        expected: object = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.what, self.where, self.got, self.expected, self.remedy = what, where, got, expected, remedy
+        parts = [f"{where}: {what}" if where else what]
+        if got is not None:
+            parts.append(f"got {got}")
+        if expected is not None:
+            parts.append(f"expected {expected}")
+        text = ", ".join(parts)
+        super().__init__(" ".join((f"{text}; {remedy}" if remedy else text).split()))
+
+
+class UrdfError(UrdfIdentError, ValueError):
+    """The robot description does not parse, is unsupported or is not physical."""
+
+
+class LogError(UrdfIdentError, ValueError):
+    """A log cannot be read, or what it holds cannot be used."""
+
+
+class QualityError(LogError):
+    """A log was read, and judged not good enough; ``findings`` holds the whole list."""
+
+    def __init__(self, what: str, *, findings: tuple[object, ...] = (), **context: object) -> None:
+        super().__init__(what, **context)  # type: ignore[arg-type]
+        self.findings = findings
+
+
+class ProjectError(UrdfIdentError, ValueError):
+    """The project file does not parse or holds an unknown key or value."""
+
+
+class UnitError(UrdfIdentError, ValueError):
+    """An unknown unit, or a unit of the wrong dimension."""
+
+
+class ModelError(UrdfIdentError, ValueError):
+    """The dynamic model asked for cannot be built (unknown term, wrong drive, no joints)."""
+
+
+class ShapeError(UrdfIdentError, ValueError):
+    """An array has the wrong shape."""
+
+
+class EstimationError(UrdfIdentError, ArithmeticError):
+    """The estimation problem has no usable answer."""
+
+
+class SolverError(UrdfIdentError, RuntimeError):
+    """A numerical solver failed; ``status`` is its own word."""
+
+    def __init__(self, what: str, *, status: str = "", **context: object) -> None:
+        super().__init__(what, **context)  # type: ignore[arg-type]
+        self.status = status
+
+
+class SimulationError(UrdfIdentError, RuntimeError):
+    """A simulation diverged or cannot start."""
+
+
+class LimitError(UrdfIdentError, ValueError):
+    """A motion leaves the limits of the robot, or no motion fits inside them."""
+
+
+class FingerprintError(UrdfIdentError, ValueError):
+    """Two things that belong to different models, conditionings or units were combined."""
+
+
+class MissingFileError(UrdfIdentError, FileNotFoundError):
+    """A file or folder that was named does not exist."""
+
+
+class OutputError(UrdfIdentError, OSError):
+    """A file or folder cannot be written."""
+
+
+class MissingExtraError(UrdfIdentError, ImportError):
+    """An optional dependency is not installed."""
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """Suggests the valid word that is closest to a misspelt one.
+
+    Args:
+        word: What the user wrote.
+        valid: The words that would have been accepted.
+
+    Returns:
+        ``"did you mean 'x'?"``, or the list of valid words if none is close.
+    """
+    words = [str(candidate) for candidate in valid]
+    close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.5)
+    return f"did you mean '{close[0]}'?" if close else f"valid: {', '.join(words)}"
+
+
+def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | str, ...]) -> None:
+    """Checks an array's shape; letters in ``expected`` stand for any length.
+
+    Args:
+        name: The argument's name, for the message.
+        got: Shape of the array.
+        expected: Shape that is wanted, e.g. ``("N", 6)``.
+
+    Raises:
+        ShapeError: When the number of axes or a fixed length differs.
+    """
+    fits = len(got) == len(expected) and all(isinstance(e, str) or g == e for g, e in zip(got, expected, strict=True))
+    if not fits:
+        raise ShapeError(f"wrong shape of '{name}'", got=got, expected="(" + ", ".join(map(str, expected)) + ")")

@@ -1,0 +1,212 @@
+"""Ten inertial parameters of a body, in three dresses, and how far they are from being impossible.
+
+Order (Pinocchio): ``[m, m·cx, m·cy, m·cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz]`` in kg, kg·m, kg·m², the inertia
+about the *origin* of the body's joint frame, not about the centre of mass. The pseudo-inertia (theory §6)
+``P = [[½tr(I)·1 − I, m c], [(m c)ᵀ, m]]`` is linear in them, and positive definite exactly for bodies
+that can exist: positive mass, positive definite inertia about the centre of mass, triangle inequality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import check_shape
+
+Array = NDArray[np.float64]
+
+#: Names of the ten parameters in Pinocchio's order.
+BODY_PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+#: Their units.
+BODY_UNITS = ("kg", "kg·m", "kg·m", "kg·m", *("kg·m²",) * 6)
+
+_ROW = np.array([0, 0, 1, 0, 1, 2])
+_COL = np.array([0, 1, 1, 2, 2, 2])
+
+
+def skew(vector: ArrayLike) -> Array:
+    """Cross-product matrix.
+
+    Args:
+        vector: Shape (..., 3).
+
+    Returns:
+        Shape (..., 3, 3), with ``skew(a) @ b == cross(a, b)``.
+    """
+    v = np.asarray(vector, dtype=float)
+    out = np.zeros((*v.shape[:-1], 3, 3))
+    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
+    return out - np.swapaxes(out, -1, -2)
+
+
+def symmetric(six: ArrayLike) -> Array:
+    """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``.
+
+    Args:
+        six: Shape (..., 6).
+
+    Returns:
+        Shape (..., 3, 3), same units.
+    """
+    s = np.asarray(six, dtype=float)
+    out = np.empty((*s.shape[:-1], 3, 3))
+    out[..., _ROW, _COL] = s
+    out[..., _COL, _ROW] = s
+    return out
+
+
+def to_com(theta: ArrayLike) -> tuple[Array, Array, Array]:
+    """Mass, centre of mass and inertia about the centre of mass.
+
+    Args:
+        theta: Ten parameters, shape (..., 10) [kg, kg·m, kg·m²].
+
+    Returns:
+        ``(m, c, I_c)`` of shapes (...), (..., 3) [m], (..., 3, 3) [kg·m²]. With m = 0, c is 0 and I_c is
+        the inertia about the origin.
+    """
+    t = np.asarray(theta, dtype=float)
+    m, h = t[..., 0], t[..., 1:4]
+    safe = np.where(m == 0, 1.0, m)[..., None]
+    c = np.where(m[..., None] == 0, 0.0, h / safe)
+    s = skew(c)
+    return m, c, symmetric(t[..., 4:]) + m[..., None, None] * (s @ s)
+
+
+def from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
+    """Ten parameters from what a URDF states.
+
+    Args:
+        mass: Shape (...) [kg].
+        com: Centre of mass in the body frame, shape (..., 3) [m].
+        inertia: About the centre of mass, along the body frame's axes, shape (..., 3, 3) [kg·m²].
+
+    Returns:
+        Shape (..., 10), about the frame's origin.
+    """
+    m, c = np.asarray(mass, dtype=float), np.asarray(com, dtype=float)
+    s = skew(c)
+    about_origin = np.asarray(inertia, dtype=float) - m[..., None, None] * (s @ s)
+    return np.concatenate([m[..., None], m[..., None] * c, about_origin[..., _ROW, _COL]], axis=-1)
+
+
+def pseudo_inertia(theta: ArrayLike) -> Array:
+    """Pseudo-inertia matrix, linear in the ten parameters (theory §6).
+
+    Args:
+        theta: Shape (..., 10) [kg, kg·m, kg·m²].
+
+    Returns:
+        Shape (..., 4, 4).
+    """
+    t = np.asarray(theta, dtype=float)
+    inertia = symmetric(t[..., 4:])
+    trace = np.trace(inertia, axis1=-2, axis2=-1)
+    out = np.empty((*t.shape[:-1], 4, 4))
+    out[..., :3, :3] = 0.5 * trace[..., None, None] * np.eye(3) - inertia
+    out[..., :3, 3] = out[..., 3, :3] = t[..., 1:4]
+    out[..., 3, 3] = t[..., 0]
+    return out
+
+
+def from_pseudo_inertia(pseudo: ArrayLike) -> Array:
+    """Inverse of :func:`pseudo_inertia`.
+
+    Args:
+        pseudo: Shape (..., 4, 4), symmetric.
+
+    Returns:
+        Ten parameters, shape (..., 10).
+    """
+    p = np.asarray(pseudo, dtype=float)
+    sigma = p[..., :3, :3]
+    inertia = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
+    return np.concatenate([p[..., 3, 3][..., None], p[..., :3, 3], inertia[..., _ROW, _COL]], axis=-1)
+
+
+#: The ten basis matrices of :func:`pseudo_inertia`: ``P = Σ theta_k PSEUDO_BASIS[k]``, shape (10, 4, 4).
+PSEUDO_BASIS = pseudo_inertia(np.eye(10))
+
+
+def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """The same body quoted in another frame: ``P_a = A P_b Aᵀ`` (theory §1).
+
+    Args:
+        theta: In frame b, shape (..., 10).
+        rotation: Of frame b seen from a, shape (3, 3).
+        translation: Origin of b in a, shape (3,) [m].
+
+    Returns:
+        In frame a, shape (..., 10).
+    """
+    placement = np.eye(4)
+    placement[:3, :3], placement[:3, 3] = rotation, translation
+    return from_pseudo_inertia(placement @ pseudo_inertia(theta) @ placement.T)
+
+
+def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Matrix of :func:`transform`, for columns instead of parameters.
+
+    Args:
+        rotation: Of frame b seen from a, shape (3, 3).
+        translation: Origin of b in a, shape (3,) [m].
+
+    Returns:
+        Shape (10, 10): ``theta_a = X theta_b``.
+    """
+    return transform(np.eye(10), rotation, translation).T
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How far a body is from impossible; every number is ≥ 0 for one that can exist.
+
+    Attributes:
+        mass: [kg].
+        min_eigenvalue: Smallest eigenvalue of the inertia about the centre of mass [kg·m²].
+        triangle: ``tr(I_c)/2 − λ_max(I_c)``: the triangle inequality's slack [kg·m²].
+        relative: Smallest principal second moment over the largest, about the centre of mass; negative when
+            the triangle inequality fails, −inf when the mass is not positive.
+        cholesky_tolerance: ``max(0, −min_eigenvalue)`` (D, eq. 36 and Table III) [kg·m²].
+    """
+
+    mass: float
+    min_eigenvalue: float
+    triangle: float
+    relative: float
+    cholesky_tolerance: float
+
+    @property
+    def consistent(self) -> bool:
+        """True if the pseudo-inertia is positive definite."""
+        return self.mass > 0 and self.relative > 0
+
+
+def margins(theta: ArrayLike) -> Margins:
+    """Measures the physical consistency of one body (theory §6).
+
+    Args:
+        theta: Ten parameters, shape (10,).
+
+    Returns:
+        The margins.
+
+    Raises:
+        ShapeError: ``theta`` is not one body.
+    """
+    t = np.asarray(theta, dtype=float)
+    check_shape("theta", t.shape, (10,))
+    m, _, inertia = to_com(t)
+    eigenvalues = np.linalg.eigvalsh(inertia)
+    moments = 0.5 * eigenvalues.sum() - eigenvalues  # principal second moments; descending as eigenvalues ascend
+    scale = np.abs(moments).max()
+    relative = float(moments.min() / scale) if scale > 0 else 0.0
+    return Margins(
+        mass=float(m),
+        min_eigenvalue=float(eigenvalues[0]),
+        triangle=float(moments[-1]),
+        relative=relative if m > 0 else -np.inf,
+        cholesky_tolerance=float(max(0.0, -eigenvalues[0])),
+    )

@@ -1,0 +1,263 @@
+"""The robot: a URDF turned into a Pinocchio model without meshes, with names kept at hand.
+
+Two traps live here (design §6.1, §6.2). Pinocchio orders sibling joints alphabetically, so everything is
+matched by joint *name*. And links behind fixed (or locked) joints are lumped into the body that moves them:
+each :class:`Body` remembers which links it is made of and where they sit, so that export can take it apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ModelError, UrdfError, check_shape, nearest
+from ..files import read_text
+from .inertia import Array
+from .urdf import MOVING_TYPES, Description, parse_urdf
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True)
+class LumpedLink:
+    """A URDF link that moves with a body: ``rotation`` (3, 3) and ``translation`` (3,) [m] place it there."""
+
+    name: str
+    rotation: Array
+    translation: Array
+
+
+@dataclass(frozen=True)
+class Body:
+    """What one joint moves: named after the joint's child link; ``links[0]`` is that link itself."""
+
+    name: str
+    joint: str
+    links: tuple[LumpedLink, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A robot whose joints are revolute, continuous or prismatic.
+
+    Build it with :meth:`from_urdf`. Joint-space arrays are ordered like :attr:`joints` (Pinocchio's order).
+
+    Attributes:
+        name: The ``<robot name>``.
+        urdf: The source text, byte for byte.
+        path: Where it came from, for messages.
+        description: The links and joints as written.
+        locked: Joint name → position [rad or m] of the joints that are held still.
+        order: Joint names in the order that index lists of a project file follow.
+        model: The Pinocchio model, locked joints removed. Do not change it.
+    """
+
+    name: str
+    urdf: str
+    path: str
+    description: Description
+    locked: Mapping[str, float]
+    order: tuple[str, ...]
+    model: pin.Model
+
+    @classmethod
+    def from_urdf(
+        cls,
+        source: str | Path,
+        *,
+        joints: Sequence[str] | None = None,
+        lock: Mapping[str, float] | None = None,
+        gravity: Sequence[float] = STANDARD_GRAVITY,
+    ) -> Robot:
+        """Reads a URDF file, or the text of one.
+
+        Args:
+            source: Path of the URDF, or its XML text.
+            joints: Names of the joints to identify, in the order of the log's index lists; all other moving
+                joints are locked at ``lock`` or, failing that, at zero clamped to their limits.
+            lock: Joint name → position [rad or m] of joints held still while the logs were taken.
+            gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
+
+        Returns:
+            The robot.
+
+        Raises:
+            UrdfError: The URDF is unreadable or not physical (see :func:`parse_urdf`).
+            ModelError: A name is unknown, a joint type is unsupported, or nothing moves.
+        """
+        is_text = isinstance(source, str) and source.lstrip().startswith("<")
+        text = str(source) if is_text else read_text(source, "URDF")
+        where = "URDF" if is_text else str(source)
+        description = parse_urdf(text, where)
+        locked, order = _choose_joints(description, joints, dict(lock or {}), where)
+        model = _build(text, where, locked)
+        model.gravity.linear = _vector3(gravity)
+        return cls(description.name, text, where, description, locked, order, model)
+
+    @property
+    def n(self) -> int:
+        """Number of joints (degrees of freedom)."""
+        return int(self.model.nv)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Joint names in Pinocchio's order, the order of every joint-space array."""
+        return tuple(self.model.names)[1:]
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the source text."""
+        return hashlib.sha256(self.urdf.encode("utf-8")).hexdigest()
+
+    @cached_property
+    def prismatic(self) -> NDArrayBool:
+        """Shape (n,): True where the joint slides."""
+        return np.array([self.description.joints[name].type == "prismatic" for name in self.joints])
+
+    @cached_property
+    def continuous(self) -> NDArrayBool:
+        """Shape (n,): True where the joint turns without end (two numbers in Pinocchio's q)."""
+        return np.array([joint.nq == 2 for joint in list(self.model.joints)[1:]])
+
+    def limit(self, key: str) -> Array:
+        """One kind of limit per joint, as the URDF states it.
+
+        Args:
+            key: ``"lower"``, ``"upper"`` [rad or m], ``"velocity"`` [rad/s or m/s] or ``"effort"`` [N·m or N].
+
+        Returns:
+            Shape (n,); ±inf where the URDF states none (a continuous joint has no position limits). Zero
+            velocity or effort means "not stated", as URDF exporters write it.
+        """
+        default = -math.inf if key == "lower" else math.inf
+        values = np.array([self.description.joints[name].limits.get(key, default) for name in self.joints])
+        if key in ("lower", "upper"):
+            return np.where(self.continuous, default, values)
+        return np.where(values > 0, values, np.inf)
+
+    def index(self, joint: str) -> int:
+        """Position of a joint in every joint-space array.
+
+        Args:
+            joint: Joint name.
+
+        Returns:
+            Index into :attr:`joints`.
+
+        Raises:
+            ModelError: No such joint, or it is locked.
+        """
+        if joint not in self.joints:
+            state = "is locked" if joint in self.locked else "does not exist"
+            raise ModelError(f"joint '{joint}' {state}", where=self.path, remedy=nearest(joint, self.joints))
+        return self.joints.index(joint)
+
+    def configuration(self, q: Array) -> Array:
+        """Joint positions as Pinocchio wants them: a continuous joint becomes (cos, sin).
+
+        Args:
+            q: Joint positions, shape (N, n) [rad or m].
+
+        Returns:
+            Shape (N, nq).
+        """
+        q = np.asarray(q, dtype=float)
+        check_shape("q", q.shape, ("N", self.n))
+        if not self.continuous.any():
+            return q
+        out = np.empty((len(q), self.model.nq))
+        for j, joint in enumerate(list(self.model.joints)[1:]):
+            if self.continuous[j]:
+                out[:, joint.idx_q], out[:, joint.idx_q + 1] = np.cos(q[:, j]), np.sin(q[:, j])
+            else:
+                out[:, joint.idx_q] = q[:, j]
+        return out
+
+    @cached_property
+    def bodies(self) -> tuple[Body, ...]:
+        """The moving bodies, one a joint in the order of :attr:`joints`, each with its lumped links."""
+        found: list[list[LumpedLink]] = [[] for _ in self.joints]
+        for frame in self.model.frames:
+            if frame.type == pin.FrameType.BODY and frame.parentJoint > 0:
+                placement = frame.placement
+                lump = LumpedLink(frame.name, placement.rotation.copy(), placement.translation.copy())
+                found[frame.parentJoint - 1].append(lump)
+        bodies = []
+        for name, links in zip(self.joints, found, strict=True):
+            child = self.description.joints[name].child
+            links.sort(key=lambda link, child=child: link.name != child)  # type: ignore[misc]
+            bodies.append(Body(child, name, tuple(links)))
+        return tuple(bodies)
+
+    @cached_property
+    def subtrees(self) -> tuple[tuple[int, ...], ...]:
+        """For each joint, the indices of the bodies that it carries (its own first)."""
+        return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))
+
+
+NDArrayBool = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+def _choose_joints(
+    description: Description, joints: Sequence[str] | None, lock: dict[str, float], where: str
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Which joints are locked (and where), and the order of the others."""
+    unsupported = [j for j in description.joints.values() if j.type not in (*MOVING_TYPES, "fixed")]
+    if unsupported:
+        raise ModelError(
+            f"joint '{unsupported[0].name}' has an unsupported type", where=where, got=unsupported[0].type,
+            expected=" | ".join(MOVING_TYPES), remedy="make it fixed, or split it into single joints",
+        )  # fmt: skip
+    moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
+    for name in [*(joints or ()), *lock]:
+        if name not in moving:
+            raise ModelError(f"no moving joint is called '{name}'", where=where, remedy=nearest(name, moving))
+    if joints is not None:
+        both = set(joints) & set(lock)
+        if both or len(set(joints)) != len(joints):
+            raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=sorted(both or joints))
+        for name in set(moving) - set(joints) - set(lock):
+            limits = moving[name].limits
+            lock[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
+    order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in lock)
+    if not order:
+        raise ModelError("the robot has no joint that moves", where=where, remedy="unlock one")
+    for name in order:
+        if moving[name].mimic is not None:
+            raise ModelError(
+                f"joint '{name}' mimics '{moving[name].mimic}'", where=where,
+                remedy=f"lock it: `robot: {{lock: {{{name}: 0.0}}}}` in the project file",
+            )  # fmt: skip
+    return {name: float(value) for name, value in lock.items()}, order
+
+
+def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
+    try:
+        model = pin.buildModelFromXML(text)
+    except Exception as error:
+        raise UrdfError("the URDF does not build a kinematic tree", where=where, got=str(error)) from error
+    if not locked:
+        return model
+    reference = pin.neutral(model)
+    for name, value in locked.items():
+        joint = model.joints[model.getJointId(name)]
+        if joint.nq == 2:
+            reference[joint.idx_q : joint.idx_q + 2] = math.cos(value), math.sin(value)
+        else:
+            reference[joint.idx_q] = value
+    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)
+
+
+def _vector3(values: Sequence[float]) -> Array:
+    vector = np.asarray(values, dtype=float)
+    check_shape("gravity", vector.shape, (3,))
+    if not np.isfinite(vector).all():
+        raise ModelError("gravity is not finite", got=list(values))
+    return vector

@@ -1,0 +1,223 @@
+"""What a URDF says, checked before any engine sees it.
+
+Engines forgive what they should not: Pinocchio takes negative masses, urdfdom drops an inertial that holds a
+NaN and the link silently weighs nothing (design §6.4). So the XML is read here first, number by number.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from ..errors import UrdfError
+from .inertia import Array, from_com, symmetric, transform
+
+MOVING_TYPES = ("revolute", "continuous", "prismatic")
+_INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link: its ten parameters in the *link's* frame, or None where the URDF has no ``<inertial>``."""
+
+    name: str
+    theta: Array | None
+    has_collision: bool = False
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint as written: ``limits`` holds lower, upper, velocity, effort (absent ones are missing)."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    limits: dict[str, float]
+    damping: float
+    friction: float
+    mimic: str | None
+
+
+@dataclass(frozen=True)
+class Description:
+    """The links and joints of a URDF, in document order."""
+
+    name: str
+    links: dict[str, Link]
+    joints: dict[str, Joint]
+
+
+def rotation_from_rpy(rpy: Any) -> Array:
+    """Rotation matrix of URDF's fixed-axis roll, pitch, yaw.
+
+    Args:
+        rpy: Shape (3,) [rad].
+
+    Returns:
+        Shape (3, 3), ``Rz(yaw) Ry(pitch) Rx(roll)``.
+    """
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def parse_urdf(text: str, where: str = "URDF") -> Description:
+    """Reads and checks a URDF's links and joints.
+
+    Args:
+        text: The XML.
+        where: File name for messages.
+
+    Returns:
+        Links and joints in document order.
+
+    Raises:
+        UrdfError: The XML does not parse, declares entities, is unprocessed xacro, or holds a number that is
+            missing, not finite, or (mass) negative; with the line or the link.
+    """
+    _refuse_doctype(text, where)
+    try:
+        root = ElementTree.fromstring(text.encode("utf-8"))
+    except ElementTree.ParseError as error:
+        raise UrdfError("URDF does not parse", where=f"{where}, line {error.position[0]}", got=str(error)) from error
+    if _tag(root) != "robot":
+        raise UrdfError("not a URDF", where=where, got=f"<{_tag(root)}>", expected="<robot>")
+    if any("xacro" in element.tag and "}" in element.tag for element in root.iter()):
+        raise UrdfError("unprocessed xacro", where=where, remedy="run `xacro FILE > robot.urdf` first")
+    links: dict[str, Link] = {}
+    joints: dict[str, Joint] = {}
+    for element in root:
+        if _tag(element) == "link":
+            _add(links, _link(element, where), where)
+        elif _tag(element) == "joint" and element.get("type"):
+            _add(joints, _joint(element, where), where)
+    for joint in joints.values():
+        for end in (joint.parent, joint.child):
+            if end not in links:
+                raise UrdfError(f"joint '{joint.name}' names a link that does not exist", where=where, got=repr(end))
+    return Description(root.get("name") or "robot", links, joints)
+
+
+def _refuse_doctype(text: str, where: str) -> None:
+    parser = expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise UrdfError("a DOCTYPE or entity is refused", where=where, remedy="delete the <!DOCTYPE …> part")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text.encode("utf-8"), True)
+    except expat.ExpatError as error:
+        raise UrdfError(
+            f"URDF does not parse ({expat.ErrorString(error.code)})",
+            where=f"{where}, line {error.lineno}, column {error.offset + 1}",
+            remedy="is this file an XML robot description?",
+        ) from error
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return element.tag.split("}")[-1]
+
+
+def _add(table: dict[str, Any], item: Any, where: str) -> None:
+    if item.name in table:
+        raise UrdfError(f"two elements are called '{item.name}'", where=where, remedy="rename one")
+    table[item.name] = item
+
+
+def _link(element: ElementTree.Element, where: str) -> Link:
+    name = element.get("name") or ""
+    here = f"{where}, link '{name}'"
+    inertial = element.find("inertial")
+    has_collision = element.find("collision") is not None
+    if inertial is None:
+        return Link(name, None, has_collision)
+    mass_element, inertia_element = inertial.find("mass"), inertial.find("inertia")
+    if mass_element is None or inertia_element is None:
+        raise UrdfError("<inertial> without <mass> or <inertia>", where=here, remedy="add it, or remove the inertial")
+    mass = _number(mass_element, "value", here)
+    if mass < 0:
+        raise UrdfError(
+            "negative mass",
+            where=here,
+            got=f"{mass:g} kg",
+            expected="mass >= 0",
+            remedy="correct it, or write a repaired copy with `urdf-ident check --fix FILE`",
+        )
+    origin = inertial.find("origin")
+    xyz = _vector(origin, "xyz", here)
+    rotation = rotation_from_rpy(_vector(origin, "rpy", here))
+    inertia = symmetric([_number(inertia_element, key, here) for key in _INERTIA_ATTRIBUTES])
+    return Link(name, transform(from_com(mass, np.zeros(3), inertia), rotation, xyz), has_collision)
+
+
+def _joint(element: ElementTree.Element, where: str) -> Joint:
+    name, kind = element.get("name") or "", element.get("type") or ""
+    here = f"{where}, joint '{name}'"
+    ends = {}
+    for end in ("parent", "child"):
+        node = element.find(end)
+        if node is None or not node.get("link"):
+            raise UrdfError(f"<{end} link=…> is missing", where=here)
+        ends[end] = str(node.get("link"))
+    limit, dynamics, mimic = element.find("limit"), element.find("dynamics"), element.find("mimic")
+    limits = {}
+    if limit is not None:
+        keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
+        limits = {key: _number(limit, key, here, finite=False) for key in keys}
+    elif kind in ("revolute", "prismatic"):
+        raise UrdfError(
+            f"{kind} joint without <limit>", where=here, remedy='add <limit lower="…" upper="…" velocity="…" effort="…"/>'
+        )
+    return Joint(
+        name,
+        kind,
+        ends["parent"],
+        ends["child"],
+        limits,
+        damping=_optional(dynamics, "damping", here),
+        friction=_optional(dynamics, "friction", here),
+        mimic=None if mimic is None else mimic.get("joint"),
+    )
+
+
+def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool = True) -> float:
+    text = element.get(key)
+    if text is None:
+        raise UrdfError(f"<{_tag(element)}> lacks '{key}'", where=here)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) or (finite and math.isinf(value)):
+        raise UrdfError(
+            f"<{_tag(element)} {key}> is not a finite number", where=here, got=repr(text), remedy="write a number there"
+        )
+    return value
+
+
+def _optional(element: ElementTree.Element | None, key: str, here: str) -> float:
+    return 0.0 if element is None or element.get(key) is None else _number(element, key, here)
+
+
+def _vector(element: ElementTree.Element | None, key: str, here: str) -> Array:
+    text = "0 0 0" if element is None else element.get(key) or "0 0 0"
+    try:
+        values = np.array([float(part) for part in text.split()])
+    except ValueError:
+        values = np.array([math.nan])
+    if values.shape != (3,) or not np.isfinite(values).all():
+        raise UrdfError(f"<origin {key}> is not three finite numbers", where=here, got=repr(text))
+    return values

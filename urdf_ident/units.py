@@ -1,0 +1,96 @@
+"""Units of logs, converted once at the door: everything inside the package is SI.
+
+A unit has a *kind* (what it measures) and a factor to SI. Efforts may be torques, forces, currents or
+voltages: what turns the latter two into torques is the drive gain, not a unit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from .errors import UnitError, nearest
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit: its name, what it measures and the factor that turns it into SI."""
+
+    name: str
+    kind: str
+    factor: float
+
+
+_TABLE = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "angle": {"rad": 1.0, "deg": math.pi / 180, "rev": 2 * math.pi, "mrad": 1e-3},
+    "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
+    "angular velocity": {"rad/s": 1.0, "deg/s": math.pi / 180, "rev/s": 2 * math.pi, "rpm": math.pi / 30},
+    "linear velocity": {"m/s": 1.0, "mm/s": 1e-3},
+    "angular acceleration": {"rad/s^2": 1.0, "deg/s^2": math.pi / 180, "rev/s^2": 2 * math.pi},
+    "linear acceleration": {"m/s^2": 1.0, "mm/s^2": 1e-3},
+    "torque": {"N·m": 1.0, "mN·m": 1e-3, "kN·m": 1e3},
+    "force": {"N": 1.0, "mN": 1e-3, "kN": 1e3},
+    "current": {"A": 1.0, "mA": 1e-3},
+    "voltage": {"V": 1.0, "mV": 1e-3},
+    "fraction": {"1": 1.0, "%": 1e-2},
+}
+_UNITS = {name: Unit(name, kind, factor) for kind, units in _TABLE.items() for name, factor in units.items()}
+_SPELLINGS = {"Nm": "N·m", "N.m": "N·m", "N*m": "N·m", "mNm": "mN·m", "kNm": "kN·m", "degrees": "deg", "radians": "rad",
+              "°": "deg", "°/s": "deg/s", "rad/s²": "rad/s^2", "rad/s2": "rad/s^2", "deg/s²": "deg/s^2", "m/s²": "m/s^2",
+              "µs": "us", "µm": "um"}  # fmt: skip
+_COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
+
+#: Kinds a log column may have, by the quantity it holds.
+KINDS = {
+    "time": ("time",),
+    "position": ("angle", "length"),
+    "velocity": ("angular velocity", "linear velocity"),
+    "acceleration": ("angular acceleration", "linear acceleration"),
+    "effort": ("torque", "force", "current", "voltage", "fraction"),
+}
+
+
+def parse_unit(text: str, quantity: str | None = None) -> Unit:
+    """Finds a unit by its name.
+
+    Args:
+        text: Name such as ``"deg"``, ``"N·m"`` (or ``"Nm"``), ``"counts(4096)"`` (counts per revolution).
+        quantity: Key of :data:`KINDS`; when given, the unit must measure it.
+
+    Returns:
+        The unit with its factor to SI.
+
+    Raises:
+        UnitError: Unknown unit, or one that measures something else.
+    """
+    name = _SPELLINGS.get(text.strip(), text.strip())
+    counts = _COUNTS.fullmatch(name)
+    if counts and float(counts[1]) > 0:
+        unit = Unit(name, "angle", 2 * math.pi / float(counts[1]))
+    elif name in _UNITS:
+        unit = _UNITS[name]
+    else:
+        raise UnitError("unknown unit", got=repr(text), remedy=nearest(name, _valid(quantity)))
+    if quantity is not None and unit.kind not in KINDS[quantity]:
+        raise UnitError(f"'{text}' is a unit of {unit.kind}, not of {quantity}", expected=" or ".join(_valid(quantity)))
+    return unit
+
+
+def joint_units(prismatic: bool) -> dict[str, str]:
+    """Names the SI units of a joint's signals.
+
+    Args:
+        prismatic: True for a sliding joint, False for a turning one.
+
+    Returns:
+        Units of ``position``, ``velocity``, ``acceleration`` and ``torque``.
+    """
+    if prismatic:
+        return {"position": "m", "velocity": "m/s", "acceleration": "m/s^2", "torque": "N"}
+    return {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s^2", "torque": "N·m"}
+
+
+def _valid(quantity: str | None) -> list[str]:
+    return [unit.name for unit in _UNITS.values() if quantity is None or unit.kind in KINDS[quantity]]
