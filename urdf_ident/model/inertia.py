@@ -210,3 +210,38 @@ def margins(theta: ArrayLike) -> Margins:
         relative=relative if m > 0 else -np.inf,
         cholesky_tolerance=float(max(0.0, -eigenvalues[0])),
     )
+
+
+def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float = 1e-3, least_gyration: float = 1e-3) -> Array:
+    """The closest body that can exist: same mass and centre of mass, principal second moments clipped from below.
+
+    At a given mass and centre of mass, clipping the eigenvalues of the central second-moment matrix
+    ``½tr(I_c)·1 − I_c`` is the smallest change in the Frobenius norm. A mass that is not positive is raised to
+    ``least_mass`` and put at the origin, because ``m·c`` without a mass says nothing about where it sits.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+        floor: Least ratio of the smallest to the largest principal second moment, 0 < floor ≤ 1.
+        least_mass: Used where the mass is not positive [kg].
+        least_gyration: The largest principal second moment is at least mass × least_gyration² [m]: what gives
+            a size to a point mass.
+
+    Returns:
+        Shape (10,), bit for bit ``theta`` where nothing had to be changed.
+
+    Raises:
+        ShapeError: ``theta`` is not one body.
+    """
+    t = np.array(theta, dtype=float)
+    check_shape("theta", t.shape, (10,))
+    m, c, inertia = to_com(t)
+    if m <= 0:
+        m, c, inertia = np.asarray(least_mass), np.zeros(3), symmetric(t[4:])
+    moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    least = floor * max(moments[-1], float(m) * least_gyration**2)
+    if t[0] > 0 and moments[0] >= least:
+        return t
+    # A point mass has no axes of its own: it becomes a ball of the least gyration.
+    clipped = np.maximum(moments, least if moments[-1] > least else least / floor)
+    second = (axes * clipped) @ axes.T
+    return from_com(m, c, np.trace(second) * np.eye(3) - second)

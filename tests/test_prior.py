@@ -1,0 +1,314 @@
+"""The prior: what the URDF says, how sure it is, and what had to be repaired."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.model.inertia import (
+    from_com,
+    margins,
+    nearest_physical,
+    pseudo_inertia,
+    to_com,
+    transform,
+    transform_matrix,
+)
+from urdf_ident.model.parameters import Parameter, inertial_parameters
+from urdf_ident.model.prior import (
+    carriers,
+    fixed_children,
+    from_data,
+    inertial_prior,
+    lumped_inertials,
+    metric_root,
+    with_joint_terms,
+)
+from urdf_ident.model.robot import Robot
+
+
+def inertial(mass, xyz=(0, 0, 0), inertia=(0.01, 0, 0.01, 0, 0, 0.01), rpy=(0, 0, 0)):
+    values = dict(zip(("ixx", "ixy", "iyy", "ixz", "iyz", "izz"), inertia, strict=True))
+    attributes = " ".join(f'{key}="{value!r}"' for key, value in values.items())
+    origin = f'<origin xyz="{xyz[0]} {xyz[1]} {xyz[2]}" rpy="{rpy[0]} {rpy[1]} {rpy[2]}"/>'
+    return f'<inertial>{origin}<mass value="{mass}"/><inertia {attributes}/></inertial>'
+
+
+def serial_urdf(inertials, tools=(), step="0 0 0.4"):
+    """A chain of revolute joints with one inertial (text) a link, and fixed tools (xyz, rpy, inertial) on the last."""
+    parts = ['<robot name="chain"><link name="base"/>']
+    for i, text in enumerate(inertials):
+        parent = "base" if i == 0 else f"l{i}"
+        parts.append(f'<link name="l{i + 1}">{text}</link><joint name="j{i + 1}" type="revolute"><parent link="{parent}"/>')
+        parts.append(f'<child link="l{i + 1}"/><origin xyz="{step}" rpy="0.3 {0.2 * i} 0"/><axis xyz="0 {i % 2} {1 - i % 2}"/>')
+        parts.append('<limit lower="-3" upper="3" velocity="2" effort="50"/></joint>')
+    for k, (xyz, rpy, text) in enumerate(tools):
+        parts.append(f'<link name="t{k}">{text}</link><joint name="f{k}" type="fixed"><parent link="l{len(inertials)}"/>')
+        parts.append(f'<child link="t{k}"/><origin xyz="{xyz}" rpy="{rpy}"/></joint>')
+    return "".join(parts) + "</robot>"
+
+
+def random_body(rng, mass=None):
+    """Any physical body: random masses at random points."""
+    points = rng.normal(size=(12, 3)) * 0.15 + rng.normal(size=3) * 0.1
+    weights = rng.uniform(0.1, 1.0, 12)
+    weights *= (mass or rng.uniform(0.5, 8)) / weights.sum()
+    return sum(from_com(w, p, np.zeros((3, 3))) for w, p in zip(weights, points, strict=True))
+
+
+def inertial_of(theta):
+    m, c, inertia = to_com(theta)
+    return inertial(
+        float(m), tuple(map(float, c)), tuple(float(inertia[r, k]) for r, k in [(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)])
+    )
+
+
+# --------------------------------------------------------------------------------------------- nearest_physical
+
+
+def test_nearest_physical_keeps_a_physical_body_bit_for_bit():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        theta = random_body(rng)
+        np.testing.assert_array_equal(nearest_physical(theta), theta)
+
+
+def test_nearest_physical_repairs_the_triangle_and_keeps_mass_and_centre():
+    rotation = Rotation.from_rotvec([0.3, -0.8, 0.2]).as_matrix()
+    broken = from_com(2.0, [0.1, 0.2, -0.3], rotation @ np.diag([0.01, 0.02, 0.05]) @ rotation.T)
+    assert not margins(broken).consistent
+    fixed = nearest_physical(broken, 1e-2)
+    assert margins(fixed).relative == pytest.approx(1e-2)
+    np.testing.assert_allclose(fixed[:4], broken[:4], atol=1e-15)
+    # closest: second moments are (0.03, 0.02, -0.01) along the axes, only the last may change
+    _, _, inertia = to_com(fixed)
+    along = rotation.T @ inertia @ rotation
+    np.testing.assert_allclose(along, np.diag([0.02 + 3e-4, 0.03 + 3e-4, 0.05]), atol=1e-12)
+
+
+def test_nearest_physical_is_the_closest_among_random_physical_bodies():
+    rng = np.random.default_rng(1)
+    broken = from_com(1.0, [0, 0, 0], np.diag([0.01, 0.02, 0.05]))
+    best = np.linalg.norm(pseudo_inertia(nearest_physical(broken, 1e-9) - broken))
+    for _ in range(500):
+        half = rng.normal(size=(3, 3)) * 0.05
+        second = np.diag([0.03, 0.02, 0.0]) + half @ half.T * rng.uniform(0, 0.2)
+        other = from_com(1.0, [0, 0, 0], np.trace(second) * np.eye(3) - second)
+        assert np.linalg.norm(pseudo_inertia(other - broken)) >= best - 1e-12
+
+
+@pytest.mark.parametrize("mass", [0.0, -1.5])
+def test_nearest_physical_gives_a_massless_body_the_least_mass(mass):
+    theta = np.array([mass, 0.1, 0, 0, 0, 0, 0, 0, 0, 0.0])
+    fixed = nearest_physical(theta, least_mass=0.02, least_gyration=0.01)
+    assert fixed[0] == 0.02
+    assert margins(fixed).relative == pytest.approx(1.0)  # a ball
+
+
+def test_nearest_physical_gives_a_point_mass_a_size():
+    fixed = nearest_physical(from_com(3.0, [0.1, 0, 0], np.zeros((3, 3))), least_gyration=0.05)
+    _, c, inertia = to_com(fixed)
+    np.testing.assert_allclose(c, [0.1, 0, 0])
+    np.testing.assert_allclose(inertia, 2 * 3.0 * 0.05**2 * np.eye(3), atol=1e-14)
+
+
+# ------------------------------------------------------------------------------------------------ inertial prior
+
+
+def test_prior_equals_pinocchio_with_lumped_tools():
+    rng = np.random.default_rng(2)
+    tools = [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(random_body(rng))), ("0 0.1 0", "0 0 1", inertial_of(random_body(rng)))]
+    robot = Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(3)], tools))
+    prior = inertial_prior(robot)
+    expected = np.concatenate([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+    np.testing.assert_allclose(prior.theta0, expected, atol=1e-13)
+    assert prior.origin == ("urdf",) * 30
+    assert prior.notes == ()
+
+
+def test_prior_lumps_locked_joints():
+    rng = np.random.default_rng(3)
+    text = serial_urdf([inertial_of(random_body(rng)) for _ in range(4)])
+    robot = Robot.from_urdf(text, lock={"j2": 0.7, "j4": -0.4})
+    expected = np.array([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+    np.testing.assert_allclose(lumped_inertials(robot), expected, atol=1e-13)
+
+
+def test_whole_body_scale_is_one_standard_deviation():
+    robot = Robot.from_urdf(serial_urdf([inertial(2.0, (0, 0, 0.2), (0.05, 0, 0.05, 0, 0, 0.05))]))
+    prior = inertial_prior(robot, relative_std=0.3)
+    assert prior.distance(1.3 * prior.theta0) == pytest.approx(1.0, rel=1e-9)
+    assert prior.distance(prior.theta0) == 0.0
+    assert inertial_prior(robot, relative_std=0.1).distance(1.3 * prior.theta0) == pytest.approx(3.0)
+
+
+def test_metric_is_the_hessian_of_the_entropic_divergence():
+    rng = np.random.default_rng(4)
+    theta = random_body(rng)
+    reference = pseudo_inertia(theta)
+
+    def divergence(change):
+        q = np.linalg.solve(reference, pseudo_inertia(theta + change))
+        return np.trace(q) - np.linalg.slogdet(q)[1] - 4
+
+    root = metric_root(theta, 1.0)
+    for _ in range(10):
+        change = 1e-4 * rng.normal(size=10) * np.abs(theta).min()
+        # divergence = tr(..)/2 to second order, the metric is tr(..)/4
+        assert np.sum((root @ change) ** 2) == pytest.approx(0.5 * divergence(change), rel=2e-2, abs=1e-15)
+
+
+def test_metric_does_not_depend_on_the_frame():
+    rng = np.random.default_rng(5)
+    theta, change = random_body(rng), 0.01 * rng.normal(size=10)
+    rotation, shift = Rotation.from_rotvec([0.5, 1.0, -0.3]).as_matrix(), np.array([0.3, -0.2, 1.0])
+    moved = metric_root(transform(theta, rotation, shift), 0.3) @ transform_matrix(rotation, shift) @ change
+    assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(metric_root(theta, 0.3) @ change))
+
+
+def test_metric_of_an_impossible_body_is_refused():
+    with pytest.raises(ModelError, match="non-physical"):
+        metric_root(from_com(1.0, [0, 0, 0], np.diag([0.01, 0.02, 0.05])), 0.3)
+
+
+def test_precision_and_std_belong_together():
+    rng = np.random.default_rng(6)
+    prior = inertial_prior(Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(3)])))
+    np.testing.assert_allclose(prior.std, np.sqrt(np.diag(np.linalg.inv(prior.precision))), rtol=1e-8)
+    assert np.all(prior.precision[:10, 10:] == 0)
+
+
+def test_nonphysical_and_massless_bodies_are_repaired_and_said():
+    robot = Robot.from_urdf(
+        serial_urdf(
+            [
+                "",  # massless: PUMA 560's first link
+                inertial(4.0, (0, 0, 0.2), (0.01, 0, 0.02, 0, 0, 0.05)),  # breaks the triangle
+                inertial(2.0, (0, 0, 0.1), (-0.005, 0, 0.02, 0, 0, 0.02)),  # TX40's third link
+                inertial(1.0, (0, 0, 0.1), (0, 0, 0, 0, 0, 0)),  # a point
+                inertial(9.0, (0, 0, 0.1), (0.1, 0, 0.1, 0, 0, 0.1)),
+            ]
+        )
+    )
+    prior = inertial_prior(robot)
+    assert all(margins(theta).consistent for theta in prior.theta0.reshape(-1, 10))
+    assert prior.origin[::10] == ("guess", "repaired", "repaired", "repaired", "urdf")
+    assert len(prior.notes) == 4
+    assert "no mass" in prior.notes[0]
+    assert "triangle inequality by 0.02" in prior.notes[1]
+    assert "negative inertia" in prior.notes[2]
+    assert "no thickness" in prior.notes[3]
+    assert all(f"'l{i + 1}'" in note for i, note in enumerate(prior.notes))
+    assert prior.theta0[0] == pytest.approx(4.0)  # its only neighbour's mass
+    np.testing.assert_allclose(prior.theta0[[10, 20, 30]], [4.0, 2.0, 1.0])
+    assert np.isfinite(prior.root).all()
+
+
+def test_a_robot_without_any_mass_still_has_a_prior():
+    prior = inertial_prior(Robot.from_urdf(serial_urdf(["", ""])))
+    np.testing.assert_allclose(prior.theta0[[0, 10]], 1.0)
+    assert all(margins(theta).consistent for theta in prior.theta0.reshape(-1, 10))
+
+
+def test_a_thin_rod_may_still_move_its_centre_of_mass():
+    """The metric of a rod of no thickness would freeze it; the spread has a least thickness."""
+    rod = inertial(1.4, (0, 0, -0.25), (1.4 * 0.25 / 12, 0, 1.4 * 0.25 / 12, 0, 0, 1e-9))
+    prior = inertial_prior(Robot.from_urdf(serial_urdf([rod, rod])))
+    assert prior.std[1] / prior.theta0[0] > 0.01  # sideways, a centimetre
+
+
+def test_fixed_children_are_what_the_carrier_does_not_hold():
+    rng = np.random.default_rng(7)
+    tool = random_body(rng)
+    text = serial_urdf([inertial_of(random_body(rng)) for _ in range(2)], [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(tool))])
+    robot = Robot.from_urdf(text)
+    children = fixed_children(robot)
+    assert carriers(robot) == (0, 0)
+    np.testing.assert_array_equal(children[0], 0.0)
+    rotation = Rotation.from_euler("xyz", [0.4, 0.5, -1]).as_matrix()
+    np.testing.assert_allclose(children[1], transform(tool, rotation, [0.1, 0, 0.2]), atol=1e-12)
+
+
+def test_a_bare_frame_passes_its_change_on_to_the_heaviest_child():
+    rng = np.random.default_rng(8)
+    light, heavy = random_body(rng, 0.5), random_body(rng, 5.0)
+    text = serial_urdf([inertial(1.0), ""], [("0 0 0", "0 0 0", inertial_of(light)), ("0 0 0", "0 0 0", inertial_of(heavy))])
+    robot = Robot.from_urdf(text)
+    chosen = carriers(robot)[1]
+    assert robot.bodies[1].links[chosen].name == "t1"
+    np.testing.assert_allclose(fixed_children(robot)[1], light, atol=1e-12)
+
+
+# --------------------------------------------------------------------------------------------------- joint terms
+
+
+@pytest.fixture
+def chain():
+    rng = np.random.default_rng(9)
+    robot = Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(2)]))
+    terms = []
+    for joint in robot.joints:
+        terms += [Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True), Parameter(f"off_{joint}", "off", joint, "N·m")]
+    return inertial_prior(robot), inertial_parameters(robot) + tuple(terms)
+
+
+def test_joint_terms_start_at_the_first_fit(chain):
+    prior, parameters = chain
+    full = with_joint_terms(prior, parameters, [2.0, -0.5, -0.1, 0.3])
+    np.testing.assert_allclose(full.theta0[20:], [2.0, -0.5, 0.0, 0.3])  # viscous friction is never negative
+    assert full.origin[20:] == ("first fit",) * 4
+    assert full.std[20] == pytest.approx(2.0)
+    assert 0 < full.std[22] < 1.0  # clipped to zero, but not nailed there
+    assert len(full.theta0) == len(parameters)
+
+
+def test_a_term_the_first_fit_cannot_see_is_guessed_and_said(chain):
+    prior, parameters = chain
+    full = with_joint_terms(prior, parameters, [2.0, -0.5, np.nan, 0.3], std_error=[0.1, 0.1, np.inf, 10.0])
+    assert full.theta0[22] == pytest.approx(2.0)
+    assert full.origin[22] == "guess"
+    assert "Fv_j2" in full.notes[-1]
+    assert full.std[23] == pytest.approx(30.0)  # three standard errors
+    assert np.isfinite(full.root).all()
+
+
+def test_joint_terms_of_the_wrong_number_are_refused(chain):
+    prior, parameters = chain
+    with pytest.raises(ShapeError, match="first_fit"):
+        with_joint_terms(prior, parameters, [1.0])
+
+
+# ----------------------------------------------------------------------------------------------------- from_data
+
+
+def test_from_data_is_the_definition(chain):
+    prior, _ = chain
+    rng = np.random.default_rng(10)
+    for rows in (4, 20, 60):
+        factor = rng.normal(size=(rows, 20)) * 3
+        gram = factor.T @ factor
+        expected = np.clip(np.diag(np.linalg.solve(gram + prior.precision, gram)), 0, 1)
+        np.testing.assert_allclose(from_data(factor, prior), expected, atol=1e-8)
+
+
+def test_from_data_is_zero_without_data_and_one_with_much(chain):
+    prior, _ = chain
+    np.testing.assert_array_equal(from_data(np.zeros((0, 20)), prior), 0.0)
+    np.testing.assert_array_equal(from_data(np.zeros((5, 20)), prior), 0.0)
+    np.testing.assert_allclose(from_data(1e6 * np.eye(20), prior), 1.0, atol=1e-6)
+
+
+def test_from_data_with_badly_scaled_columns_stays_exact(chain):
+    """One column seen 1e9 times better than its neighbours: the Gram matrix would lose the others."""
+    prior, _ = chain
+    seen = np.zeros((1, 20))
+    seen[0, 0] = 1e9
+    share = from_data(seen, prior)
+    assert share[0] == pytest.approx(1.0)
+    np.testing.assert_allclose(share[10:], 0.0, atol=1e-9)
+
+
+def test_a_negative_standard_deviation_is_refused():
+    robot = Robot.from_urdf(serial_urdf([inertial(1.0)]))
+    with pytest.raises(ModelError, match="positive"):
+        inertial_prior(robot, relative_std=0.0)

@@ -1,0 +1,359 @@
+"""What is known before the data: a value for every parameter, how sure it is, and where it came from.
+
+The metric of the inertial parameters is the Hessian of the entropic divergence between bodies (Lee, Wensing,
+Park 2020): a change ``dP`` of a body's pseudo-inertia costs ``tr(P⁻¹ dP P⁻¹ dP) / (4 s²)``. It does not depend on
+frames or units, and is scaled such that making a whole body ``s`` heavier (``dP = s·P``) is one standard
+deviation. Its weak spot are thin or massless bodies, whose metric is infinitely stiff; so it is taken not at
+the body itself but at its :attr:`Prior.spread`, the same body with a least thickness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag, solve_triangular
+
+from ..errors import EstimationError, ModelError, check_shape
+from .inertia import (
+    PSEUDO_BASIS,
+    Array,
+    from_com,
+    margins,
+    nearest_physical,
+    pseudo_inertia,
+    to_com,
+    transform,
+)
+from .parameters import Parameter
+from .robot import Body, Robot
+from .segment import freeze_arrays
+
+#: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
+_MASSLESS = 1e-6
+#: Ratio of principal second moments below which a body is singular for every engine that re-reads it.
+_THINNEST = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Prior of theta: Gaussian around ``theta0`` with the precision ``rootᵀ root``.
+
+    Attributes:
+        theta0: Prior values, shape (p,), in the order of theta; every body in it can exist.
+        root: Upper-triangular, block-diagonal square root of the precision, shape (p, p) [1/unit].
+        origin: Where each value came from, length p: ``"urdf"``, ``"repaired"``, ``"first fit"`` or ``"guess"``.
+        notes: What had to be repaired or guessed, in words.
+        spread: The body at which each metric is taken, shape (n_bodies, 10).
+        relative_std: One standard deviation of the scale of each body, shape (n_bodies,), a fraction.
+    """
+
+    theta0: Array
+    root: Array
+    origin: tuple[str, ...]
+    notes: tuple[str, ...]
+    spread: Array
+    relative_std: Array
+
+    def __post_init__(self) -> None:
+        p = len(self.theta0)
+        check_shape("root", self.root.shape, (p, p))
+        check_shape("origin", (len(self.origin),), (p,))
+        check_shape("spread", self.spread.shape, (len(self.relative_std), 10))
+        freeze_arrays(self)
+
+    @cached_property
+    def precision(self) -> Array:
+        """Inverse covariance of the prior, block-diagonal, shape (p, p)."""
+        return self.root.T @ self.root
+
+    @cached_property
+    def std(self) -> Array:
+        """Prior standard deviation of each parameter, shape (p,)."""
+        inverse: Array = solve_triangular(self.root, np.eye(len(self.theta0)))
+        return np.asarray(np.linalg.norm(inverse, axis=1))
+
+    def distance(self, theta: ArrayLike) -> float:
+        """How many standard deviations away a parameter vector is (Mahalanobis).
+
+        Args:
+            theta: Shape (p,).
+
+        Returns:
+            ``‖root (theta − theta0)‖``.
+
+        Raises:
+            ShapeError: Wrong length.
+        """
+        values = np.asarray(theta, dtype=float)
+        check_shape("theta", values.shape, self.theta0.shape)
+        return float(np.linalg.norm(self.root @ (values - self.theta0)))
+
+
+def lumped_inertials(robot: Robot) -> Array:
+    """The inertial parameters of the moving bodies as the URDF states them, lumped links summed.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shape (n_bodies, 10), about the joint frames' origins; not repaired.
+    """
+    return np.array([sum((_link_theta(robot, body, k) for k in range(len(body.links))), np.zeros(10)) for body in robot.bodies])
+
+
+def carriers(robot: Robot) -> tuple[int, ...]:
+    """Which lumped link takes up the change of each body, so that all others keep their URDF inertials.
+
+    It is the body's own link when that has a mass, otherwise the heaviest of its fixed children: some URDFs
+    draw a bare frame first and hang the real link on it.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        For each body, an index into ``body.links``.
+    """
+    chosen = []
+    for body in robot.bodies:
+        masses = [_link_theta(robot, body, k)[0] for k in range(len(body.links))]
+        chosen.append(0 if masses[0] > 0 else int(np.argmax(masses)))
+    return tuple(chosen)
+
+
+def fixed_children(robot: Robot) -> Array:
+    """What every body carries apart from its carrier: the part that identification does not change.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shape (n_bodies, 10), about the joint frames' origins; zero where nothing else is lumped in.
+    """
+    total = lumped_inertials(robot)
+    own = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
+    alone = np.array([len(body.links) == 1 for body in robot.bodies])
+    return np.where(alone[:, None], 0.0, total - own)
+
+
+def inertial_prior(
+    robot: Robot, relative_std: float = 0.3, *, floor: float = 1e-3, guess_std: float = 1.0, thickness: float = 0.1
+) -> Prior:
+    """The URDF's inertials as a prior, impossible and massless bodies repaired.
+
+    Args:
+        robot: The robot.
+        relative_std: How sure the URDF is: one standard deviation of a body's scale, a fraction.
+        floor: Least ratio of principal second moments of a body that has to be repaired.
+        guess_std: ``relative_std`` of bodies that had no mass at all, a fraction.
+        thickness: Least radius of gyration of the metric's bodies, a fraction of the link's length.
+
+    Returns:
+        The prior of the 10·n inertial parameters; ``notes`` names every body that was touched, and why.
+
+    Raises:
+        ModelError: A standard deviation is not positive.
+    """
+    if not (relative_std > 0 and guess_std > 0):
+        raise ModelError("a prior's relative_std must be positive", got=(relative_std, guess_std))
+    lumped = lumped_inertials(robot)
+    theta, spread, origin, notes, stds = [], [], [], [], []
+    for i, body in enumerate(robot.bodies):
+        length = _length(robot, i)
+        repaired, word, note = _repair(robot, lumped, i, floor, length)
+        theta.append(repaired)
+        spread.append(_thicken(repaired, thickness * length))
+        origin += [word] * 10
+        stds.append(guess_std if word == "guess" else relative_std)
+        notes += [f"body '{body.name}' (joint '{body.joint}') {note}"] if note else []
+    roots = [metric_root(body, std) for body, std in zip(spread, stds, strict=True)]
+    return Prior(np.concatenate(theta), block_diag(*roots), tuple(origin), tuple(notes), np.array(spread), np.array(stds))
+
+
+def metric_root(theta: ArrayLike, relative_std: float) -> Array:
+    """Square root of the entropic metric of one body (Lee, Wensing, Park 2020).
+
+    Args:
+        theta: The body at which the metric is taken, shape (10,), physical.
+        relative_std: One standard deviation of the body's scale, a fraction.
+
+    Returns:
+        Upper-triangular, shape (10, 10): ``‖root d‖² = tr(P⁻¹ dP P⁻¹ dP) / (4 relative_std²)``.
+
+    Raises:
+        ModelError: The body cannot exist.
+    """
+    try:
+        factor = np.linalg.cholesky(pseudo_inertia(theta))
+    except np.linalg.LinAlgError as error:
+        raise ModelError("the metric of a non-physical body does not exist", got=np.asarray(theta).tolist()) from error
+    half = solve_triangular(factor, PSEUDO_BASIS.transpose(1, 0, 2).reshape(4, 40), lower=True).reshape(4, 10, 4)
+    white = solve_triangular(factor, half.transpose(2, 1, 0).reshape(4, 40), lower=True).reshape(4, 10, 4)
+    return np.asarray(_triangular(white.transpose(0, 2, 1).reshape(16, 10)) / (2.0 * relative_std))
+
+
+def with_joint_terms(
+    prior: Prior,
+    parameters: Sequence[Parameter],
+    first_fit: ArrayLike,
+    *,
+    std_error: ArrayLike | None = None,
+    relative_std: float = 1.0,
+) -> Prior:
+    """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (D §V.B).
+
+    Without it the distance to the prior would pull them to zero. The precision is loose: one standard deviation
+    is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind), or three
+    standard errors if that is more.
+
+    Args:
+        prior: Of the inertial parameters, 10·n of them.
+        parameters: All of theta's entries; the first 10·n are the inertial ones.
+        first_fit: Value of the k others, shape (k,); negative ones that physics forbids are clipped to zero.
+            NaN says that the fit could not see it.
+        std_error: Their standard errors, shape (k,), ``inf`` where not identifiable, or None.
+        relative_std: A fraction.
+
+    Returns:
+        The prior of all p parameters.
+
+    Raises:
+        ShapeError: The lengths do not fit.
+    """
+    n = len(prior.theta0)
+    terms = tuple(parameters)[n:]
+    values = np.array(first_fit, dtype=float)
+    check_shape("first_fit", values.shape, (len(terms),))
+    errors = np.zeros(len(terms)) if std_error is None else np.array(std_error, dtype=float)
+    check_shape("std_error", errors.shape, (len(terms),))
+    seen = np.isfinite(values) & np.isfinite(errors)
+    values = np.where(seen, values, 0.0)
+    values = np.where([term.nonnegative for term in terms], np.maximum(values, 0.0), values)
+    usual = np.array([_usual(term, terms, values, seen) for term in terms])
+    # A term the fit cannot see is as large as its kind is elsewhere on the robot if it has a sign, else zero.
+    values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), usual, values)
+    std = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
+    std = np.where(seen, std, relative_std * usual)
+    origin = tuple("first fit" if ok else "guess" for ok in seen)
+    blind = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
+    note = (f"the first fit cannot see {', '.join(blind)}: guessed from the other joints",) if blind else ()
+    return Prior(
+        np.concatenate([prior.theta0, values]),
+        block_diag(prior.root, np.diag(1.0 / std)),
+        prior.origin + origin,
+        prior.notes + note,
+        prior.spread,
+        prior.relative_std,
+    )
+
+
+def from_data(R: ArrayLike, prior: Prior) -> Array:
+    """Which share of every parameter's value the data brought, the rest being prior.
+
+    ``diag((RᵀR + Λ)⁻¹ RᵀR)`` (design §3) from the QR factorisation of ``[R; Λ^½]`` in scaled columns; RᵀR is never
+    formed.
+
+    Args:
+        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
+        prior: The prior.
+
+    Returns:
+        Shape (p,), clipped to 0..1.
+
+    Raises:
+        ShapeError: The number of columns differs.
+    """
+    data = np.asarray(R, dtype=float)
+    p = len(prior.theta0)
+    check_shape("R", data.shape, ("k", p))
+    scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # the diagonal does not depend on a scaling of columns
+    stacked = np.vstack([data, prior.root]) * scale
+    if not np.isfinite(stacked).all():
+        raise EstimationError("the data factor is not finite", where="from_data")
+    orthogonal, factor = np.linalg.qr(stacked)
+    projected = orthogonal[: len(data)].T @ (data * scale)
+    return np.asarray(np.clip(np.diag(solve_triangular(factor, projected)), 0.0, 1.0))
+
+
+def _link_theta(robot: Robot, body: Body, k: int) -> Array:
+    link = body.links[k]
+    own = robot.description.links[link.name].theta
+    return np.zeros(10) if own is None else transform(own, link.rotation, link.translation)
+
+
+def _triangular(matrix: Array) -> Array:
+    """R factor with a positive diagonal."""
+    factor = np.asarray(np.linalg.qr(matrix, mode="r"))
+    return factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
+
+
+def _length(robot: Robot, i: int) -> float:
+    """Size of a body [m]: the reach from its joint to the next ones, or to what is lumped into it."""
+    model = robot.model
+    reach = [np.linalg.norm(model.jointPlacements[j].translation) for j in range(1, model.njoints) if model.parents[j] == i + 1]
+    reach += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
+    if max(reach) < 1e-3:  # a wrist whose axes meet, or a tip: as long as the step that leads to it
+        reach.append(np.linalg.norm(model.jointPlacements[i + 1].translation))
+    everywhere = [np.linalg.norm(placement.translation) for placement in list(model.jointPlacements)[1:]]
+    typical = 0.5 * float(np.mean(everywhere)) if max(everywhere) > 1e-3 else 0.1
+    return float(max(reach)) if max(reach) >= 1e-3 else typical
+
+
+def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) -> tuple[Array, str, str]:
+    """One body made physical: its parameters, their origin, and what was done (empty if nothing)."""
+    theta = lumped[i]
+    heaviest = lumped[:, 0].max()
+    if theta[0] <= _MASSLESS * heaviest or heaviest <= 0:
+        mass = _plausible_mass(robot, lumped, i)
+        ahead = [
+            robot.model.jointPlacements[j].translation for j in range(1, robot.model.njoints) if robot.model.parents[j] == i + 1
+        ]
+        com = 0.5 * max(ahead, key=lambda step: float(np.linalg.norm(step))) if ahead else np.zeros(3)
+        ball = from_com(mass, com, mass * length**2 / 6.0 * np.eye(3))  # second moment L²/12: a cube of the link's length
+        words = f"has no mass in the URDF: {mass:.3g} kg guessed from its neighbours, as a cube of {length:.3g} m"
+        return ball, "guess", words
+    found = margins(theta)
+    if found.relative >= _THINNEST:
+        return theta, "urdf", ""
+    repaired = nearest_physical(theta, floor, least_gyration=0.1 * length)
+    if found.min_eigenvalue < 0:
+        reason = f"has a negative inertia about its centre of mass ({found.min_eigenvalue:.3g} kg·m²)"
+    elif found.triangle < 0:
+        reason = f"breaks the triangle inequality by {-2 * found.triangle:.3g} kg·m²"
+    else:
+        reason = "has no thickness (singular inertia)"
+    change = float(np.abs(repaired - theta)[4:].max())
+    return repaired, "repaired", f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"
+
+
+def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
+    """Geometric mean of the neighbours' masses along the tree, of all bodies if they have none, or 1 kg."""
+    parents = [int(parent) - 1 for parent in robot.model.parents][1:]
+    beside = [parents[i]] + [j for j, parent in enumerate(parents) if parent == i]
+    for group in ([j for j in beside if j >= 0], range(len(lumped))):
+        masses = [lumped[j, 0] for j in group if lumped[j, 0] > _MASSLESS * lumped[:, 0].max()]
+        if masses:
+            return float(np.exp(np.mean(np.log(masses))))
+    return 1.0
+
+
+def _thicken(theta: Array, gyration: float) -> Array:
+    """The body with every principal second moment at least mass × gyration²."""
+    m, c, inertia = to_com(theta)
+    moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    second = (axes * np.maximum(moments, m * gyration**2)) @ axes.T
+    return from_com(m, c, np.trace(second) * np.eye(3) - second)
+
+
+def _usual(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
+    """Typical size of terms with this symbol and unit: root mean square over the joints, 1 if all are zero."""
+    alike = [
+        v
+        for other, v, ok in zip(terms, values, seen, strict=True)
+        if ok and (other.symbol, other.unit) == (term.symbol, term.unit)
+    ]
+    size = float(np.sqrt(np.mean(np.square(alike)))) if alike else 0.0
+    return size if size > 0 else 1.0
