@@ -33,6 +33,7 @@ class Recording:
         path: Where it was read.
         sha256: Hash of the bytes read.
         rows: 1-based row of each sample in the file, shape (N,), so that findings can point at it.
+        notes: What the reader chose or ignored, in words.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Recording:
     path: str = ""
     sha256: str = ""
     rows: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.joints)
