@@ -1,0 +1,204 @@
+"""The one producer: segments in, triangular factors out, memory flat in the length of the log.
+
+W and tau go through the same zero-phase low-pass and decimation ("parallel filtering"). By default it is a
+symmetric FIR filter, whose finite memory lets the regressor be streamed in chunks exactly. The IIR
+``decimate`` of the published EMPS protocol needs whole segments and is there for comparison.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EstimationError, ModelError
+from ..linalg import triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.segment import Segment
+from .statistic import Layout, Statistic, StatisticSet
+
+#: Time blocks a log is cut into.
+BLOCKS = 32
+#: Half length of the FIR filter in decimated samples.
+HALF_WIDTH = 6
+#: Decimated rows that are made at a time.
+ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Zero-phase low-pass and decimation of the rows.
+
+    Attributes:
+        factor: Every how many samples a row is kept; 1 leaves the samples as they are.
+        kind: "fir": symmetric Kaiser-windowed sinc, half amplitude at 0.4 of the row rate. "chebyshev": the
+            zero-phase 8th-order Chebyshev filter of MATLAB's ``decimate``.
+    """
+
+    factor: int = 1
+    kind: str = "fir"
+
+    def __post_init__(self) -> None:
+        if self.factor < 1 or self.kind not in ("fir", "chebyshev"):
+            raise ModelError("invalid row filter", got=self, expected="factor >= 1, kind fir | chebyshev")
+
+    def taps(self) -> Array:
+        """Weights of the FIR filter, shape (2·half + 1,), summing to 1."""
+        if self.factor == 1:
+            return np.ones(1)
+        half = HALF_WIDTH * self.factor
+        k = np.arange(-half, half + 1)
+        taps = np.sinc(0.8 * k / self.factor) * np.kaiser(len(k), 6.0)
+        return np.asarray(taps / taps.sum())
+
+    def output_rows(self, samples: int) -> int:
+        """Rows that a segment gives.
+
+        Args:
+            samples: Its length.
+
+        Returns:
+            Number of rows.
+        """
+        if self.kind == "chebyshev" and self.factor > 1:
+            return -(-samples // self.factor)
+        return max(0, (samples - len(self.taps())) // self.factor + 1)
+
+    def apply(self, x: Array) -> Array:
+        """Filters and decimates a whole signal as the rows are.
+
+        Args:
+            x: Shape (N, k), any unit.
+
+        Returns:
+            Shape (rows, k); a segment shorter than the filter gives none.
+        """
+        x = np.asarray(x, dtype=float)
+        if self.factor == 1:
+            return x
+        if self.kind == "chebyshev":
+            from scipy import signal
+
+            b, a = signal.cheby1(8, 0.05, 0.8 / self.factor)
+            padding = 3 * (max(len(a), len(b)) - 1)
+            smooth = signal.filtfilt(b, a, x, axis=0, padtype="odd", padlen=padding)
+            last = len(x) - (-(-len(x) // self.factor) - 1) * self.factor - 1  # MATLAB keeps the last sample's phase
+            return np.asarray(smooth[last :: self.factor])
+        rows = self.output_rows(len(x))
+        return np.asarray(self.matrix(rows) @ x[: (rows - 1) * self.factor + len(self.taps())]) if rows else x[:0]
+
+    def matrix(self, rows: int) -> Array:
+        """The FIR filter and decimation as a banded matrix.
+
+        Args:
+            rows: Number of rows it makes.
+
+        Returns:
+            Shape (rows, (rows − 1)·factor + len(taps)).
+        """
+        taps = self.taps()
+        out = np.zeros((rows, (rows - 1) * self.factor + len(taps)))
+        for k in range(rows):
+            out[k, k * self.factor : k * self.factor + len(taps)] = taps
+        return out
+
+
+def filtered_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+    """Rows ``[columns | tau]`` of every row group, filtered and decimated, a bounded piece at a time.
+
+    Args:
+        model: The dynamic model.
+        segment: With measured ``tau``.
+        row_filter: The filter, the same for columns and tau.
+
+    Yields:
+        Index of the first row in the segment, and per row group an array (rows, k + 1).
+
+    Raises:
+        EstimationError: The segment holds no torque.
+    """
+    if segment.tau is None:
+        raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
+    targets = model.row_targets(segment.tau)
+    if row_filter.kind == "chebyshev" and row_filter.factor > 1:
+        (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment))
+        yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
+        return
+    span = ROWS_AT_ONCE * row_filter.factor
+    matrix = row_filter.matrix(ROWS_AT_ONCE)
+    kept: list[Array] | None = None
+    first = 0
+    for part, blocks in model.row_blocks(segment, chunk=span):
+        fresh = [np.column_stack([block, targets[part, i]]) for i, block in enumerate(blocks)]
+        kept = fresh if kept is None else [np.vstack([a, b]) for a, b in zip(kept, fresh, strict=True)]
+        rows = row_filter.output_rows(len(kept[0]))
+        while rows > 0:
+            m = min(rows, ROWS_AT_ONCE)
+            used = (m - 1) * row_filter.factor + len(row_filter.taps())
+            F = matrix[:m, :used]
+            yield first, ([F @ x[:used] for x in kept] if row_filter.factor > 1 else [x[:used] for x in kept])
+            first += m
+            kept = [x[m * row_filter.factor :] for x in kept]
+            rows -= m
+
+
+def accumulate(
+    model: DynamicModel,
+    log: str,
+    segments: Sequence[Segment],
+    row_filter: RowFilter,
+    *,
+    blocks: int = BLOCKS,
+    progress: Callable[[int], None] | None = None,
+) -> StatisticSet:
+    """Turns one log's segments into its statistic.
+
+    Args:
+        model: The dynamic model.
+        log: Name of the log.
+        segments: Its pieces.
+        row_filter: The filter and decimation of the rows.
+        blocks: Time blocks of about equal length.
+        progress: Called with the number of rows done.
+
+    Returns:
+        Factors per block and row group.
+
+    Raises:
+        EstimationError: Nothing is left after filtering.
+    """
+    total = sum(row_filter.output_rows(len(segment)) for segment in segments)
+    if total == 0:
+        raise EstimationError(
+            "the log is shorter than the filter", where=log, remedy="record longer, or raise signals.decimate"
+        )
+    layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
+    factors: dict[tuple[int, int], tuple[Array, int]] = {}
+    done = 0
+    for segment in segments:
+        offset = done
+        for first, pieces in filtered_rows(model, segment, row_filter):
+            rows = len(pieces[0])
+            block_of = (offset + first + np.arange(rows)) * blocks // total
+            for block in np.unique(block_of):
+                mask = block_of == block
+                for g, piece in enumerate(pieces):
+                    old, count = factors.get((int(block), g), (piece[:0], 0))
+                    factors[int(block), g] = (_absorb(old, piece[mask]), count + int(mask.sum()))
+            done = offset + first + rows
+            if progress is not None:
+                progress(done)
+    entries = tuple(
+        Statistic(log, block, layouts[g].group, triangle(R), rows) for (block, g), (R, rows) in sorted(factors.items())
+    )
+    digest = hashlib.sha256(f"{model.fingerprint} {row_filter}".encode()).hexdigest()[:16]
+    return StatisticSet(model.names, layouts, entries, digest)
+
+
+def _absorb(factor: Array, rows: Array) -> Array:
+    """Stacks rows under a factor; it is triangularised once it has grown past a few times its width."""
+    stacked = np.vstack([factor, rows])
+    return triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked

@@ -1,0 +1,179 @@
+"""The drive train between motors and joints (theory §2): ``q_motor = A (q − offset)``, ``tau = Aᵀ tau_motor``.
+
+A is square and constant: gear ratios on the diagonal (negative ones exist), couplings off it. Signs live in A
+and in the gains, nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ModelError
+from .inertia import Array
+from .segment import freeze_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """Drive train of a robot with n joints; motor k is named after joint k.
+
+    Attributes:
+        reduction: The matrix A, shape (n, n) [motor rad per joint rad or m].
+        gain: Torque per unit of logged effort, shape (n,) [N·m or N per A, V or N·m]; at the joint when the
+            effort is logged on the joint side, at the motor when it is logged on the motor side.
+        offset: Joint position where the motor reads zero, shape (n,) [rad or m].
+        gain_origin: Where the gains came from, in words.
+    """
+
+    reduction: Array
+    gain: Array
+    offset: Array
+    gain_origin: str = "effort is a torque"
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @classmethod
+    def build(
+        cls,
+        n: int,
+        *,
+        reduction: ArrayLike | None = None,
+        gain: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        gain_origin: str | None = None,
+    ) -> Drive:
+        """Makes a drive from what a project file says.
+
+        Args:
+            n: Number of joints.
+            reduction: A as (n, n), or its diagonal (n,); identity if None.
+            gain: Shape (n,), or one number for all; 1 if None.
+            offset: Shape (n,) [rad or m]; 0 if None.
+            gain_origin: Where the gains came from.
+
+        Returns:
+            The drive.
+
+        Raises:
+            ModelError: Wrong lengths, a singular A, or a zero or non-finite gain.
+        """
+        matrix = np.eye(n) if reduction is None else np.asarray(reduction, dtype=float)
+        if matrix.ndim == 1:
+            matrix = np.diag(matrix)
+        if matrix.shape != (n, n) or not np.isfinite(matrix).all():
+            raise ModelError("drive.reduction has the wrong shape", got=matrix.shape, expected=f"({n},) or ({n}, {n})")
+        scaled = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
+        if np.linalg.cond(scaled) > 1e10:
+            raise ModelError(
+                "drive.reduction is singular", remedy="every motor must move some joint, independently of the others"
+            )
+        gains = _vector("drive.gain", gain, n, 1.0)
+        if (gains == 0).any():
+            raise ModelError("drive.gain is zero", remedy="give the torque per unit of logged effort")
+        origin = gain_origin or ("effort is a torque" if gain is None else "project file")
+        return cls(matrix, gains, _vector("drive.joint_offset", offset, n, 0.0), origin)
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.gain)
+
+    @cached_property
+    def coupled(self) -> NDArray[np.bool_]:
+        """Shape (n,): True for every joint whose motor also moves another joint, or that another motor moves."""
+        off = self.reduction - np.diag(np.diag(self.reduction))
+        return np.asarray((off != 0).any(axis=0) | (off != 0).any(axis=1))
+
+    @cached_property
+    def row_mix(self) -> Array:
+        """Shape (n, n): row k says how the joint rows combine to row k of the estimation problem.
+
+        Identity for uncoupled axes; ``A⁻ᵀ`` for coupled ones, whose noise is independent at the actuators.
+        """
+        mix = np.linalg.inv(self.reduction).T
+        mix[~self.coupled] = np.eye(self.n)[~self.coupled]
+        return np.asarray(np.where(np.abs(mix) < 1e-14 * np.abs(mix).max(), 0.0, mix))
+
+    def joint_position(self, motor: Array) -> Array:
+        """Joint positions of motor positions.
+
+        Args:
+            motor: Shape (N, n) [rad].
+
+        Returns:
+            Shape (N, n) [rad or m].
+        """
+        return self.joint_rate(motor) + self.offset
+
+    def joint_rate(self, motor: Array) -> Array:
+        """Joint velocities (or accelerations) of motor ones.
+
+        Args:
+            motor: Shape (N, n) [rad/s or rad/s²].
+
+        Returns:
+            Shape (N, n) [rad/s, m/s, rad/s² or m/s²].
+        """
+        return np.asarray(np.linalg.solve(self.reduction, np.asarray(motor).T).T)
+
+    def motor_rate(self, joint: Array) -> Array:
+        """Motor velocities of joint velocities: ``A v``.
+
+        Args:
+            joint: Shape (N, n) [rad/s or m/s].
+
+        Returns:
+            Shape (N, n) [rad/s].
+        """
+        return np.asarray(joint @ self.reduction.T)
+
+    def joint_torque(self, effort: Array, side: str) -> Array:
+        """Joint torques of logged efforts.
+
+        Args:
+            effort: Shape (N, n) [N·m, N, A or V].
+            side: "joint": ``gain · effort``; "motor": ``Aᵀ (gain · effort)``.
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+        torque = np.asarray(effort) * self.gain
+        return torque if side == "joint" else np.asarray(torque @ self.reduction)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form; floats survive the round trip exactly."""
+        return {
+            "reduction": self.reduction.tolist(),
+            "gain": self.gain.tolist(),
+            "joint_offset": self.offset.tolist(),
+            "gain_origin": self.gain_origin,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Drive:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The drive.
+        """
+        reduction, gain, offset = (np.array(data[key], dtype=float) for key in ("reduction", "gain", "joint_offset"))
+        return cls(reduction, gain, offset, data["gain_origin"])
+
+
+def _vector(name: str, values: ArrayLike | Sequence[float] | None, n: int, default: float) -> Array:
+    vector = np.full(n, default) if values is None else np.asarray(values, dtype=float)
+    if vector.ndim == 0:
+        vector = np.full(n, float(vector))
+    if vector.shape != (n,) or not np.isfinite(vector).all():
+        raise ModelError(f"{name} needs {n} finite numbers", got=list(np.atleast_1d(vector)), remedy="one per joint")
+    return vector

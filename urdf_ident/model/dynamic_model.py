@@ -1,0 +1,288 @@
+"""The dynamic model: THE list of parameters, and the columns that multiply them.
+
+``tau = Y(q, v, a) theta`` for the rigid bodies (Pinocchio), with the columns of the terms (rotor inertia,
+friction) appended. Rows come in *row groups*: one a joint, or one an actuator where the drive couples axes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError, check_shape
+from .base import BaseParameters, reduce_to_base
+from .drive import Drive
+from .engine import pinocchio as engine
+from .friction import friction_by_joint
+from .inertia import Array
+from .parameters import Parameter, inertial_parameters
+from .robot import Robot
+from .segment import Segment
+from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Rows of the estimation problem that share a noise level and a set of columns.
+
+    Attributes:
+        name: ``"joint:<name>"`` or ``"actuator:<name>"``.
+        joint: Index of the joint it is named after.
+        mix: Shape (n,): how the joint rows combine to this row.
+        columns: Indices into theta of the columns that are not structurally zero here, shape (k,).
+        scale: Shape (k,): factor of each term column in this row; 1 for inertial columns.
+    """
+
+    name: str
+    joint: int
+    mix: Array
+    columns: NDArray[np.intp]
+    scale: Array
+
+
+class DynamicModel:
+    """A robot, its terms and its drive train as one linear model ``tau = W theta``.
+
+    Args:
+        robot: The robot.
+        friction: ``"auto"``, ``"none"``, a list of law names for all joints, or a mapping
+            ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`.
+        rotor_inertia: Whether each axis gets a rotor inertia.
+        drive: The drive train; direct drive with torque logs if None.
+        motor_friction: Like ``friction``, for the motor side of coupled axes, by joint name.
+
+    Raises:
+        ModelError: Unknown terms, or a drive of another size.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        friction: str | Sequence[Any] | Mapping[str, Sequence[Any]] = "auto",
+        rotor_inertia: bool = True,
+        drive: Drive | None = None,
+        motor_friction: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
+        self.robot = robot
+        self.drive = drive or Drive.build(robot.n)
+        if self.drive.n != robot.n:
+            raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
+        laws = friction_by_joint(friction, robot.joints)
+        motor_laws = friction_by_joint({"default": [], **dict(motor_friction or {})}, robot.joints)
+        terms: list[AppliedTerm] = []
+        for j, joint in enumerate(robot.joints):
+            coupled = bool(self.drive.coupled[j])
+            if rotor_inertia:
+                terms.append(AppliedTerm(RotorInertia(), j, "motor" if coupled else "joint"))
+            terms += [AppliedTerm(law, j) for law in laws[joint]]
+            if coupled:  # on an uncoupled axis the motor side would make the same column twice
+                terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
+        self.terms = tuple(terms)
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.robot.n
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every entry of theta: 10·n inertial ones, then the terms joint by joint."""
+        listed = list(inertial_parameters(self.robot))
+        for item in self.terms:
+            joint = self.robot.joints[item.axis]
+            suffix = "m" if item.side == "motor" else ""
+            prismatic = bool(self.robot.prismatic[item.axis]) and item.side == "joint"
+            law = item.term
+            for symbol, unit, sign in zip(law.symbols, law.units(prismatic), law.nonnegative, strict=True):
+                listed.append(Parameter(f"{symbol}{suffix}_{joint}", symbol + suffix, joint, unit, sign))
+        names = [parameter.name for parameter in listed]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ModelError("a term is listed twice", got=twice, remedy="name each friction law once per joint")
+        return tuple(listed)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def n_inertial(self) -> int:
+        """Number of inertial parameters, 10·n; they come first."""
+        return 10 * self.n
+
+    @cached_property
+    def _distribution(self) -> Array:
+        """Shape (n, k): how each term column spreads over the joint rows."""
+        spread = [
+            item.distribution(self.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in self.terms
+        ]
+        return np.hstack([np.zeros((self.n, 0)), *spread])
+
+    @cached_property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """The row groups, in joint order."""
+        groups = []
+        for j, joint in enumerate(self.robot.joints):
+            mix = self.drive.row_mix[j]
+            bodies = sorted({body for i in np.flatnonzero(mix) for body in self.robot.subtrees[i]})
+            inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
+            spread = mix @ self._distribution
+            spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
+            used = np.flatnonzero(spread)
+            kind = "actuator" if self.drive.coupled[j] else "joint"
+            columns = np.concatenate([inertial, self.n_inertial + used])
+            scale = np.concatenate([np.ones(len(inertial)), spread[used]])
+            groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, scale))
+        return tuple(groups)
+
+    def term_columns(self, segment: Segment) -> Array:
+        """Values of all term columns, before they are spread over rows.
+
+        Args:
+            segment: A whole segment at full rate (terms may have memory).
+
+        Returns:
+            Shape (N, k), columns in the order of ``parameters[10 n:]``.
+        """
+        values = [item.term.columns(self._axis_motion(segment, item)) for item in self.terms]
+        return np.hstack([np.zeros((len(segment), 0)), *values])
+
+    def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+        j, reference = item.axis, segment.reference_torque
+        if item.side == "joint":
+            torque = None if reference is None else reference[:, j]
+            return AxisMotion(segment.q[:, j], segment.v[:, j], segment.a[:, j], segment.rate, torque)
+        row = self.drive.reduction[j]
+        torque = None if reference is None else reference @ np.linalg.inv(self.drive.reduction)[:, j]
+        return AxisMotion((segment.q - self.drive.offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque)
+
+    def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:
+        """The rows of the estimation problem, piece by piece.
+
+        Args:
+            segment: A whole segment at full rate.
+            chunk: Samples a piece.
+
+        Yields:
+            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)).
+        """
+        terms = self.term_columns(segment)
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a, chunk):
+            blocks = []
+            for group in self.groups:
+                inertial = group.columns[group.columns < self.n_inertial]
+                used = np.flatnonzero(group.mix)
+                first = rigid[:, used[0]][:, inertial] * group.mix[used[0]]
+                for i in used[1:]:
+                    first += rigid[:, i][:, inertial] * group.mix[i]
+                own = group.columns[len(inertial) :] - self.n_inertial
+                blocks.append(np.hstack([first, terms[part][:, own] * group.scale[len(inertial) :]]))
+            yield part, blocks
+
+    def row_targets(self, tau: Array) -> Array:
+        """Joint torques as the rows of the estimation problem see them.
+
+        Args:
+            tau: Joint torques, shape (N, n) [N·m or N].
+
+        Returns:
+            Shape (N, n), one column a row group.
+        """
+        return np.asarray(tau @ self.drive.row_mix.T)
+
+    def torque(self, theta: Array, q: Array, v: Array, a: Array, *, rate: float = 0.0, reference: Array | None = None) -> Array:
+        """Joint torques of the model.
+
+        Args:
+            theta: Parameters, shape (p,).
+            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            rate: Samples per second [Hz], for terms with memory.
+            reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
+
+        Returns:
+            Shape as ``q`` [N·m or N].
+
+        Raises:
+            ShapeError: The arrays do not fit.
+        """
+        q = np.asarray(q, dtype=float)
+        theta = np.asarray(theta, dtype=float)
+        check_shape("theta", theta.shape, (len(self.parameters),))
+        rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, reference)]
+        segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], reference_torque=rows[3])  # type: ignore[arg-type]
+        tau = (self.term_columns(segment) * theta[self.n_inertial :]) @ self._distribution.T
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
+            tau[part] += rigid @ theta[: self.n_inertial]
+        return tau.reshape(q.shape)
+
+    def base(self, **options: Any) -> BaseParameters:
+        """What this model could show with perfect data: see :func:`reduce_to_base`.
+
+        Args:
+            options: Passed on.
+
+        Returns:
+            The base parameters.
+        """
+        return reduce_to_base(self, **options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form: everything that :meth:`from_dict` needs to build the same model."""
+        robot = self.robot
+        return {
+            "urdf": robot.urdf,
+            "path": robot.path,
+            "order": list(robot.order),
+            "lock": dict(robot.locked),
+            "gravity": np.asarray(robot.model.gravity.linear).tolist(),
+            "drive": self.drive.as_dict(),
+            "terms": [{**item.term.as_dict(), "axis": robot.joints[item.axis], "side": item.side} for item in self.terms],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DynamicModel:
+        """Builds the model that :meth:`as_dict` described.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The model; its columns are equal to the last bit.
+        """
+        from .friction import friction_term
+
+        robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
+        object.__setattr__(robot, "path", data.get("path", robot.path))
+        model = cls(robot, friction="none", rotor_inertia=False, drive=Drive.from_dict(data["drive"]))
+        terms = []
+        for item in data["terms"]:
+            options = {key: value for key, value in item.items() if key not in ("axis", "side")}
+            terms.append(AppliedTerm(friction_term(options), robot.index(item["axis"]), item["side"]))
+        model.terms = tuple(terms)
+        return model
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides the columns; statistics of unequal models are never merged."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def term_of(self, index: int) -> Term:
+        """The term that owns a parameter.
+
+        Args:
+            index: Index into theta, at least ``n_inertial``.
+
+        Returns:
+            The law.
+        """
+        owners = [item.term for item in self.terms for _ in item.term.symbols]
+        return owners[index - self.n_inertial]

@@ -1,0 +1,77 @@
+"""The reference engine: Pinocchio's joint-torque regressor, sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+
+from ...errors import check_shape
+from ..inertia import Array, to_com
+from ..robot import Robot
+
+#: Samples whose regressor is held at a time; small enough to stay in the cache.
+CHUNK = 512
+
+
+def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
+    """Regressor of the inertial parameters (theory §1): ``tau = Y theta``, gravity included.
+
+    It holds neither rotor inertia nor friction.
+
+    Args:
+        robot: The robot.
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+    Returns:
+        Shape (N, n, 10 n) [unit of torque per unit of parameter], columns as ``inertial_parameters``.
+
+    Raises:
+        ShapeError: The arrays disagree.
+    """
+    out = np.empty((len(q), robot.n, 10 * robot.n))
+    configuration = robot.configuration(q)
+    for name, array in (("v", v), ("a", a)):
+        check_shape(name, np.shape(array), (len(q), robot.n))
+    model, data = robot.model, robot.model.createData()
+    compute = pin.computeJointTorqueRegressor
+    for k, (qk, vk, ak) in enumerate(zip(configuration, np.asarray(v), np.asarray(a), strict=True)):
+        out[k] = compute(model, data, qk, vk, ak)
+    return out
+
+
+def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
+    """The regressor piece by piece, so that memory does not grow with the log.
+
+    Args:
+        robot: The robot.
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        chunk: Samples a piece.
+
+    Yields:
+        The slice of samples and its regressor, shape (≤ chunk, n, 10 n).
+    """
+    for begin in range(0, len(q), chunk):
+        part = slice(begin, min(begin + chunk, len(q)))
+        yield part, regressor(robot, q[part], v[part], a[part])
+
+
+def with_inertias(robot: Robot, theta: Array, rotor_inertia: Array | None = None) -> pin.Model:
+    """A Pinocchio model with other inertial parameters, for dynamics algorithms.
+
+    Args:
+        robot: The robot.
+        theta: Inertial parameters, shape (10 n,).
+        rotor_inertia: Reflected rotor inertia, shape (n,) [kg·m² or kg], put into ``armature``; 0 if None.
+
+    Returns:
+        A new model; the masses must not be zero (Pinocchio stores the centre of mass).
+    """
+    theta = np.asarray(theta, dtype=float)
+    check_shape("theta", theta.shape, (10 * robot.n,))
+    model = robot.model.copy()
+    for j, (mass, com, inertia) in enumerate(zip(*to_com(theta.reshape(-1, 10)), strict=True)):
+        model.inertias[j + 1] = pin.Inertia(float(mass), com, inertia)
+    model.armature = np.zeros(robot.n) if rotor_inertia is None else np.asarray(rotor_inertia, dtype=float)
+    return model
