@@ -1,0 +1,181 @@
+"""Could these bodies exist? Gautier and Venture's Cholesky test with tolerance, and the full test beside it.
+
+The published test (D, eq. 36, Table III) asks for a positive mass and an inertia about the centre of mass that
+passes a Cholesky factorisation once ``|ε|·1`` is added. That is weaker than what a real body, and every strict
+simulator, needs: the triangle inequality of the principal inertias as well, which together make the 4×4
+pseudo-inertia positive definite (theory §6). Both are reported, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import EstimationError, ShapeError
+from ..model.inertia import Array, Margins, margins, nearest_physical, to_com
+from ..model.segment import freeze_arrays
+
+#: The tolerances of D's Table III [kg·m²].
+TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyConsistency:
+    """The judgement on one body.
+
+    Attributes:
+        body: Its name.
+        margins: How far it is from impossible.
+        words: The verdict, which condition fails by how much, and the smallest change that repairs it.
+        correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a body that can exist.
+    """
+
+    body: str
+    margins: Margins
+    words: str
+    correction: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def consistent(self) -> bool:
+        """True if such a body can exist."""
+        return self.margins.consistent
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of ``consistency.per_body`` in identification.json; a margin of −inf is the text "-inf"."""
+        found = self.margins
+        return {
+            "body": self.body,
+            "mass": found.mass,
+            "min_eigenvalue": found.min_eigenvalue,
+            "cholesky_tolerance": found.cholesky_tolerance,
+            "margin": found.relative if np.isfinite(found.relative) else "-inf",
+            "triangle": found.triangle,
+            "consistent": self.consistent,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class ConsistencyReport:
+    """The judgement on all bodies.
+
+    Attributes:
+        per_body: One entry a body, in the order given.
+        passing: For each tolerance ε of D's Table III [kg·m²], how many bodies pass its test.
+    """
+
+    per_body: tuple[BodyConsistency, ...]
+    passing: tuple[tuple[float, int], ...]
+
+    @property
+    def consistent(self) -> bool:
+        """True if every body can exist."""
+        return all(entry.consistent for entry in self.per_body)
+
+    @property
+    def offenders(self) -> tuple[str, ...]:
+        """Names of the bodies that cannot exist."""
+        return tuple(entry.body for entry in self.per_body if not entry.consistent)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ``consistency`` part of identification.json (design §3)."""
+        return {
+            "consistent": self.consistent,
+            "per_body": [entry.as_dict() for entry in self.per_body],
+            "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in self.passing],
+        }
+
+    def summary(self) -> str:
+        """A line a body, then how many pass at which tolerance.
+
+        Returns:
+            Several lines of text.
+        """
+        width = max(len(entry.body) for entry in self.per_body)
+        lines = [f"{entry.body:<{width}}  {'ok' if entry.consistent else 'NO':<2}  {entry.words}" for entry in self.per_body]
+        counts = ", ".join(f"{count} at ε = {tolerance:g}" for tolerance, count in self.passing)
+        good = len(self.per_body) - len(self.offenders)
+        lines.append(f"{good} of {len(self.per_body)} bodies can exist; positive CoM inertia (Cholesky): {counts}")
+        return "\n".join(lines)
+
+
+def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
+    """D's test of one body: positive mass, and a CoM inertia that is positive definite up to a tolerance.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+        tolerance: ε [kg·m²]; its sign does not matter (D writes it negative).
+
+    Returns:
+        True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (D, eq. 36).
+    """
+    m, _, inertia = to_com(theta)
+    if not m > 0:
+        return False
+    try:
+        np.linalg.cholesky(inertia + abs(tolerance) * np.eye(3))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def check_consistency(
+    theta: ArrayLike, names: Sequence[str], *, floor: float = 1e-6, tolerances: Sequence[float] = TABLE_TOLERANCES
+) -> ConsistencyReport:
+    """Tests every body, fully and D's way.
+
+    Args:
+        theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: what follows the bodies is ignored.
+        names: The n body names.
+        floor: Ratio of principal second moments that the smallest correction restores.
+        tolerances: The ε of D's Table III to count for [kg·m²].
+
+    Returns:
+        The report.
+
+    Raises:
+        ShapeError: Fewer than 10 parameters a body.
+        EstimationError: A parameter is not finite.
+    """
+    values = np.asarray(theta, dtype=float).ravel()
+    n = len(names)
+    if len(values) < 10 * n or n == 0:
+        raise ShapeError("too few inertial parameters", got=len(values), expected=f"{10 * n} for {n} bodies")
+    bodies = values[: 10 * n].reshape(n, 10)
+    for name, body in zip(names, bodies, strict=True):
+        if not np.isfinite(body).all():
+            raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
+    entries = tuple(_judge(name, body, floor) for name, body in zip(names, bodies, strict=True))
+    counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in tolerances)
+    return ConsistencyReport(entries, counts)
+
+
+def _judge(name: str, theta: Array, floor: float) -> BodyConsistency:
+    found = margins(theta)
+    if found.consistent:
+        least = f"smallest CoM inertia {found.min_eigenvalue:.3g} kg·m²"
+        ratio = f"{found.mass:.4g} kg, {least}, thinnest/thickest {found.relative:.2g}"
+        return BodyConsistency(name, found, ratio, np.zeros(10))
+    correction = nearest_physical(theta, floor) - theta
+    problems = []
+    if not found.mass > 0:
+        problems.append(f"mass {found.mass:.4g} kg is not positive")
+    if found.min_eigenvalue < 0:
+        problems.append(
+            f"CoM inertia has the eigenvalue {found.min_eigenvalue:.3g} kg·m² (needs ε = {found.cholesky_tolerance:.3g})"
+        )
+    elif found.triangle < 0:
+        problems.append(f"the largest principal inertia exceeds the sum of the others by {-2 * found.triangle:.3g} kg·m²")
+    elif found.mass > 0:
+        problems.append("it has no thickness: the principal inertias are exactly at the triangle inequality's limit")
+    size = float(np.abs(correction[4:]).max())
+    mass = f" and {correction[0]:.3g} kg" if correction[0] != 0 else ""
+    problems.append(f"smallest correction: up to {size:.3g} kg·m²{mass}")
+    return BodyConsistency(name, found, "; ".join(problems), correction)
