@@ -72,12 +72,13 @@ def rotation_from_rpy(rpy: Any) -> Array:
     )
 
 
-def parse_urdf(text: str, where: str = "URDF") -> Description:
+def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = False) -> Description:
     """Reads and checks a URDF's links and joints.
 
     Args:
         text: The XML.
         where: File name for messages.
+        allow_negative_mass: True to read what is about to be repaired.
 
     Returns:
         Links and joints in document order.
@@ -86,21 +87,17 @@ def parse_urdf(text: str, where: str = "URDF") -> Description:
         UrdfError: The XML does not parse, declares entities, is unprocessed xacro, or holds a number that is
             missing, not finite, or (mass) negative; with the line or the link.
     """
-    _refuse_doctype(text, where)
-    try:
-        root = ElementTree.fromstring(text.encode("utf-8"))
-    except ElementTree.ParseError as error:
-        raise UrdfError("URDF does not parse", where=f"{where}, line {error.position[0]}", got=str(error)) from error
-    if _tag(root) != "robot":
-        raise UrdfError("not a URDF", where=where, got=f"<{_tag(root)}>", expected="<robot>")
-    if any("xacro" in element.tag and "}" in element.tag for element in root.iter()):
+    root = _read_xml(text, where)
+    if root.tag != "robot":
+        raise UrdfError("not a URDF", where=where, got=f"<{root.tag}>", expected="<robot>")
+    if any(element.tag.startswith("xacro:") for element in root.iter()):
         raise UrdfError("unprocessed xacro", where=where, remedy="run `xacro FILE > robot.urdf` first")
     links: dict[str, Link] = {}
     joints: dict[str, Joint] = {}
     for element in root:
-        if _tag(element) == "link":
-            _add(links, _link(element, where), where)
-        elif _tag(element) == "joint" and element.get("type"):
+        if element.tag == "link":
+            _add(links, _link(element, where, allow_negative_mass), where)
+        elif element.tag == "joint" and element.get("type"):
             _add(joints, _joint(element, where), where)
     for joint in joints.values():
         for end in (joint.parent, joint.child):
@@ -109,14 +106,21 @@ def parse_urdf(text: str, where: str = "URDF") -> Description:
     return Description(root.get("name") or "robot", links, joints)
 
 
-def _refuse_doctype(text: str, where: str) -> None:
-    parser = expat.ParserCreate()
+def _read_xml(text: str, where: str) -> ElementTree.Element:
+    """Reads XML with tags as they are written: like the engines' readers, this one knows no namespaces, so that
+    ``<robot xmlns="…">`` still holds links, and ``<sensor:link>`` is none."""
+    builder = ElementTree.TreeBuilder()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
 
     def refuse(*_: object) -> None:
         raise UrdfError("a DOCTYPE or entity is refused", where=where, remedy="delete the <!DOCTYPE …> part")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(text.encode("utf-8"), True)
     except expat.ExpatError as error:
@@ -125,10 +129,7 @@ def _refuse_doctype(text: str, where: str) -> None:
             where=f"{where}, line {error.lineno}, column {error.offset + 1}",
             remedy="is this file an XML robot description?",
         ) from error
-
-
-def _tag(element: ElementTree.Element) -> str:
-    return element.tag.split("}")[-1]
+    return builder.close()
 
 
 def _add(table: dict[str, Any], item: Any, where: str) -> None:
@@ -137,7 +138,7 @@ def _add(table: dict[str, Any], item: Any, where: str) -> None:
     table[item.name] = item
 
 
-def _link(element: ElementTree.Element, where: str) -> Link:
+def _link(element: ElementTree.Element, where: str, allow_negative_mass: bool) -> Link:
     name = element.get("name") or ""
     here = f"{where}, link '{name}'"
     inertial = element.find("inertial")
@@ -148,7 +149,7 @@ def _link(element: ElementTree.Element, where: str) -> Link:
     if mass_element is None or inertia_element is None:
         raise UrdfError("<inertial> without <mass> or <inertia>", where=here, remedy="add it, or remove the inertial")
     mass = _number(mass_element, "value", here)
-    if mass < 0:
+    if mass < 0 and not allow_negative_mass:
         raise UrdfError(
             "negative mass",
             where=here,
@@ -196,14 +197,14 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
 def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool = True) -> float:
     text = element.get(key)
     if text is None:
-        raise UrdfError(f"<{_tag(element)}> lacks '{key}'", where=here)
+        raise UrdfError(f"<{element.tag}> lacks '{key}'", where=here)
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if math.isnan(value) or (finite and math.isinf(value)):
         raise UrdfError(
-            f"<{_tag(element)} {key}> is not a finite number", where=here, got=repr(text), remedy="write a number there"
+            f"<{element.tag} {key}> is not a finite number", where=here, got=repr(text), remedy="write a number there"
         )
     return value
 

@@ -1,0 +1,293 @@
+"""Which inertials of a URDF cannot exist, in words, and the nearest ones that can.
+
+Engines differ in what they take: Pinocchio takes everything, MuJoCo refuses a relative excess of 1e-15 over the
+triangle inequality, Drake replaces what it does not like (design §6.4). What is repaired here keeps
+:data:`MARGIN` from the boundary, so that all of them take it, and still do after rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, check_shape
+from ..model.inertia import Array, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
+from ..model.prior import lumped_inertials
+from ..model.robot import Robot
+from ..model.segment import freeze_arrays
+from ..model.urdf import Description
+
+#: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
+MARGIN = 1e-6
+#: Bodies closer to the boundary than this, on either side, are there by rounding.
+ROUNDING = 1e-9
+#: Density that gives a size to a body without one: nothing on a robot is denser, on the whole, than steel [kg/m³].
+_DENSITY = 8000.0
+
+
+@dataclass(frozen=True, eq=False)
+class InertialFinding:
+    """How one link, or one moving body with all that is lumped into it, stands with physics.
+
+    Attributes:
+        kind: ``"link"`` or ``"body"``.
+        name: Of the link; a body is called after its first link.
+        joint: The joint that moves the body; None for links.
+        theta: Ten parameters in the link's (body's) frame, shape (10,) [kg, kg·m, kg·m²].
+        repaired: The nearest that can exist, shape (10,); equal to ``theta`` where nothing is wrong.
+        eigenvalues: Of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
+        triangle_excess: ``λ3 − λ1 − λ2`` if positive, else 0 [kg·m²].
+        cholesky_tolerance: ``max(0, −λ1)``: D's test passes with it (eq. 36, Table III) [kg·m²].
+        relative: Smallest over largest principal second moment; −inf without mass.
+        level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
+        problems: Which condition fails and by how much, in words.
+        correction: The smallest correction, in words; empty where nothing is wrong.
+    """
+
+    kind: str
+    name: str
+    joint: str | None
+    theta: Array
+    repaired: Array
+    eigenvalues: Array
+    triangle_excess: float
+    cholesky_tolerance: float
+    relative: float
+    level: str
+    problems: tuple[str, ...]
+    correction: str
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def mass(self) -> float:
+        """Mass as stated [kg]."""
+        return float(self.theta[0])
+
+
+def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
+    """Judges every link of a robot, and every moving body with what is lumped into it.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Links that state an inertial, or move and should, in document order; then the bodies in joint order.
+    """
+    lumped = lumped_inertials(robot)
+    small = _small_mass(robot.description)
+    bodies = (
+        _finding("body", body.name, body.joint, theta, small, True) for body, theta in zip(robot.bodies, lumped, strict=True)
+    )
+    return (*assess_links(robot.description), *bodies)
+
+
+def assess_links(description: Description) -> tuple[InertialFinding, ...]:
+    """Judges the links of any URDF, also one whose joints are not supported.
+
+    Args:
+        description: The links and joints.
+
+    Returns:
+        Links that state an inertial, or move and should, in document order.
+    """
+    small = _small_mass(description)
+    bare = massless_moving_links(description)
+    findings = []
+    for name, link in description.links.items():
+        theta = np.zeros(10) if link.theta is None else link.theta
+        if link.theta is not None or name in bare:
+            findings.append(_finding("link", name, None, theta, small, name in bare))
+    return tuple(findings)
+
+
+def repaired_theta(
+    theta: ArrayLike,
+    *,
+    margin: float = MARGIN,
+    reference: ArrayLike | None = None,
+    floor: float = 1e-2,
+    small_mass: float = 1e-3,
+) -> Array:
+    """The nearest body that every engine accepts.
+
+    Entropic (log-det) distances are infinite or undefined from a body that cannot exist, so the least change is:
+
+    - with a ``reference`` that can exist, for an estimate: the nearest body in the reference's own metric
+      ``‖P_ref^-½ (P − P_ref') P_ref^-½‖`` with ``P ⪰ floor·P_ref`` (eigenvalues clipped), to second order the
+      entropic distance; it repairs mass, centre of mass and inertia together;
+    - without one, for a number in a file: a reversed sign (of everything, or of the mass) is taken back, no mass
+      becomes ``small_mass``, and mass and centre of mass are kept while principal second moments about it are
+      raised to ``margin`` times the largest, the least change in the Frobenius norm. A point mass becomes a
+      ball of steel.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+        margin: Least ratio of the smallest to the largest principal second moment.
+        reference: A body that can exist, shape (10,), or None.
+        floor: Least fraction of the reference in every direction.
+        small_mass: For a body without mass [kg].
+
+    Returns:
+        Shape (10,); bit for bit ``theta`` where nothing has to change.
+
+    Raises:
+        ShapeError: ``theta`` is not one body.
+        ModelError: A number is not finite, or the reference cannot exist.
+    """
+    values = np.array(theta, dtype=float)
+    check_shape("theta", values.shape, (10,))
+    if not np.isfinite(values).all():
+        raise ModelError("an inertial that is not finite cannot be repaired", got=values.tolist())
+    if not values.any() and reference is None:
+        return small_body(small_mass)
+    found = margins(values)
+    if found.relative >= 0.99 * margin:
+        return values
+    if found.relative < -ROUNDING and reference is not None:
+        values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
+    elif found.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
+        values = -values
+    elif values[0] <= 0:
+        mass, com, inertia = to_com(values)
+        values = from_com(-mass if mass < 0 else small_mass, com, inertia)
+    radius = _ball_radius(values[0])
+    return nearest_physical(values, 1.01 * margin, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0))
+
+
+def small_body(mass: float) -> Array:
+    """A ball of steel at the origin, for a link that moves and has no mass.
+
+    Args:
+        mass: [kg].
+
+    Returns:
+        Ten parameters, shape (10,).
+    """
+    return from_com(mass, np.zeros(3), 0.4 * mass * _ball_radius(mass) ** 2 * np.eye(3))
+
+
+def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Sets of links that fixed joints hold together, for every joint that is not fixed.
+
+    Args:
+        description: The links and joints.
+
+    Returns:
+        (child link of the joint, all links of its set with the child first), in document order.
+    """
+    fixed: dict[str, list[str]] = {}
+    for joint in description.joints.values():
+        if joint.type == "fixed":
+            fixed.setdefault(joint.parent, []).append(joint.child)
+    groups = []
+    for joint in description.joints.values():
+        if joint.type != "fixed":
+            members = [joint.child]
+            for name in members:  # grows while it is read
+                members += [child for child in fixed.get(name, []) if child not in members]
+            groups.append((joint.child, tuple(members)))
+    return tuple(groups)
+
+
+def massless_moving_links(description: Description) -> frozenset[str]:
+    """Links that a joint moves and that have no mass, nor has anything fixed to them.
+
+    Args:
+        description: The links and joints.
+
+    Returns:
+        Their names.
+    """
+    heavy = {name for name, link in description.links.items() if link.theta is not None and link.theta[0] != 0}
+    return frozenset(root for root, members in moving_groups(description) if not heavy & set(members))
+
+
+def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """What has to change for every engine to accept a URDF.
+
+    Args:
+        description: The links and joints.
+
+    Returns:
+        Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and a note
+        on each.
+    """
+    found = [item for item in assess_links(description) if item.level != "ok"]
+    notes = tuple(f"link '{item.name}': {'; '.join(item.problems)}; {item.correction}" for item in found)
+    return {item.name: item.repaired for item in found}, notes
+
+
+def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
+    if not theta.any() and not must_weigh:  # a frame that somebody drew as a link: it weighs nothing and may
+        zeros = np.zeros(3)
+        return InertialFinding(kind, name, joint, theta, theta.copy(), zeros, 0.0, 0.0, 0.0, "ok", (), "")
+    found = margins(theta)
+    _, _, inertia = to_com(theta)
+    eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
+    excess = max(0.0, float(eigenvalues[2] - eigenvalues[1] - eigenvalues[0]))
+    repaired = repaired_theta(theta, small_mass=small_mass)
+    level = "ok" if np.array_equal(repaired, theta) else "boundary" if found.relative >= -ROUNDING else "impossible"
+    problems = _problems(theta, eigenvalues, excess, found.relative, level)
+    correction = "" if level == "ok" else _correction(theta, repaired)
+    return InertialFinding(
+        kind, name, joint, theta, repaired, eigenvalues, excess, found.cholesky_tolerance, found.relative, level,
+        problems, correction,
+    )  # fmt: skip
+
+
+def _problems(theta: Array, eigenvalues: Array, excess: float, relative: float, level: str) -> tuple[str, ...]:
+    if level == "ok":
+        return ()
+    if not theta.any():
+        return ("it moves but has no mass",)
+    words = []
+    if theta[0] <= 0:
+        words.append(f"the mass is {theta[0]:.6g} kg, not positive")
+    if level == "boundary":
+        words.append(f"it has no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
+        return tuple(words)
+    small, middle, large = eigenvalues
+    if small <= 0:
+        words.append(
+            f"the inertia about the centre of mass has the eigenvalue {small:.6g} kg·m², not positive "
+            f"(it passes Cholesky with tolerance {max(0.0, -small):.3g})"
+        )
+    if excess > 0:
+        words.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
+    return tuple(words)
+
+
+def _correction(theta: Array, repaired: Array) -> str:
+    mass, _, inertia = to_com(theta)
+    new_mass, _, new_inertia = to_com(repaired)
+    eigenvalues = ", ".join(f"{value:.6g}" for value in np.linalg.eigvalsh(new_inertia))
+    change = float(np.abs(np.asarray(new_inertia) - inertia).max())
+    words = f"smallest correction: principal inertias {eigenvalues} kg·m² (largest change {change:.3g})"
+    return words if mass == new_mass else f"{words}, mass {float(new_mass):.6g} kg"
+
+
+def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
+    check_shape("reference", reference.shape, (10,))
+    try:
+        root = np.linalg.cholesky(pseudo_inertia(reference))
+    except np.linalg.LinAlgError as error:
+        raise ModelError("the reference body cannot exist", got=reference.tolist(), remedy="repair it first") from error
+    white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
+    values, axes = np.linalg.eigh(0.5 * (white + white.T))
+    clipped = (axes * np.maximum(values, floor)) @ axes.T
+    return from_pseudo_inertia(root @ clipped @ root.T)
+
+
+def _small_mass(description: Description) -> float:
+    """A thousandth of the typical link [kg]."""
+    masses = [float(link.theta[0]) for link in description.links.values() if link.theta is not None and link.theta[0] > 0]
+    return 1e-3 * float(np.median(masses)) if masses else 1e-3
+
+
+def _ball_radius(mass: float) -> float:
+    return float((3.0 * mass / (4.0 * math.pi * _DENSITY)) ** (1.0 / 3.0))

@@ -1,0 +1,275 @@
+"""Changes single numbers of an XML text and leaves every other byte as it is (design §6.6).
+
+An XML library that reads and writes loses comments, quotes, attribute order or line ends. Here the expat parser
+only says at which byte every element and attribute value lies; the changes are cut into the original text.
+Tags and attributes are compared as written: like URDF readers, this one knows no namespaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from ..errors import UrdfError
+
+_OPENING = re.compile(rb"<[^\s/>]+")
+_ATTRIBUTE = re.compile(rb"(\s+)([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_CLOSING = re.compile(rb"\s*(/?)>")
+_INDENT = re.compile(rb"[ \t]*")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute's value and the bytes between its quotes."""
+
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """An element and where it lies in the text.
+
+    Attributes:
+        tag: As written, with its prefix.
+        attributes: By name as written.
+        children: Elements directly inside, in document order.
+        start: Byte of the opening tag's ``<``.
+        names_end: Byte after the last attribute (or the tag's name): where another attribute fits.
+        separator: The white space in front of the last attribute; one space if there is none.
+        head_end: Byte after the opening tag's ``>``.
+        tail: Byte of the closing tag's ``<``; equal to ``head_end`` in ``<tag/>``.
+        end: Byte after the element.
+    """
+
+    tag: str
+    attributes: Mapping[str, Attribute]
+    children: tuple[Node, ...]
+    start: int
+    names_end: int
+    separator: str
+    head_end: int
+    tail: int
+    end: int
+
+    @property
+    def self_closing(self) -> bool:
+        """True for ``<tag/>``."""
+        return self.end == self.head_end
+
+    def get(self, name: str, default: str = "") -> str:
+        """Value of an attribute.
+
+        Args:
+            name: Of the attribute.
+            default: Where it is absent.
+
+        Returns:
+            The value as the parser understands it.
+        """
+        return self.attributes[name].value if name in self.attributes else default
+
+    def all(self, tag: str) -> tuple[Node, ...]:
+        """Children of one kind.
+
+        Args:
+            tag: Their tag.
+
+        Returns:
+            Them, in document order.
+        """
+        return tuple(child for child in self.children if child.tag == tag)
+
+    def only(self, tag: str, where: str) -> Node | None:
+        """The one child of a kind.
+
+        Args:
+            tag: Its tag.
+            where: File, link or joint, for the message.
+
+        Returns:
+            The child, or None.
+
+        Raises:
+            UrdfError: There are two.
+        """
+        found = self.all(tag)
+        if len(found) > 1:
+            raise UrdfError(f"<{self.tag}> holds {len(found)} <{tag}> elements", where=where, remedy="keep one of them")
+        return found[0] if found else None
+
+
+def outline(text: str, where: str = "URDF") -> Node:
+    """Locates every element of an XML text.
+
+    Args:
+        text: Well-formed XML without a DOCTYPE (see :func:`urdf_ident.model.urdf.parse_urdf`).
+        where: File name for messages.
+
+    Returns:
+        The root element; positions count bytes of the UTF-8 text.
+
+    Raises:
+        UrdfError: The XML does not parse.
+    """
+    source = text.encode("utf-8")
+    parser = expat.ParserCreate("utf-8")
+    open_tags: list[tuple[str, dict[str, str], int, list[Node]]] = []
+    roots: list[Node] = []
+
+    def begin(tag: str, values: dict[str, str]) -> None:
+        open_tags.append((tag, values, parser.CurrentByteIndex, []))
+
+    def finish(_: str) -> None:
+        tag, values, start, children = open_tags.pop()
+        node = _locate(source, tag, values, tuple(children), start, parser.CurrentByteIndex)
+        (open_tags[-1][3] if open_tags else roots).append(node)
+
+    parser.StartElementHandler, parser.EndElementHandler = begin, finish
+    try:
+        parser.Parse(source, True)
+    except expat.ExpatError as error:
+        raise UrdfError(
+            f"XML does not parse ({expat.ErrorString(error.code)})", where=f"{where}, line {error.lineno}"
+        ) from error
+    return roots[0]
+
+
+def _locate(source: bytes, tag: str, values: dict[str, str], children: tuple[Node, ...], start: int, tail: int) -> Node:
+    """Scans an opening tag, which expat has found well-formed, for the places of its values."""
+    position = start + len(_OPENING.match(source, start)[0])  # type: ignore[index]
+    attributes, separator = {}, b" "
+    while found := _ATTRIBUTE.match(source, position):
+        name, separator, position = found[2].decode("utf-8"), found[1], found.end()
+        attributes[name] = Attribute(values[name], found.start(3) + 1, found.end(3) - 1)
+    closing = _CLOSING.match(source, position)
+    head_end = closing.end()  # type: ignore[union-attr]
+    if closing[1]:  # type: ignore[index]
+        return Node(tag, attributes, children, start, position, separator.decode(), head_end, head_end, head_end)
+    end = source.index(b">", tail) + 1
+    return Node(tag, attributes, children, start, position, separator.decode(), head_end, tail, end)
+
+
+class Splicer:
+    """Collects changes of an XML text and applies them at once.
+
+    Args:
+        text: The XML.
+        where: File name for messages.
+
+    Raises:
+        UrdfError: The XML does not parse.
+    """
+
+    def __init__(self, text: str, where: str = "URDF") -> None:
+        self.root = outline(text, where)
+        self._source = text.encode("utf-8")
+        self._cuts: list[tuple[int, int, bytes]] = []
+        body = self._source[self.root.head_end : self.root.tail]
+        self._line_end = "\r\n" if b"\r\n" in body else "\n" if b"\n" in body else ""
+        self._quote = "'" if self._source.count(b"='") > self._source.count(b'="') else '"'
+        self._unit = self._find_unit(self.root) if self._line_end else ""
+
+    def set(self, node: Node, name: str, value: str) -> None:
+        """Gives an attribute a value; a missing one is added after the others, spaced like the last of them.
+
+        Args:
+            node: The element.
+            name: Of the attribute.
+            value: Without characters that XML would have to escape.
+        """
+        if name in node.attributes:
+            place = node.attributes[name]
+            self._cut(place.start, place.end, value)
+        else:
+            self._cut(node.names_end, node.names_end, f"{node.separator}{name}={self._quote}{value}{self._quote}")
+
+    def set_words(self, node: Node, name: str, words: Sequence[str | None]) -> None:
+        """Changes some of the white-space separated words of an existing attribute.
+
+        Args:
+            node: The element.
+            name: Of the attribute.
+            words: One per word in the text; None leaves the word as it is.
+        """
+        place = node.attributes[name]
+        spans = list(re.finditer(rb"\S+", self._source[place.start : place.end]))
+        if len(spans) != len(words):  # a character reference hides some white space: write the value anew
+            old = place.value.split()
+            self._cut(place.start, place.end, " ".join(o if w is None else w for o, w in zip(old, words, strict=True)))
+            return
+        for span, word in zip(spans, words, strict=True):
+            if word is not None:
+                self._cut(place.start + span.start(), place.start + span.end(), word)
+
+    def append(self, node: Node, lines: Iterable[tuple[int, str]]) -> None:
+        """Adds text as the last child of an element, in the file's own indentation and line ends.
+
+        Args:
+            node: The element; ``<tag/>`` is opened.
+            lines: (depth below the child's own indentation, text with ``"`` as quotes) of each line.
+        """
+        own = self._indent(node)
+        first = next((child for child in node.children if self._starts_line(child)), None)
+        inner = self._indent(first) if first is not None else own + self._unit
+        block = "".join(f"{self._line_end}{inner}{self._unit * depth}{line}" for depth, line in lines)
+        block = block.replace('"', self._quote)
+        if node.self_closing:
+            slash = self._source.rindex(b"/", node.start, node.head_end)
+            spaces = len(self._source[:slash]) - len(self._source[:slash].rstrip())
+            self._cut(slash - spaces, node.end, f">{block}{self._line_end}{own}</{node.tag}>")
+            return
+        gap = self._source[node.head_end : node.tail]
+        at = node.head_end + len(gap.rstrip())
+        last_line = "" if b"\n" in self._source[at : node.tail] else f"{self._line_end}{own}"
+        self._cut(at, at, block + last_line)
+
+    def prepend(self, node: Node, line: str) -> None:
+        """Adds one line before the first child of an element that has children.
+
+        Args:
+            node: The element.
+            line: The text, with ``"`` as quotes.
+        """
+        first = node.children[0]
+        gap = f"{self._line_end}{self._indent(first)}" if self._starts_line(first) else ""
+        self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
+
+    def text(self) -> str:
+        """Applies the changes.
+
+        Returns:
+            The new text; the very same if nothing was changed.
+        """
+        pieces, position = [], 0
+        for start, end, new in sorted(self._cuts, key=lambda cut: cut[:2]):
+            pieces += [self._source[position:start], new]
+            position = end
+        return b"".join([*pieces, self._source[position:]]).decode("utf-8")
+
+    def _cut(self, start: int, end: int, new: str) -> None:
+        self._cuts.append((start, end, new.encode("utf-8")))
+
+    def _line_start(self, node: Node) -> int:
+        return self._source.rfind(b"\n", 0, node.start) + 1
+
+    def _starts_line(self, node: Node) -> bool:
+        begin = self._line_start(node)
+        return begin > 0 and not self._source[begin : node.start].strip()
+
+    def _indent(self, node: Node) -> str:
+        if not self._line_end:
+            return ""
+        return _INDENT.match(self._source, self._line_start(node))[0].decode()  # type: ignore[index]
+
+    def _find_unit(self, node: Node) -> str:
+        """What one level adds to the indentation: seen at the first element whose child starts a line deeper."""
+        own = self._indent(node)
+        for child in node.children:
+            inner = self._indent(child)
+            if self._starts_line(child) and inner.startswith(own) and len(inner) > len(own):
+                return inner[len(own) :]
+        return next((unit for child in node.children if (unit := self._find_unit(child)) != "  "), "  ")

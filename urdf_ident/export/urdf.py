@@ -1,0 +1,351 @@
+"""The corrected URDF: the source text with only the numbers that identification changed.
+
+Inertia is stored about the centre of mass along the axes of ``<origin rpy>``. The rpy that the file has is
+kept and the new inertia is turned into its axes: the smallest change, and always a consistent pair. Numbers
+are written as the shortest text that reads back to the same double, and are read back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from ..consistency.repair import MARGIN, repaired_theta
+from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
+from ..files import write_text
+from ..model.inertia import Array, margins, to_com
+from ..model.prior import lumped_inertials
+from ..model.robot import Robot
+from ..model.urdf import Description, parse_urdf, rotation_from_rpy
+from .splice import Node, Splicer
+from .split import split_bodies
+
+_EPS = float(np.finfo(float).eps)
+_INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
+
+
+@dataclass(frozen=True)
+class JointDynamics:
+    """What ``<dynamics>`` can hold; None leaves the file's value.
+
+    Attributes:
+        damping: Viscous friction, ≥ 0 [N·m·s/rad or N·s/m].
+        friction: Coulomb friction, ≥ 0 [N·m or N].
+    """
+
+    damping: float | None = None
+    friction: float | None = None
+
+
+def corrected_urdf(
+    text: str,
+    inertials: Mapping[str, Array],
+    dynamics: Mapping[str, JointDynamics] | None = None,
+    *,
+    where: str = "URDF",
+) -> str:
+    """Changes inertials and joint friction of a URDF and nothing else, not a byte.
+
+    A number that already says the right thing is left as it is written. Missing ``<inertial>``, ``<origin>`` and
+    ``<dynamics>`` elements are added in the file's indentation, line ends and quotes. A body that lies on
+    the boundary of what can exist is moved inside it by a relative 1e-6, because engines refuse it otherwise.
+
+    Args:
+        text: The URDF.
+        inertials: Link name → ten parameters in the *link's* frame, shape (10,) [kg, kg·m, kg·m²]; all zero for a
+            link without mass.
+        dynamics: Joint name → friction.
+        where: File name for messages.
+
+    Returns:
+        The new text.
+
+    Raises:
+        UrdfError: The URDF is unreadable (negative masses are allowed where they are replaced), a name is
+            unknown, an element that has to be changed exists twice, or a requested number cannot be read back.
+        ModelError: A requested inertial cannot exist, or friction is negative or not finite.
+    """
+    before = parse_urdf(text, where, allow_negative_mass=True)
+    wanted = {name: _writable(name, theta) for name, theta in inertials.items()}
+    joints = dict(dynamics or {})
+    for kind, names, known in (("link", wanted, before.links), ("joint", joints, before.joints)):
+        for name in names:
+            if name not in known:
+                raise UrdfError(f"no {kind} is called '{name}'", where=where, remedy=nearest(name, known))
+    splicer = Splicer(text, where)
+    for node in splicer.root.children:
+        name = node.get("name")
+        if node.tag == "link" and name in wanted:
+            old = before.links[name].theta
+            if old is None or not np.array_equal(old, wanted[name]):
+                _set_inertial(splicer, node, wanted[name], f"{where}, link '{name}'")
+        elif node.tag == "joint" and node.get("type") and name in joints:
+            _set_dynamics(splicer, node, joints[name], f"{where}, joint '{name}'")
+    result = splicer.text()
+    _verify(parse_urdf(result, where, allow_negative_mass=True), before, wanted, joints, where)
+    return result
+
+
+def write_urdf(
+    path: str | Path,
+    robot: Robot,
+    theta: Array,
+    *,
+    damping: Mapping[str, float] | None = None,
+    friction: Mapping[str, float] | None = None,
+    repair: bool = False,
+) -> tuple[str, ...]:
+    """Writes a robot's URDF with identified inertials and friction, once it has been proved right.
+
+    Bodies are taken apart into their links (:func:`split_bodies`). Before a byte is written the new text is read
+    again, every inertial is tested strictly, and inverse dynamics are compared with ``theta``.
+
+    Args:
+        path: The file; may be the source itself.
+        robot: The robot as it was identified.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named keep the file's.
+        friction: Joint name → Coulomb friction [N·m or N].
+        repair: True to write the nearest robot that can exist where ``theta``'s cannot, and to say so.
+
+    Returns:
+        Notes: what was done beside writing numbers.
+
+    Raises:
+        ShapeError: ``theta`` has the wrong length.
+        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a number is not finite.
+        EstimationError: What was written does not have the torques of ``theta``.
+        OutputError: The file cannot be written.
+    """
+    values = np.array(theta, dtype=float)
+    check_shape("theta", values.shape, (10 * robot.n,))
+    values, notes = _physical_bodies(robot, values, repair)
+    inertials, more = split_bodies(robot, values)
+    dynamics, clipped = _joint_dynamics(robot, damping or {}, friction or {})
+    fixed, moved = _still_links(robot)
+    text = corrected_urdf(robot.urdf, {**fixed, **inertials}, dynamics, where=robot.path)
+    written = Robot.from_urdf(text, joints=robot.order, lock=robot.locked, gravity=robot.model.gravity.linear)
+    for name, link in written.description.links.items():
+        if link.theta is not None and link.theta.any() and margins(link.theta).relative < 0.99 * MARGIN:
+            raise ModelError(f"link '{name}' would not be physical", where=str(path), got=margins(link.theta))
+    _compare_torques(robot, written, values)
+    write_text(path, text)
+    return (*notes, *more, *clipped, *moved)
+
+
+def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int = 50, seed: int = 0) -> float:
+    """Largest relative difference between the torques of ``theta`` and those of a Pinocchio model.
+
+    Args:
+        robot: The robot whose regressor ``theta`` belongs to.
+        theta: Inertial parameters, shape (10·n,).
+        model: A model with the same joints in the same order; its armature is left out.
+        samples: Number of random states.
+        seed: Of the random states.
+
+    Returns:
+        ``max |Δtau| / max |tau|`` over the states, the worst joint [1].
+    """
+    rng = np.random.default_rng(seed)
+    model = model.copy()
+    model.armature = np.zeros(model.nv)
+    data, other = robot.model.createData(), model.createData()
+    q, v, a = (scale * rng.uniform(-1.0, 1.0, (samples, robot.n)) for scale in (math.pi, 3.0, 10.0))
+    direct, read = np.empty((samples, robot.n)), np.empty((samples, robot.n))
+    for k, configuration in enumerate(robot.configuration(q)):
+        direct[k] = pin.computeJointTorqueRegressor(robot.model, data, configuration, v[k], a[k]) @ theta
+        read[k] = pin.rnea(model, other, configuration, v[k], a[k])
+    size = np.abs(direct).max(axis=0)
+    scale = np.maximum(size, 1e-6 * size.max() + np.finfo(float).tiny)
+    return float((np.abs(direct - read).max(axis=0) / scale).max())
+
+
+def _writable(name: str, theta: Array) -> Array:
+    """A requested inertial with the margin that engines need."""
+    values = np.array(theta, dtype=float)
+    check_shape(f"inertials['{name}']", values.shape, (10,))
+    if not np.isfinite(values).all():
+        raise ModelError(f"the inertial of link '{name}' is not finite", got=values.tolist())
+    if not values.any():
+        return values
+    found = margins(values)
+    if found.relative < -MARGIN:
+        raise ModelError(
+            f"link '{name}' cannot exist", got=f"mass {found.mass:.6g} kg, relative margin {found.relative:.3g}",
+            expected="mass > 0, triangle inequality", remedy="repair it first (repaired_theta, or the LMI step)",
+        )  # fmt: skip
+    return repaired_theta(values)
+
+
+def _set_inertial(splicer: Splicer, link: Node, theta: Array, where: str) -> None:
+    """Cuts one link's inertial into the text."""
+    mass, com, inertia = to_com(theta)
+    noise = 64 * _EPS * abs(theta[[4, 6, 9]].sum())
+    inertial = link.only("inertial", where)
+    if inertial is None:
+        if theta.any():
+            splicer.append(link, _inertial_lines(mass, com, inertia))
+        return
+    origin, weight, matrix = (inertial.only(tag, where) for tag in ("origin", "mass", "inertia"))
+    if weight is None or matrix is None:  # parse_urdf has refused this
+        raise UrdfError("<inertial> without <mass> or <inertia>", where=where)
+    if origin is not None:
+        rotation = rotation_from_rpy([float(word) for word in origin.get("rpy", "0 0 0").split() or "000"])
+        inertia = rotation.T @ inertia @ rotation
+    _set_numbers(splicer, weight, "value", [float(mass)], 0.0)
+    _set_com(splicer, inertial, origin, com)
+    for key, row, column in _INERTIA:
+        _set_numbers(splicer, matrix, key, [inertia[row, column]], noise)
+
+
+def _set_com(splicer: Splicer, inertial: Node, origin: Node | None, com: Array) -> None:
+    if origin is not None and origin.get("xyz").strip():
+        _set_numbers(splicer, origin, "xyz", com, 8 * _EPS * np.abs(com).max())
+    elif com.any() and origin is not None:
+        splicer.set(origin, "xyz", " ".join(map(number, com)))
+    elif com.any():
+        splicer.prepend(inertial, f'<origin xyz="{" ".join(map(number, com))}" rpy="0 0 0"/>')
+
+
+def _set_numbers(splicer: Splicer, node: Node, key: str, values: Array | list[float], noise: float) -> None:
+    """Replaces those numbers of an attribute that say something else than they should."""
+    old = [float(word) for word in node.get(key).split()]
+    words = [None if abs(new - was) <= noise else number(new) for new, was in zip(values, old, strict=True)]
+    splicer.set_words(node, key, words)
+
+
+def _inertial_lines(mass: Array, com: Array, inertia: Array) -> list[tuple[int, str]]:
+    entries = " ".join(f'{key}="{number(inertia[row, column])}"' for key, row, column in _INERTIA)
+    return [
+        (0, "<inertial>"),
+        (1, f'<origin xyz="{" ".join(map(number, com))}" rpy="0 0 0"/>'),
+        (1, f'<mass value="{number(mass)}"/>'),
+        (1, f"<inertia {entries}/>"),
+        (0, "</inertial>"),
+    ]
+
+
+def number(value: float | Array) -> str:
+    """The shortest text that reads back to the same double.
+
+    Args:
+        value: Finite number.
+
+    Returns:
+        Its text; never ``-0.0``.
+    """
+    return repr(float(value) + 0.0)
+
+
+def _set_dynamics(splicer: Splicer, joint: Node, wanted: JointDynamics, where: str) -> None:
+    values = {key: value for key in ("damping", "friction") if (value := getattr(wanted, key)) is not None}
+    for key, value in values.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise ModelError(f"{key} cannot be written to a URDF", where=where, got=value, expected="a finite number >= 0")
+    node = joint.only("dynamics", where)
+    if node is None:
+        if any(values.values()):
+            entries = " ".join(f'{key}="{number(value)}"' for key, value in values.items())
+            splicer.append(joint, [(0, f"<dynamics {entries}/>")])
+        return
+    for key, value in values.items():
+        if value != float(node.get(key, "0")):
+            splicer.set(node, key, number(value))
+
+
+def _verify(
+    after: Description, before: Description, inertials: Mapping[str, Array], joints: Mapping[str, JointDynamics], where: str
+) -> None:
+    """Every requested number came back, and no other one changed."""
+    for name, link in after.links.items():
+        old, wanted = before.links[name].theta, inertials.get(name)
+        if wanted is None or (old is None and not wanted.any()):
+            same = (link.theta is None) == (old is None) and (old is None or np.array_equal(link.theta, old))  # type: ignore[arg-type]
+        else:
+            scale = _scale(wanted)
+            same = link.theta is not None and bool((np.abs(link.theta - wanted) <= 1e-12 * scale).all())
+        if not same:
+            raise UrdfError(f"link '{name}' does not read back as written", where=where, got=link.theta, expected=wanted)
+    for name, joint in after.joints.items():
+        wish = joints.get(name, JointDynamics())
+        for key in ("damping", "friction"):
+            value = getattr(wish, key)
+            expected = getattr(before.joints[name], key) if value is None else value
+            if getattr(joint, key) != expected:
+                raise UrdfError(f"{key} of joint '{name}' does not read back as written", where=where, expected=expected)
+
+
+def _scale(theta: Array) -> Array:
+    """Size of each of the ten numbers: what rounding is relative to."""
+    trace = abs(theta[[4, 6, 9]].sum())
+    return np.repeat([abs(theta[0]), math.sqrt(abs(theta[0]) * trace), trace], (1, 3, 6))
+
+
+def _physical_bodies(robot: Robot, theta: Array, repair: bool) -> tuple[Array, tuple[str, ...]]:
+    """The bodies moved inside what can exist: always from the boundary, from outside only where allowed."""
+    if not np.isfinite(theta).all():
+        raise ModelError(
+            "theta is not finite", where=robot.path, got=int((~np.isfinite(theta)).sum()), expected="no NaN or inf"
+        )
+    bodies, notes = theta.reshape(-1, 10).copy(), []
+    priors = lumped_inertials(robot)
+    for k, body in enumerate(robot.bodies):
+        found = margins(bodies[k])
+        if found.relative >= 0.99 * MARGIN:
+            continue
+        if found.relative < -1e-9 and not repair:
+            raise ModelError(
+                f"body '{body.name}' cannot exist", where=robot.path,
+                got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
+                expected="mass > 0, triangle inequality", remedy="use the LMI step, or repair=True to write the nearest body",
+            )  # fmt: skip
+        outside = found.relative < -1e-9
+        old = bodies[k].copy()
+        bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
+        word = "cannot exist: the nearest one that can was written" if outside else "lies on the boundary: moved inside it"
+        change = np.abs(bodies[k] - old)
+        notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
+    return bodies.reshape(-1), tuple(notes)
+
+
+def _still_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Links that no joint moves are not identified; an impossible one would still be refused by engines."""
+    moving = {link.name for body in robot.bodies for link in body.links}
+    repaired, notes = {}, []
+    for name, link in robot.description.links.items():
+        if name in moving or link.theta is None or not link.theta.any() or margins(link.theta).relative >= 0.99 * MARGIN:
+            continue
+        repaired[name] = repaired_theta(link.theta)
+        notes.append(f"link '{name}' does not move, but cannot exist as the URDF states it: repaired")
+    return repaired, tuple(notes)
+
+
+def _joint_dynamics(
+    robot: Robot, damping: Mapping[str, float], friction: Mapping[str, float]
+) -> tuple[dict[str, JointDynamics], tuple[str, ...]]:
+    """Friction by joint, negative values (which a URDF cannot hold) set to zero and said."""
+    dynamics: dict[str, JointDynamics] = {}
+    notes = []
+    for key, table in (("damping", damping), ("friction", friction)):
+        for name, value in table.items():
+            robot.index(name)
+            if value < 0:
+                notes.append(f"joint '{name}': {key} {value:.4g} is negative, which a URDF cannot hold: written as 0")
+            dynamics[name] = replace(dynamics.get(name, JointDynamics()), **{key: 0.0 if value < 0 else float(value)})
+    return dynamics, tuple(notes)
+
+
+def _compare_torques(robot: Robot, written: Robot, theta: Array) -> None:
+    if written.joints != robot.joints:
+        raise EstimationError("the written URDF has other joints", where=robot.path, got=written.joints, expected=robot.joints)
+    difference = torque_difference(robot, theta, written.model)
+    if not difference <= 1e-9:
+        raise EstimationError(
+            "the written URDF does not have the identified torques", where=robot.path,
+            got=f"relative difference {difference:.3g}", expected="at most 1e-9",
+        )  # fmt: skip
