@@ -1,0 +1,288 @@
+"""The bundled robots against the tables they are made from (written out again here), and against two engines."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+
+from urdf_ident.errors import MissingFileError
+from urdf_ident.model.inertia import from_com, margins, pseudo_inertia, to_com, transform
+from urdf_ident.model.library import robot_names, robot_path, truth_path
+from urdf_ident.model.robot import Robot
+
+ROOT = Path(__file__).parents[1]
+NAMES = ("emps", "generic_6axis", "puma560", "szabo_3r", "tx40", "ur10e", "zollo_2r")
+RANKS = {"emps": (1, 1), "generic_6axis": (36, 40), "puma560": (36, 40), "szabo_3r": (15, 16), "tx40": (36, 40),
+         "ur10e": (36, 40), "zollo_2r": (6, 7)}  # fmt: skip
+HALF = np.pi / 2
+
+# standard Denavit-Hartenberg: offset, d, a, alpha
+DH = {
+    "ur10e": ([0] * 6, [0.1807, 0, 0, 0.17415, 0.11985, 0.11655], [0, -0.6127, -0.57155, 0, 0, 0],
+              [HALF, 0, 0, HALF, -HALF, 0]),
+    "puma560": ([0] * 6, [0.672, 0, 0.15005, 0.4318, 0, 0], [0, 0.4318, 0.0203, 0, 0, 0], [HALF, 0, -HALF, HALF, -HALF, 0]),
+    "szabo_3r": ([0, HALF, 0], [0.3, 0, 0], [0, 0.5, 0.5], [HALF, 0, 0]),
+}  # fmt: skip
+UR_MASS = [7.369, 13.051, 3.989, 2.1, 1.98, 0.615]
+UR_COM = [[0.021, 0, 0.027], [0.38, 0, 0.158], [0.24, 0, 0.068], [0, 0.007, 0.018], [0, 0.007, 0.018], [0, 0, -0.026]]
+UR_INERTIA = [[0.03408, 0.02156, 0.03529], [0.02814, 0.76943, 0.77068], [0.01014, 0.30646, 0.30928],
+              [0.00296, 0.00258, 0.00222], [0.00296, 0.00258, 0.00222], [0.0004, 0.00034, 0.00041]]  # xx, zz, yy  # fmt: skip
+PUMA_MASS = [None, 17.4, 4.8, 0.82, 0.34, 0.09]
+PUMA_COM = [None, [-0.3638, 0.006, 0.2275], [-0.0203, -0.0141, 0.07], [0, 0.019, 0], [0, 0, 0], [0, 0, 0.032]]
+PUMA_INERTIA = [[0.35, None, None], [0.13, 0.524, 0.539], None, [1.8e-3, 1.3e-3, 1.8e-3], [3e-4, 4e-4, 3e-4],
+                [1.5e-4, 1.5e-4, 4e-5]]  # fmt: skip
+# Gautier and Venture, Table II, reference column: m mx my mz xx xy yy xz yz zz
+TX40 = {
+    4: [3.62, 1.45e-2, -7.24e-3, -0.586, 0.109, 2.9e-5, 0.108, 1.35e-3, -1.17e-3, 4.07e-3],
+    5: [1.02, 0, -3.06e-3, -1.02e-3, 1.01e-3, 0, 1e-3, 0, -3.06e-6, 1.01e-3],
+}
+TX40_LINK2 = [0.392, -7.2e-3, 0.162, 1.63e-2, 7.85e-4, 8.81e-2, -1.57e-2, 3.24e-4, 8.28e-2]
+TX40_LINK3 = [4.07, 3.26e-2, 2.44e-2, 0.265, 2.23e-2, -1.95e-4, 2.24e-2, -1.16e-2, -2.22e-3, 4.41e-3]
+
+
+def load(name: str) -> Robot:
+    return Robot.from_urdf(robot_path(name))
+
+
+def thetas(robot: Robot) -> np.ndarray:
+    return np.array([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+
+
+def dh_step(theta: float, d: float, a: float, alpha: float) -> np.ndarray:
+    (c, s), (ca, sa) = (np.cos(theta), np.sin(theta)), (np.cos(alpha), np.sin(alpha))
+    return np.array([[c, -s * ca, s * sa, a * c], [s, c * ca, -c * sa, a * s], [0, sa, ca, d], [0, 0, 0, 1]])
+
+
+def dh_frames(name: str, q: np.ndarray) -> list[np.ndarray]:
+    frames, pose = [], np.eye(4)
+    for step in zip(q + np.array(DH[name][0]), *DH[name][1:], strict=True):
+        pose = pose @ dh_step(*step)
+        frames.append(pose)
+    return frames
+
+
+def in_dh_frames(robot: Robot, name: str) -> list[np.ndarray]:
+    """Ten parameters of each body in its DH frame: from the world poses of both at a random configuration."""
+    q = np.random.default_rng(1).uniform(-2, 2, robot.n)
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, q)
+    out = []
+    for theta, pose, frame in zip(thetas(robot), list(data.oMi)[1:], dh_frames(name, q), strict=True):
+        relative = np.linalg.inv(frame) @ pose.homogeneous
+        out.append(transform(theta, relative[:3, :3], relative[:3, 3]))
+    return out
+
+
+def test_all_named_robots_are_there_and_no_other() -> None:
+    assert robot_names() == NAMES
+    with pytest.raises(MissingFileError, match="did you mean 'ur10e'"):
+        robot_path("ur10")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_body_can_exist(name: str) -> None:
+    robot = load(name)
+    worst = min((margins(theta).relative, body.name) for theta, body in zip(thetas(robot), robot.bodies, strict=True))
+    assert worst[0] > 1e-6, worst
+    assert all(link.theta is None or margins(link.theta).relative > 1e-6 for link in robot.description.links.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mujoco_and_pinocchio_agree(name: str) -> None:
+    robot = load(name)
+    model = mujoco.MjModel.from_xml_path(str(robot_path(name)))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # no contacts, no limits: inertia alone
+    data, rng = mujoco.MjData(model), np.random.default_rng(2)
+    names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, j) for j in range(model.njnt)]
+    order = [names.index(joint) for joint in robot.joints]
+    for _ in range(3):
+        q, v, a = rng.uniform(-1, 1, (3, robot.n))
+        data.qpos[order], data.qvel[order], data.qacc[order] = q, v, a
+        mujoco.mj_inverse(model, data)
+        expected = pin.rnea(robot.model, robot.model.createData(), q, v, a)
+        np.testing.assert_allclose(data.qfrc_inverse[order], expected, atol=1e-9 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks(name: str) -> None:
+    robot, rng = load(name), np.random.default_rng(3)
+    data = robot.model.createData()
+    rigid, full = [], []
+    for _ in range(40):
+        q, v, a = rng.uniform(-3, 3, (3, robot.n))
+        regressor = pin.computeJointTorqueRegressor(robot.model, data, q, v, a).reshape(robot.n, -1)
+        rigid.append(regressor.copy())
+        full.append(np.hstack([regressor, np.diag(a)]))
+
+    def rank(stack: list[np.ndarray]) -> int:
+        w = np.vstack(stack)
+        norm = np.linalg.norm(w, axis=0)
+        w = w[:, norm > 1e-10 * norm.max()] / norm[norm > 1e-10 * norm.max()]
+        values = np.linalg.svd(w, compute_uv=False)
+        return int((values > 1e-9 * values[0]).sum())
+
+    assert (rank(rigid), rank(full)) == RANKS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_limits_are_stated_and_geometry_is_worth_looking_at(name: str) -> None:
+    robot = load(name)
+    for key in ("lower", "upper", "velocity", "effort"):
+        assert np.isfinite(robot.limit(key)).all(), key
+    root = ElementTree.parse(robot_path(name)).getroot()
+    assert not list(root.iter("mesh"))
+    moving = {joint.child for joint in robot.description.joints.values() if joint.type != "fixed"}
+    for link in root.iter("link"):
+        if link.get("name") in moving:
+            assert len(link.findall("visual")) == len(link.findall("collision")) >= 1
+            assert all(visual.find("material") is not None for visual in link.findall("visual"))
+
+
+@pytest.mark.parametrize("name", sorted(DH))
+def test_tool_is_where_the_published_dh_table_puts_it(name: str) -> None:
+    robot = load(name)
+    data, q = robot.model.createData(), np.random.default_rng(4).uniform(-2, 2, robot.n)
+    pin.framesForwardKinematics(robot.model, data, q)
+    frame = robot.model.getFrameId("tool0" if name == "ur10e" else "tool")
+    pose = dh_frames(name, q)[-1]
+    if name == "puma560":
+        pose = pose @ dh_step(0, 0.05625, 0, 0)
+    np.testing.assert_allclose(data.oMf[frame].homogeneous, pose, atol=1e-9)
+
+
+def test_ur10e_has_the_published_inertia() -> None:
+    for theta, mass, com, (xx, zz, yy) in zip(in_dh_frames(load("ur10e"), "ur10e"), UR_MASS, UR_COM, UR_INERTIA, strict=True):
+        m, c, inertia = to_com(theta)
+        np.testing.assert_allclose(m, mass)
+        np.testing.assert_allclose(c, com, atol=1e-12)
+        np.testing.assert_allclose(np.diag(inertia), [xx, yy, zz], atol=1e-12)
+
+
+def test_puma_has_the_published_inertia_where_it_could_be_kept() -> None:
+    for i, theta in enumerate(in_dh_frames(load("puma560"), "puma560")):
+        m, c, inertia = to_com(theta)
+        if PUMA_MASS[i] is not None:
+            np.testing.assert_allclose(m, PUMA_MASS[i])
+            np.testing.assert_allclose(c, PUMA_COM[i], atol=1e-12)
+        if i == 0:
+            np.testing.assert_allclose(inertia[1, 1], 0.35)  # the only number of link 1 that moves anything
+        elif i == 2:
+            np.testing.assert_allclose(inertia, np.diag([0.066, 0.086, 0.0125]), atol=0.0046)  # repaired
+            assert not np.allclose(inertia, np.diag([0.066, 0.086, 0.0125]), atol=0.003)
+        else:
+            np.testing.assert_allclose(inertia, np.diag(PUMA_INERTIA[i]), atol=1e-12)
+
+
+def test_tx40_has_table_two_where_it_could_be_kept() -> None:
+    theta = thetas(load("tx40"))
+    np.testing.assert_allclose(theta[0][9], 3.92e-2)  # ZZ1
+    np.testing.assert_allclose(theta[1][1:], TX40_LINK2, atol=1e-12)
+    for link, row in TX40.items():
+        np.testing.assert_allclose(theta[link - 1], row, atol=1e-12)
+    np.testing.assert_allclose(theta[2][:4], TX40_LINK3[:4], atol=1e-12)
+    broken = margins(TX40_LINK3)
+    assert broken.cholesky_tolerance == pytest.approx(0.00506, abs=1e-5)
+    # the repair is the nearest one: the change is what the negative moments needed, plus the floor
+    moments = np.linalg.eigvalsh(central_moments(TX40_LINK3))
+    change = np.linalg.norm(central_moments(theta[2]) - central_moments(TX40_LINK3))
+    assert change == pytest.approx(np.linalg.norm(np.maximum(moments, 0.01 * moments.max()) - moments), rel=1e-6)
+    np.testing.assert_allclose(theta[5][:4], [0.2, 0, 0, 8.4e-3], atol=1e-12)
+    np.testing.assert_allclose(theta[5][[4, 6, 9]], [3.53e-4, 3.53e-4, 0], atol=5e-5)
+
+
+def central_moments(theta: np.ndarray) -> np.ndarray:
+    m, _, inertia = to_com(theta)
+    return pseudo_inertia(from_com(m, np.zeros(3), inertia))[:3, :3]
+
+
+def test_tx40_frames_follow_table_one() -> None:
+    robot = load("tx40")
+    alpha, offset = [0, -HALF, 0, HALF, -HALF, HALF], [0, -HALF, HALF, 0, 0, np.pi]
+    d, r = [0, 0, 0.225, 0, 0, 0], [0, 0, 0.035, 0.225, 0, 0]
+    q = np.random.default_rng(5).uniform(-2, 2, 6)
+    data, pose = robot.model.createData(), dh_step(0, 0.32, 0, 0)
+    pin.forwardKinematics(robot.model, data, q)
+    for j in range(6):
+        pose = pose @ dh_step(0, 0, d[j], alpha[j]) @ dh_step(q[j] + offset[j], r[j], 0, 0)  # Khalil-Kleinfinger
+        np.testing.assert_allclose(data.oMi[j + 1].homogeneous, pose, atol=1e-9)
+
+
+def test_tx40_drive_gives_the_printed_joint_inertias() -> None:
+    truth = yaml.safe_load(truth_path("tx40").read_text(encoding="utf-8"))
+    a, inertia = np.array(truth["reduction"]), np.array(truth["motor"]["inertia"])
+    joint = a.T @ np.diag(inertia) @ a
+    np.testing.assert_allclose(np.diag(joint), [0.362, 0.507, 0.0829, 0.0341, 0.0361, 0.0114], rtol=1e-9)
+    np.testing.assert_allclose(joint[4, 5], 0.0114, rtol=1e-9)
+
+
+def test_szabo_rods_reproduce_table_two() -> None:
+    truth = yaml.safe_load(truth_path("szabo_3r").read_text(encoding="utf-8"))
+    exact = np.array(truth["dh_theta"])
+    for theta, rod in zip(in_dh_frames(load("szabo_3r"), "szabo_3r"), exact, strict=True):
+        np.testing.assert_allclose(theta, rod, atol=7.2e-7)  # 1 mm of radius, no more
+    m, mx, iyy, ixx, izz = exact[:, 0], exact[:, 1], exact[:, 6], exact[:, 4], exact[:, 9]
+    printed = {
+        0.059: [ixx[1] - iyy[1] - mx[1] / 2, ixx[2] - iyy[2] - mx[2] / 2],
+        -0.117: [iyy.sum() + mx[1] / 2 + mx[2] / 2 + 0.0008],  # -0.1178: the paper cuts, it does not round
+        -0.059: [izz[1] + mx[1] / 2, izz[2] + mx[2] / 2],
+        1.414: [m[1] + 2 * mx[1] - 2 * mx[2]],
+        0.707: [m[2] + 2 * mx[2]],
+    }
+    for value, expressions in printed.items():
+        np.testing.assert_allclose(expressions, value, atol=5e-4)
+
+
+def test_zollo_hangs_in_a_vertical_plane() -> None:
+    robot = load("zollo_2r")
+    np.testing.assert_allclose(
+        pin.rnea(robot.model, robot.model.createData(), np.zeros(2), np.zeros(2), np.zeros(2)),
+        [9.81 * (20 * 0.25 + 10 * 0.75), 9.81 * 10 * 0.25],
+    )
+
+
+def test_generic_arm_weighs_what_its_primitives_weigh() -> None:
+    density, root = 1485.0, ElementTree.parse(robot_path("generic_6axis")).getroot()
+    for link in root.iter("link"):
+        inertial = link.find("inertial")
+        if inertial is None:
+            continue
+        volume, moment = 0.0, np.zeros(3)
+        for shape in link.findall("collision"):
+            box, cylinder, sphere = (shape.find(f"geometry/{kind}") for kind in ("box", "cylinder", "sphere"))
+            if box is not None:
+                part = float(np.prod([float(x) for x in box.get("size").split()]))
+            elif cylinder is not None:
+                part = np.pi * float(cylinder.get("radius")) ** 2 * float(cylinder.get("length"))
+            else:
+                part = 4 / 3 * np.pi * float(sphere.get("radius")) ** 3
+            volume += part
+            moment += part * np.array([float(x) for x in shape.find("origin").get("xyz").split()])
+        assert float(inertial.find("mass").get("value")) == pytest.approx(density * volume)
+        com = [float(x) for x in inertial.find("origin").get("xyz").split()]
+        np.testing.assert_allclose(com, moment / volume, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_truth_file_names_the_joints_of_its_robot(name: str) -> None:
+    truth = yaml.safe_load(truth_path(name).read_text(encoding="utf-8"))
+    robot = load(name)
+    assert truth["robot"] == f"{name}.urdf"
+    assert tuple(truth["joints"]) == robot.joints
+
+
+def test_packaging_lists_every_package_and_maps_the_robots() -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read TOML")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    here = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "urdf_ident").rglob("__init__.py")}
+    assert set(settings["packages"]) == here | {"urdf_ident_robots"}
+    assert settings["package-dir"]["urdf_ident_robots"] == "robots"
+    patterns = settings["package-data"]["urdf_ident_robots"]
+    data = [path for path in (ROOT / "robots").iterdir() if path.is_file() and path.suffix != ".py"]
+    assert data
+    assert all(any(path.match(pattern) for pattern in patterns) for path in data)
