@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.prepare import PreparedLog
 from ..errors import EstimationError, ModelError
 from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
@@ -202,3 +203,31 @@ def _absorb(factor: Array, rows: Array) -> Array:
     """Stacks rows under a factor; it is triangularised once it has grown past a few times its width."""
     stacked = np.vstack([factor, rows])
     return triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
+
+
+def build_statistics(
+    model: DynamicModel, logs: Sequence[PreparedLog], *, blocks: int = BLOCKS, progress: Callable[[str, int], None] | None = None
+) -> StatisticSet:
+    """The statistic of several prepared logs: the one door from data to estimators.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        blocks: Time blocks a log.
+        progress: Called with the log's name and the number of rows done.
+
+    Returns:
+        Factors per log, block and row group.
+
+    Raises:
+        EstimationError: No log, or one without torque.
+    """
+    total: StatisticSet | None = None
+    for log in logs:
+        done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
+        row_filter = RowFilter(log.conditioned.decimation)
+        part = accumulate(model, log.name, log.segments, row_filter, blocks=blocks, progress=done)
+        total = part if total is None else total.merged(part)
+    if total is None:
+        raise EstimationError("no log to estimate from")
+    return total

@@ -203,26 +203,25 @@ class DynamicModel:
         """Joint torques of the model.
 
         Args:
-            theta: Parameters, shape (p,).
+            theta: Parameters, shape (p,); or (p, k) for k models at the price of one regressor.
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
             rate: Samples per second [Hz], for terms with memory.
             reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
 
         Returns:
-            Shape as ``q`` [N·m or N].
+            Shape as ``q`` [N·m or N], with a last axis of length k for k models.
 
         Raises:
             ShapeError: The arrays do not fit.
         """
-        q = np.asarray(q, dtype=float)
-        theta = np.asarray(theta, dtype=float)
-        check_shape("theta", theta.shape, (len(self.parameters),))
+        q, theta = np.asarray(q, dtype=float), np.asarray(theta, dtype=float)
+        check_shape("theta", theta.shape, (len(self.parameters), *theta.shape[1:2]))
         rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, reference)]
         segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], reference_torque=rows[3])  # type: ignore[arg-type]
-        tau = (self.term_columns(segment) * theta[self.n_inertial :]) @ self._distribution.T
+        tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
         for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
             tau[part] += rigid @ theta[: self.n_inertial]
-        return tau.reshape(q.shape)
+        return np.asarray(tau.reshape(*q.shape, *theta.shape[1:]))
 
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.

@@ -1,0 +1,53 @@
+"""What several tests share: where the real logs are, and small robots made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real logs and certified numbers; tests that need it skip, visibly, where it is absent."""
+    if not DATA.is_dir():
+        pytest.skip("real logs and certified numbers (../shared/data) are not here")
+    return DATA
+
+
+def arm_urdf(axes: str = "zyyxyx", *, fixed_tip: bool = True, kind: str = "revolute") -> str:
+    """A serial arm with asymmetric, physical links and, at its tip, a fixed tool.
+
+    Args:
+        axes: One letter a joint: the axis it turns about (or slides along).
+        fixed_tip: Whether a tool is fixed to the last link.
+        kind: Joint type of all joints.
+
+    Returns:
+        The URDF.
+    """
+    limit = "" if kind == "continuous" else '<limit lower="-2.6" upper="2.6" velocity="3" effort="200"/>'
+    parts = ['<robot name="arm">', '<link name="base"/>']
+    parent = "base"
+    for k, axis in enumerate(axes, 1):
+        vector = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}[axis]
+        mass, size = 8.0 / k, 0.04 + 0.1 / k
+        parts.append(
+            f'<joint name="j{k}" type="{kind}"><parent link="{parent}"/><child link="l{k}"/>'
+            f'<origin xyz="0.03 {0.02 * k} {0.3 / k + 0.1}" rpy="0.1 0 {0.2 * (k % 2)}"/><axis xyz="{vector}"/>{limit}</joint>'
+        )
+        parts.append(
+            f'<link name="l{k}"><inertial><origin xyz="0.02 -0.01 {0.3 * size}" rpy="0.2 0 0.1"/><mass value="{mass}"/>'
+            f'<inertia ixx="{mass * size**2}" ixy="{0.05 * mass * size**2}" ixz="0" iyy="{1.2 * mass * size**2}" '
+            f'iyz="{0.02 * mass * size**2}" izz="{0.7 * mass * size**2}"/></inertial></link>'
+        )
+        parent = f"l{k}"
+    if fixed_tip:
+        parts.append(
+            f'<joint name="flange" type="fixed"><parent link="{parent}"/><child link="tool"/><origin xyz="0 0 0.1"/></joint>'
+            '<link name="tool"><inertial><origin xyz="0 0 0.05"/><mass value="0.8"/>'
+            '<inertia ixx="0.002" ixy="0" ixz="0" iyy="0.0025" iyz="0" izz="0.001"/></inertial></link>'
+        )
+    return "\n".join([*parts, "</robot>"])

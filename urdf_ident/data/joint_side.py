@@ -1,0 +1,48 @@
+"""From what was logged to the joints: gears, couplings, zero positions, torque constants (theory §2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import LogError
+from ..model.drive import Drive
+from .recording import Recording
+
+_TORQUE_UNITS = ("N·m", "N")
+
+
+def joint_side(recording: Recording, drive: Drive) -> Recording:
+    """A recording seen from the joints, efforts turned into joint torques.
+
+    Args:
+        recording: As read.
+        drive: The drive train.
+
+    Returns:
+        Positions, velocities, accelerations and efforts on the joint side [rad, m, N·m, N]; motor positions
+        and velocities after the gear.
+
+    Raises:
+        LogError: The effort is a current or voltage and no gain is known.
+    """
+    if recording.effort is not None and recording.effort_unit not in _TORQUE_UNITS and drive.gain_origin == "effort is a torque":
+        raise LogError(
+            f"the effort is in {recording.effort_unit}, not a torque", where=recording.path or recording.name,
+            remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file",
+        )  # fmt: skip
+    on_motor = recording.position_side == "motor"
+
+    def rate(values: object) -> object:
+        return values if values is None else drive.joint_rate(values)  # type: ignore[arg-type]
+
+    changes: dict[str, object] = {"position_side": "joint", "effort_side": "joint"}
+    if on_motor:
+        changes["position"] = drive.joint_position(recording.position)
+        changes["velocity"], changes["acceleration"] = rate(recording.velocity), rate(recording.acceleration)
+    if recording.motor_position is not None:
+        changes["motor_position"] = drive.joint_position(recording.motor_position)
+    changes["motor_velocity"] = rate(recording.motor_velocity)
+    if recording.effort is not None:
+        changes["effort"] = drive.joint_torque(recording.effort, recording.effort_side)
+        changes["effort_unit"] = "N·m"
+    return replace(recording, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,116 @@
+"""From logs as read to segments that estimators use: joints' side, quality, conditioning, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import LogError, QualityError
+from ..model.drive import Drive
+from ..model.robot import Robot
+from ..model.segment import Segment
+from .joint_side import joint_side
+from .quality import Finding, QualityReport, assess
+from .recording import Recording
+from .signals import Conditioned, SignalConfig, condition
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedLog:
+    """A log that is ready: what it was, what was found, and its segments."""
+
+    recording: Recording
+    report: QualityReport
+    conditioned: Conditioned
+
+    @property
+    def name(self) -> str:
+        """Name of the log."""
+        return self.recording.name
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The pieces of motion, in order of time."""
+        return self.conditioned.segments
+
+    def as_dict(self) -> dict[str, Any]:
+        """The log's entry in ``inputs`` of identification.json."""
+        return {
+            "name": self.name,
+            "path": self.recording.path,
+            "sha256": self.recording.sha256,
+            "rows": len(self.recording),
+            "used": sum(len(segment) for segment in self.segments),
+            "findings": [finding.as_dict() for finding in self.report.findings],
+        }
+
+
+def prepare_log(
+    recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False
+) -> PreparedLog:
+    """Prepares one log.
+
+    Args:
+        recording: As read.
+        robot: The robot.
+        drive: The drive train.
+        config: Conditioning.
+        force: Go on in spite of findings that refuse the log.
+
+    Returns:
+        The prepared log.
+
+    Raises:
+        QualityError: The log is refused; the error carries all findings.
+        LogError: The effort is a current without a known gain, or nothing is left.
+    """
+    report = assess(joint_side(recording, drive), robot)
+    refused = [finding for finding in report.findings if finding.severity == "refused"]
+    if refused and not force:
+        raise _refusal(recording, report.findings, refused)
+    return PreparedLog(recording, report, condition(report.recording, robot, config))
+
+
+def prepare_logs(
+    recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False
+) -> list[PreparedLog]:
+    """Prepares several logs with one cut-off and one row rate, so that their statistics can be merged.
+
+    What is `auto` is first chosen for each log and then fixed at the median for all.
+
+    Args:
+        recordings: As read; names must differ.
+        robot: The robot.
+        drive: The drive train.
+        config: Conditioning.
+        force: Go on in spite of findings that refuse a log.
+
+    Returns:
+        The prepared logs, in the same order.
+
+    Raises:
+        LogError: No log, or two logs with one name.
+        QualityError: A log is refused.
+    """
+    if not recordings:
+        raise LogError("no log was given", remedy="name at least one")
+    names = [recording.name for recording in recordings]
+    if len(set(names)) != len(names):
+        raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
+    prepared = [prepare_log(recording, robot, drive, config, force=force) for recording in recordings]
+    if len(prepared) == 1 or "auto" not in (config.cutoff, config.decimate):
+        return prepared
+    cutoff = float(np.median([log.conditioned.cutoff for log in prepared]))
+    fixed = replace(config, cutoff=cutoff if config.cutoff == "auto" else config.cutoff)
+    return [replace(log, conditioned=condition(log.report.recording, robot, fixed)) for log in prepared]
+
+
+def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:
+    first = refused[0]
+    more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
+    return QualityError(
+        first.message + more, where=recording.path or recording.name, remedy=first.remedy, findings=tuple(findings)
+    )

@@ -1,0 +1,95 @@
+"""Held-out error without a second pass over the data: leave a log, or a block in time, out of the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import EstimationError
+from ..model.inertia import Array
+from .statistic import StatisticSet
+
+#: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
+TIME_FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Held-out error per fold and row group.
+
+    Attributes:
+        folds: What was left out: log names, or ``log[i/k]`` for parts in time.
+        groups: Row groups.
+        rmse: Shape (folds, groups) [unit of torque], on rows filtered as in the fit.
+        effort_rms: Shape (folds, groups), RMS of the measured effort on the same rows.
+    """
+
+    folds: tuple[str, ...]
+    groups: tuple[str, ...]
+    rmse: Array
+    effort_rms: Array
+
+    @property
+    def group_rmse(self) -> Array:
+        """Root mean square over folds, shape (groups,)."""
+        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
+
+    @property
+    def mean_rmse(self) -> float:
+        """Mean over row groups of :attr:`group_rmse` [unit of torque]."""
+        return float(np.mean(self.group_rmse))
+
+    @property
+    def relative(self) -> float:
+        """Mean over row groups of held-out RMSE over RMS effort, a fraction."""
+        return float(np.mean(self.group_rmse / np.maximum(np.sqrt(np.mean(self.effort_rms**2, axis=0)), 1e-300)))
+
+
+def folds_of(statistics: StatisticSet) -> StatisticSet:
+    """The set re-labelled so that each "log" is one fold: the logs, or parts in time when there is one log.
+
+    Args:
+        statistics: The data's factors.
+
+    Returns:
+        A set with at least two logs, one factor per fold and row group.
+
+    Raises:
+        EstimationError: One log with fewer than two blocks.
+    """
+    if len(statistics.logs) > 1:
+        return statistics.compressed()
+    blocks = sorted({entry.block for entry in statistics.entries})
+    k = min(TIME_FOLDS, len(blocks))
+    if k < 2:
+        raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
+    fold = {block: i * k // len(blocks) for i, block in enumerate(blocks)}
+    renamed = [replace(e, log=f"{e.log}[{fold[e.block] + 1}/{k}]") for e in statistics.entries]
+    return replace(statistics, entries=tuple(renamed)).compressed()
+
+
+def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], Array]) -> CrossValidation:
+    """Leaves each fold out, estimates from the rest and scores the fold.
+
+    Args:
+        statistics: The data's factors.
+        estimate: Called with the training set; returns theta, shape (p,).
+
+    Returns:
+        The held-out errors.
+
+    Raises:
+        EstimationError: See :func:`folds_of`.
+    """
+    split = folds_of(statistics)
+    rmse, effort = [], []
+    for fold in split.logs:
+        theta = estimate(split.without([fold]))
+        held_out = split.only([fold])
+        rows: Mapping[str, int] = held_out.rows
+        rmse.append([np.sqrt(held_out.residual_squares(theta, g) / max(rows[g], 1)) for g in split.groups])
+        effort.append([np.sqrt(held_out.effort_squares(g) / max(rows[g], 1)) for g in split.groups])
+    return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))
+

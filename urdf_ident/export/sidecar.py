@@ -1,0 +1,64 @@
+"""joints.yaml: what a URDF cannot hold, for people and programs, readable back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import ProjectError
+from ..files import read_text, write_text
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+
+_HEADER = """\
+# Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
+# torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
+"""
+
+
+def write_sidecar(path: str | Path, model: DynamicModel, theta: Array) -> Path:
+    """Writes the joint terms of a model, whole or not at all.
+
+    Args:
+        path: The YAML file.
+        model: The dynamic model.
+        theta: Its parameters, shape (p,).
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    joints: dict[str, dict[str, Any]] = {name: {} for name in model.robot.joints}
+    for k in range(model.n_inertial, len(model.parameters)):
+        parameter = model.parameters[k]
+        shapes = model.term_of(k).as_dict()
+        joints[parameter.owner][parameter.symbol] = {"value": float(theta[k]), "unit": parameter.unit, **shapes}
+    data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
+    return write_text(path, _HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+
+
+def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
+    """Reads the values of a side-car back.
+
+    Args:
+        path: The YAML file.
+
+    Returns:
+        Joint name → symbol → value [SI].
+
+    Raises:
+        MissingFileError: No such file.
+        ProjectError: It is not a side-car.
+    """
+    try:
+        data = yaml.safe_load(read_text(path, "side-car"))
+        return {
+            joint: {symbol: float(entry["value"]) for symbol, entry in terms.items()} for joint, terms in data["joints"].items()
+        }
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ProjectError("not a side-car of joint parameters", where=str(path), got=str(error)[:80]) from error

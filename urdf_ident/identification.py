@@ -1,0 +1,144 @@
+"""The result: standard parameters (data, physics and prior) beside the fit that they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .consistency.cholesky import ConsistencyReport, check_consistency
+from .estimation.fit import Fit
+from .model.dynamic_model import DynamicModel
+from .model.inertia import Array
+from .model.prior import Prior, from_data
+from .model.segment import freeze_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """What :func:`urdf_ident.identify` returns; callable as the identified inverse dynamics.
+
+    Attributes:
+        model: The dynamic model.
+        fit: Base parameters: what the data say.
+        theta: Standard parameters: data + physics + prior, shape (p,).
+        prior: What was believed before.
+        factor: Whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1): ``‖R theta − rho‖²`` is the data's
+            misfit in units of noise variance.
+        baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
+        solver: How theta was chosen: method, status, residuals, notes.
+        signals: Resolved conditioning, and why.
+        inputs: Path, hash, rows and findings of every log.
+        cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
+        config: The resolved settings.
+        validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
+    """
+
+    model: DynamicModel
+    fit: Fit
+    theta: Array
+    prior: Prior
+    factor: Array
+    baseline: Array
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    cross_validation: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    validation: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def torque(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Identified inverse dynamics, friction and rotor inertia included.
+
+        Args:
+            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+        Returns:
+            Shape as ``q`` [N·m or N].
+        """
+        return self.model.torque(self.theta, np.asarray(q), np.asarray(v), np.asarray(a))
+
+    @cached_property
+    def urdf_theta(self) -> Array:
+        """The URDF as it came, lumped (and repaired where it was impossible), without joint terms, shape (p,)."""
+        theta = self.prior.theta0.copy()
+        theta[self.model.n_inertial :] = 0.0
+        return theta
+
+    @cached_property
+    def fit_theta(self) -> Array:
+        """Standard parameters with exactly the fit's base parameters, dependent ones at the prior, shape (p,)."""
+        base, theta = self.fit.base, self.prior.theta0.copy()
+        theta[base.independent] = self.fit.params - base.K @ theta[base.dependent]
+        return theta
+
+    @cached_property
+    def consistency(self) -> ConsistencyReport:
+        """The judgement on the bodies of :attr:`theta`."""
+        return check_consistency(self.theta, [body.name for body in self.model.robot.bodies])
+
+    @cached_property
+    def from_data(self) -> Array:
+        """Share of every parameter's value that the data brought, shape (p,)."""
+        return from_data(self.factor[:, :-1], self.prior)
+
+    @cached_property
+    def std_error(self) -> Array:
+        """Standard errors from the data alone, shape (p,); inf where a parameter is not identifiable by itself."""
+        errors = np.full(len(self.theta), np.inf)
+        alone = np.abs(self.fit.base.K).max(axis=1, initial=0.0) < 1e-9
+        errors[self.fit.base.independent[alone]] = self.fit.bse[alone]
+        return errors
+
+    def term_values(self, symbol: str) -> dict[str, float]:
+        """Identified values of one kind of joint term.
+
+        Args:
+            symbol: ``"Fv"``, ``"Fc"``, ``"offset"``, ``"Ia"``, …
+
+        Returns:
+            Joint name → value [SI].
+        """
+        pairs = zip(self.model.parameters, self.theta, strict=True)
+        return {p.owner: float(value) for p, value in pairs if p.symbol == symbol}
+
+    @property
+    def bodies(self) -> Array:
+        """Inertial parameters of the lumped bodies, shape (n, 10)."""
+        return self.theta[: self.model.n_inertial].reshape(-1, 10)
+
+    def verdict(self) -> dict[str, Any]:
+        """How far the result can be trusted.
+
+        Returns:
+            ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.
+        """
+        reasons, level = [], 0
+        unseen = int((~self.fit.seen).sum())
+        if unseen:
+            level, text = 1, f"{unseen} of {len(self.fit.base)} base parameters are not seen by the data"
+            reasons.append(text)
+        if not self.consistency.consistent:
+            level = 1
+            reasons.append("cannot exist: " + ", ".join(self.consistency.offenders))
+        held_out = [item["relative"] for item in self.validation if item["relative"] is not None]
+        relative = held_out or [self.cross_validation[key] for key in ("relative",) if self.cross_validation]
+        worse = [item["log"] for item in self.validation if item["mean_rmse"] > item["urdf_mean_rmse"]]
+        if worse:
+            level = 2
+            reasons.append("worse than the URDF on " + ", ".join(worse))
+        if relative:
+            kind = "on held-out logs" if held_out else "in cross-validation"
+            reasons.append(f"relative torque error {100 * max(relative):.1f} % {kind}")
+            level = max(level, 0 if max(relative) < 0.1 else 1 if max(relative) < 0.4 else 2)
+        else:
+            level = max(level, 1)
+            reasons.append("not validated: no held-out data")
+        return {"level": ("good", "usable", "poor")[level], "reasons": reasons}

@@ -1,0 +1,259 @@
+"""The project file: frozen, validated, every default with its unit and its reason.
+
+It describes what defaults cannot know: columns and units of a foreign log, gear ratios, torque constants,
+joints that were locked. Everything else is better left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .data.columns import LogLayout
+from .data.signals import SignalConfig
+from .errors import MissingFileError, ProjectError, nearest
+from .files import read_text
+from .model.drive import Drive
+from .model.dynamic_model import DynamicModel
+from .model.robot import STANDARD_GRAVITY, Robot
+
+Column = int | str
+Columns = Column | list[Column]
+Auto = Literal["auto"]
+Side = Literal["joint", "motor"]
+
+
+class Section(BaseModel):
+    """A section of the file: unknown keys are errors, values cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RobotSection(Section):
+    """Which robot, and which of its joints move."""
+
+    urdf: str | None = Field(None, description="path of the URDF, relative to this file")
+    joints: list[str] | None = Field(None, description="joints to identify, in the order of the log's index lists")
+    lock: dict[str, float] = Field({}, description="joint: position [rad or m] of joints held still")
+    gravity: tuple[float, float, float] = Field(STANDARD_GRAVITY, description="in the base frame [m/s²]")
+
+
+class DriveSection(Section):
+    """Gears, torque constants and zero positions."""
+
+    reduction: list[float] | list[list[float]] | None = Field(None, description="A in q_motor = A (q - offset); 1 if absent")
+    gain: list[float] | float | Auto | None = Field(None, description="torque per unit of effort [N·m or N per unit]")
+    joint_offset: list[float] | float | None = Field(None, description="joint position at motor zero [rad or m]")
+
+
+class SideSection(Section):
+    """On which side of the gears a quantity was logged."""
+
+    position: Side = "joint"
+    effort: Side = "joint"
+
+
+class LogSection(Section):
+    """How a log is laid out, where it is not the default CSV."""
+
+    files: dict[str, str] = Field({}, description="quantity: file pattern of a split log, * is the LOG argument")
+    rate: float | None = Field(None, gt=0, description="samples per second without a time column [Hz]")
+    columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
+    units: dict[str, str] = Field({}, description="quantity: unit; SI if absent")
+    side: SideSection = SideSection()
+
+
+class SignalsSection(Section):
+    """Conditioning; `auto` looks at the data."""
+
+    cutoff: float | Auto = Field("auto", description="low-pass of the positions [Hz]; auto: where the spectrum turns to noise")
+    decimate: float | Auto = Field("auto", description="rows per second for the estimators [Hz]; auto: from the cut-off")
+    velocity: Literal["auto", "logged", "differentiated"] = Field("auto", description="auto: logged if it agrees with dq/dt")
+
+
+class ValidationSection(Section):
+    """How held-out logs are scored."""
+
+    score_cutoff: float | Auto = Field("auto", description="low-pass of the measured torque [Hz]; auto: the fit's cut-off")
+
+
+class ModelSection(Section):
+    """What the model holds besides rigid bodies."""
+
+    friction: Auto | Literal["none"] | list[Any] | dict[str, list[Any]] = Field("auto", description="laws, or laws by joint")
+    motor_friction: dict[str, list[Any]] = Field({}, description="motor-side laws of coupled axes, by joint")
+    rotor_inertia: bool = Field(True, description="reflected rotor inertia of every axis")
+    elastic: bool = Field(False, description="joint elasticity")
+
+
+class EstimationSection(Section):
+    """Which estimator."""
+
+    method: Literal["auto", "ols", "wls"] = Field("auto", description="auto: WLS, row groups weighted by their residual")
+
+
+class ConsistencySection(Section):
+    """How standard parameters are chosen among those that fit the data."""
+
+    method: Literal["auto", "minimum_norm", "frozen"] = Field("auto", description="minimum_norm | frozen")
+    prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
+    relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
+
+
+class Project(Section):
+    """A whole project file."""
+
+    robot: RobotSection = RobotSection()
+    drive: DriveSection = DriveSection()
+    log: LogSection = LogSection()
+    signals: SignalsSection = SignalsSection()
+    validation: ValidationSection = ValidationSection()
+    model: ModelSection = ModelSection()
+    estimation: EstimationSection = EstimationSection()
+    consistency: ConsistencySection = ConsistencySection()
+    excitation: dict[str, Any] = {}
+    simulation: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drive_alias(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("log"), Mapping) and "drive" in data["log"]:
+            if "drive" in data:
+                raise ValueError("'drive' and its alias 'log.drive' are both given")
+            log = dict(data["log"])
+            return {**data, "drive": log.pop("drive"), "log": log}
+        return data
+
+    def build_robot(self, urdf: str | Path | None = None, folder: Path | None = None) -> Robot:
+        """The robot of this project.
+
+        Args:
+            urdf: A URDF that beats the one of the file.
+            folder: What the file's URDF path is relative to.
+
+        Returns:
+            The robot.
+
+        Raises:
+            ProjectError: No URDF is named anywhere.
+            UrdfError, ModelError: See :meth:`Robot.from_urdf`.
+        """
+        own = self.robot.urdf
+        if urdf is None and own is None:
+            raise ProjectError("no URDF is named", remedy="give ROBOT.urdf, or robot.urdf in the project file")
+        path = urdf if urdf is not None else (folder or Path()) / str(own)
+        return Robot.from_urdf(path, joints=self.robot.joints, lock=self.robot.lock, gravity=self.robot.gravity)
+
+    def build_drive(self, robot: Robot) -> Drive:
+        """The drive train; index lists follow the robot's order and are brought to model order here.
+
+        Args:
+            robot: The robot.
+
+        Returns:
+            The drive, in model order.
+
+        Raises:
+            ModelError: Wrong lengths or a singular reduction.
+        """
+        gain = None if self.drive.gain == "auto" else self.drive.gain
+        origin = "auto" if self.drive.gain == "auto" else None
+        listed = Drive.build(
+            robot.n, reduction=self.drive.reduction, gain=gain, offset=self.drive.joint_offset, gain_origin=origin
+        )
+        place = [robot.order.index(name) for name in robot.joints]
+        return Drive(listed.reduction[place][:, place], listed.gain[place], listed.offset[place], listed.gain_origin)
+
+    def build_model(self, robot: Robot) -> DynamicModel:
+        """The dynamic model.
+
+        Args:
+            robot: The robot.
+
+        Returns:
+            The model.
+
+        Raises:
+            ModelError: Unknown friction laws or joints.
+        """
+        return DynamicModel(
+            robot,
+            friction=self.model.friction,
+            rotor_inertia=self.model.rotor_inertia,
+            drive=self.build_drive(robot),
+            motor_friction=self.model.motor_friction,
+        )
+
+    def log_layout(self) -> LogLayout:
+        """How logs are laid out."""
+        log = self.log
+        return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort)
+
+    def signal_config(self) -> SignalConfig:
+        """How signals are conditioned."""
+        return SignalConfig(**self.signals.model_dump())
+
+
+def load_project(path: str | Path | None) -> tuple[Project, Path]:
+    """Reads a project file.
+
+    Args:
+        path: The YAML file; all defaults if None.
+
+    Returns:
+        The project and the folder that its relative paths refer to.
+
+    Raises:
+        MissingFileError: No such file.
+        ProjectError: It does not parse, or holds an unknown key or an impossible value.
+    """
+    if path is None:
+        return Project(), Path()
+    if Path(path).is_dir():
+        raise MissingFileError("the project file is a folder", where=str(path), remedy="name the YAML file")
+    try:
+        data = yaml.safe_load(read_text(path, "project file"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise ProjectError("the project file is not YAML", where=where, got=str(error).splitlines()[0]) from error
+    return parse_project(data or {}, str(path)), Path(path).parent
+
+
+def parse_project(data: Any, where: str = "project file") -> Project:
+    """Validates a project that is already in memory.
+
+    Args:
+        data: Nested mappings, as YAML gives them.
+        where: File name for messages.
+
+    Returns:
+        The project.
+
+    Raises:
+        ProjectError: Unknown key (the nearest known one is named) or impossible value.
+    """
+    if not isinstance(data, Mapping):
+        raise ProjectError("the project file is not a mapping", where=where, got=type(data).__name__, expected="sections")
+    try:
+        return Project.model_validate(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        path = [str(part) for part in problem["loc"]]
+        key = ".".join(path)
+        if problem["type"] == "extra_forbidden":
+            raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
+        raise ProjectError(
+            f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=problem["msg"]
+        ) from error
+
+
+def _keys(path: list[str]) -> list[str]:
+    section: Any = Project
+    for part in path:
+        section = section.model_fields[part].annotation if part in section.model_fields else Section
+    return list(section.model_fields)

@@ -1,0 +1,229 @@
+"""identification.json: the result with everything that ``export`` and ``validate`` need, moved anywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import LogError
+from .estimation.fit import Fit
+from .files import read_text, write_text
+from .identification import Identification
+from .model.base import BaseParameters
+from .model.dynamic_model import DynamicModel
+from .model.prior import Prior
+from .provenance import versions
+
+SCHEMA = "urdf-ident/1"
+
+
+def save(ident: Identification, path: str | Path) -> Path:
+    """Writes a result as JSON (design §3), whole or not at all.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    return write_text(path, json.dumps(plain(as_dict(ident)), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def load(path: str | Path) -> Identification:
+    """Reads a result; its torque equals the saved one's to the last bit.
+
+    Args:
+        path: An identification.json.
+
+    Returns:
+        The result.
+
+    Raises:
+        MissingFileError: No such file.
+        LogError: It is not an identification.json.
+    """
+    try:
+        return from_dict(json.loads(read_text(path, "identification")))
+    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise LogError(
+            "not an identification.json", where=str(path), got=f"{type(error).__name__}: {error}",
+            remedy="name the file that `urdf-ident identify` wrote",
+        ) from error  # fmt: skip
+
+
+def as_dict(ident: Identification) -> dict[str, Any]:
+    """The content of identification.json.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        Nested plain data (arrays are still arrays; :func:`plain` turns them into lists).
+    """
+    robot, fit = ident.model.robot, ident.fit
+    model = ident.model.as_dict()
+    model.pop("urdf")
+    return {
+        "schema": SCHEMA,
+        "verdict": ident.verdict(),
+        "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
+        "inputs": list(ident.inputs),
+        "joints": list(robot.joints),
+        "parameters": {"base": _base_entries(fit), "standard": _standard_entries(ident)},
+        "links": {name: link.theta for name, link in robot.description.links.items() if link.theta is not None},
+        "bodies": {
+            body.name: {"joint": body.joint, "links": [link.name for link in body.links], "theta": theta}
+            for body, theta in zip(robot.bodies, ident.bodies, strict=True)
+        },
+        "friction": _friction(ident),
+        "drive": ident.model.drive.as_dict(),
+        "signals": dict(ident.signals),
+        "weights": fit.weights,
+        "covariance": {"kind": fit.covariance_kind, "matrix": fit.covariance},
+        "counts": {"standard": len(ident.theta), "base": len(fit.base), "essential": None, "samples": fit.rows},
+        "condition": fit.condition,
+        "rank_gap": fit.base.rank_gap,
+        "solver": dict(ident.solver),
+        "consistency": ident.consistency.as_dict(),
+        "cross_validation": dict(ident.cross_validation),
+        "validation": [dict(item) for item in ident.validation],
+        "config": dict(ident.config),
+        "versions": versions(),
+        "model": model,
+        "state": {
+            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")},
+            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method")},
+            "prior": {
+                key: getattr(ident.prior, key) for key in ("theta0", "root", "origin", "notes", "spread", "relative_std")
+            },
+            "factor": ident.factor,
+            "baseline": ident.baseline,
+        },
+    }
+
+
+def from_dict(data: Mapping[str, Any]) -> Identification:
+    """Inverse of :func:`as_dict`.
+
+    Args:
+        data: Nested plain data.
+
+    Returns:
+        The result.
+
+    Raises:
+        KeyError: An entry is missing.
+    """
+    model = DynamicModel.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
+    state, stored = data["state"], data["state"]["base"]
+    index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
+    K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
+    base = BaseParameters(model.names, K=K, rank_gap=float(data["rank_gap"]), **index)
+    fit = Fit(
+        base,
+        np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float),
+        _array(data["covariance"]["matrix"]),
+        np.array(state["fit"]["seen"], dtype=bool),
+        state["fit"]["sigma"],
+        state["fit"]["rows"],
+        state["fit"]["dof"],
+        float(data["condition"]),
+        state["fit"]["method"],
+        data["covariance"]["kind"],
+    )
+    kept = state["prior"]
+    prior = Prior(
+        _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
+        _array(kept["spread"]), _array(kept["relative_std"]),
+    )  # fmt: skip
+    return Identification(
+        model,
+        fit,
+        np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float),
+        prior,
+        _array(state["factor"]),
+        _array(state["baseline"]),
+        solver=data["solver"],
+        signals=data["signals"],
+        inputs=tuple(data["inputs"]),
+        cross_validation=data["cross_validation"],
+        config=data["config"],
+        validation=tuple(data["validation"]),
+    )
+
+
+def plain(value: Any) -> Any:
+    """Turns nested data into what JSON can hold: arrays become lists, inf and nan their names.
+
+    Args:
+        value: Nested mappings, sequences, arrays, numbers.
+
+    Returns:
+        The same as plain Python.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _array(value: Any) -> Any:
+    return np.array(value, dtype=float)
+
+
+def _base_entries(fit: Fit) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": fit.base.labels[row],
+            "terms": [{"parameter": name, "coefficient": coefficient} for name, coefficient in fit.base.terms(row)],
+            "value": fit.params[row],
+            "std_error": fit.bse[row],
+            "rel_std_percent": fit.relative_percent[row],
+        }
+        for row in range(len(fit.base))
+    ]
+
+
+def _standard_entries(ident: Identification) -> list[dict[str, Any]]:
+    entries = []
+    for k, parameter in enumerate(ident.model.parameters):
+        owner = "body" if k < ident.model.n_inertial else "joint"
+        entries.append(
+            {
+                "name": parameter.name,
+                owner: parameter.owner,
+                "unit": parameter.unit,
+                "value": ident.theta[k],
+                "prior": ident.prior.theta0[k],
+                "prior_origin": ident.prior.origin[k],
+                "std_error": ident.std_error[k],
+                "from_data": ident.from_data[k],
+            }
+        )
+    return entries
+
+
+def _friction(ident: Identification) -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = {joint: {} for joint in ident.model.robot.joints}
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        shapes = {key: value for key, value in ident.model.term_of(k).as_dict().items() if key != "term"}
+        table[parameter.owner][parameter.symbol] = {
+            "term": ident.model.term_of(k).name, "value": ident.theta[k], "unit": parameter.unit, **shapes,
+        }  # fmt: skip
+    return table

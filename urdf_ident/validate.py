@@ -1,0 +1,165 @@
+"""Scores on logs that took no part in the fit (theory §10), always beside what the user had before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .data.prepare import PreparedLog
+from .errors import LogError
+from .model.dynamic_model import DynamicModel
+from .model.inertia import Array
+
+#: A joint slower than this is at rest for the ``moving`` scores [rad/s or m/s].
+MOVING = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class JointScore:
+    """Errors of one joint on one log [N·m or N]; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
+
+    joint: str
+    rmse: float
+    relative: float
+    rms_torque: float
+    moving_rmse: float
+    p95: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogScore:
+    """Errors of one model on one log.
+
+    Attributes:
+        log: Name of the log.
+        per_joint: Scores in model order.
+        relative: ‖error‖/‖torque‖ over all joints, or None where forces and torques would mix.
+    """
+
+    log: str
+    per_joint: tuple[JointScore, ...]
+    relative: float | None
+
+    @property
+    def rmse(self) -> Array:
+        """Shape (n,) [N·m or N]."""
+        return np.array([joint.rmse for joint in self.per_joint])
+
+    @property
+    def mean_rmse(self) -> float:
+        """Mean of the joints' RMSE."""
+        return float(self.rmse.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction."""
+
+    exported: LogScore
+    fit: LogScore
+    urdf: LogScore
+    urdf_friction: LogScore
+
+    @property
+    def better_than_urdf(self) -> bool:
+        """Whether the exported model beats the URDF as it came."""
+        return self.exported.mean_rmse < self.urdf.mean_rmse
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry in ``validation`` of identification.json."""
+        return {
+            "log": self.exported.log,
+            "mean_rmse": self.exported.mean_rmse,
+            "relative": self.exported.relative,
+            "fit_mean_rmse": self.fit.mean_rmse,
+            "urdf_mean_rmse": self.urdf.mean_rmse,
+            "urdf_friction_mean_rmse": self.urdf_friction.mean_rmse,
+            "per_joint": [vars(joint) for joint in self.exported.per_joint],
+        }
+
+
+def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
+    """Model torque along a log.
+
+    Args:
+        model: The dynamic model.
+        theta: Parameters, shape (p,), or (p, k) for k models at once.
+        log: The prepared log.
+
+    Returns:
+        Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
+    """
+    torques = [model.torque(theta, s.q, s.v, s.a, rate=s.rate, reference=s.reference_torque) for s in log.segments]
+    return np.concatenate(torques)
+
+
+def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float) -> LogScore:
+    """Compares predicted with measured torque.
+
+    Args:
+        log: The prepared log.
+        predicted: Shape (N, n) [N·m or N].
+        joints: Joint names.
+        cutoff: Zero-phase low-pass of the measured torque [Hz].
+
+    Returns:
+        The scores.
+
+    Raises:
+        LogError: The log holds no torque.
+    """
+    from .data.signals import lowpass
+
+    measured = []
+    for part in log.segments:
+        if part.tau is None:
+            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+        measured.append(lowpass(part.tau, part.rate, cutoff))
+    tau, error = np.vstack(measured), np.vstack(measured) - predicted
+    moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
+    scores = []
+    for j, joint in enumerate(joints):
+        e, t = error[:, j], tau[:, j]
+        on = moving[:, j]
+        scores.append(
+            JointScore(
+                joint,
+                rmse=_rms(e),
+                relative=_rms(e) / max(_rms(t), 1e-300),
+                rms_torque=_rms(t),
+                moving_rmse=_rms(e[on]) if on.any() else 0.0,
+                p95=float(np.percentile(np.abs(e), 95)),
+            )
+        )
+    return LogScore(log.name, tuple(scores), float(np.linalg.norm(error) / max(np.linalg.norm(tau), 1e-300)))
+
+
+def validate_log(
+    model: DynamicModel, thetas: Mapping[str, Array], log: PreparedLog, cutoff: float | str = "auto"
+) -> Validation:
+    """Scores the four models on one log.
+
+    Args:
+        model: The dynamic model.
+        thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
+        log: The prepared log.
+        cutoff: Low-pass of the measured torque [Hz]; "auto" is the log's own conditioning.
+
+    Returns:
+        The validation.
+    """
+    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    predicted = predict(model, np.column_stack(list(thetas.values())), log)
+    mixed = bool(model.robot.prismatic.any() and not model.robot.prismatic.all())
+    scores = {}
+    for k, name in enumerate(thetas):
+        found = score(log, predicted[..., k], model.robot.joints, hertz)
+        scores[name] = replace(found, relative=None) if mixed else found
+    return Validation(**scores)
+
+
+def _rms(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2)))
