@@ -3,9 +3,8 @@
 The data see bodies: all links that move together, summed (design §6.2). The sum has to be exact and every link has
 to be one that can exist. Rule: the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole
 change, all other links stay as the URDF states them. Where that would make the carrier impossible or change its
-mass out of proportion, the change is shared by all links that have a mass, such that the sum of their entropic
-(log-det) divergences from the URDF is least: a light link, of which the URDF must be about right in absolute terms,
-then hardly changes, and no link can become impossible.
+mass out of proportion, all links that have a mass are changed alike, by the one map that turns the URDF's
+body into the identified one (:func:`transported`): no link can become impossible.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..consistency.repair import MARGIN, moving_groups, repaired_theta, small_body
-from ..errors import EstimationError, check_shape
+from ..consistency.repair import MARGIN, ROUNDING, moving_groups, repaired_theta, small_body
+from ..errors import EstimationError, ModelError, check_shape
 from ..model.inertia import Array, from_pseudo_inertia, margins, pseudo_inertia, transform
+from ..model.prior import lumped_inertials
 from ..model.robot import Body, LumpedLink, Robot
 
 #: The carrier's mass may change by this factor, or by the body's own, before the change is shared.
@@ -64,6 +64,65 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
         links.update(found)
         notes += [*said, *more]
     return links, tuple(notes)
+
+
+def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, tuple[str, ...]]:
+    """Moves bodies inside what can exist: always from the boundary, from outside only where that is allowed.
+
+    Args:
+        robot: The robot.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        repair: True to replace a body that cannot exist by the nearest one that can, measured in the metric of the
+            URDF's body.
+
+    Returns:
+        theta, shape (10·n,), every body with a relative margin of 1e-6, and a note on each that was changed.
+
+    Raises:
+        ModelError: A number is not finite, or a body cannot exist and ``repair`` is off.
+    """
+    if not np.isfinite(theta).all():
+        raise ModelError(
+            "theta is not finite", where=robot.path, got=int((~np.isfinite(theta)).sum()), expected="no NaN or inf"
+        )
+    bodies, notes = theta.reshape(-1, 10).copy(), []
+    priors = lumped_inertials(robot)
+    for k, body in enumerate(robot.bodies):
+        found = margins(bodies[k])
+        if found.relative >= 0.99 * MARGIN:
+            continue
+        if found.relative < -ROUNDING and not repair:
+            raise ModelError(
+                f"body '{body.name}' cannot exist", where=robot.path,
+                got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
+                expected="mass > 0, triangle inequality", remedy="use the LMI step, or repair=True to write the nearest body",
+            )  # fmt: skip
+        outside = found.relative < -ROUNDING
+        old = bodies[k].copy()
+        bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
+        word = "cannot exist: the nearest one that can was written" if outside else "lies on the boundary: moved inside it"
+        change = np.abs(bodies[k] - old)
+        notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
+    return bodies.reshape(-1), tuple(notes)
+
+
+def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Repairs impossible links that no joint moves: they are not identified, but engines would refuse them.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Link name → ten parameters in the link's frame, shape (10,), of those that have to change; and notes.
+    """
+    moving = {link.name for body in robot.bodies for link in body.links}
+    repaired, notes = {}, []
+    for name, link in robot.description.links.items():
+        if name in moving or link.theta is None or not link.theta.any() or margins(link.theta).relative >= 0.99 * MARGIN:
+            continue
+        repaired[name] = repaired_theta(link.theta)
+        notes.append(f"link '{name}' does not move, but cannot exist as the URDF states it: repaired")
+    return repaired, tuple(notes)
 
 
 def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[str]]:
@@ -114,10 +173,21 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
     if plausible and margins(_in_link(carrier, own)).relative >= MARGIN:
         found = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
         return {**found, carrier.link.name: _in_link(carrier, own)}, []
-    shares = entropic_shares(total, np.array([piece.pseudo for piece in pieces]))
+    shares = _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
     names = ", ".join(f"'{piece.link.name}'" for piece in pieces)
     note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
     return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
+
+
+def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
+    """Mixes in small copies of the whole body where a link came out thinner than engines accept."""
+    weights = shares[:, 3, 3] / total[3, 3]
+    copies: Array = weights[:, None, None] * total
+    for part in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
+        mixed: Array = (1.0 - part) * shares + part * copies
+        if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, mixed, strict=True)):
+            return mixed
+    return copies
 
 
 def _quoted(piece: _Piece, pseudo: Array) -> Array:
@@ -130,16 +200,16 @@ def _in_link(piece: _Piece, pseudo: Array) -> Array:
     return transform(from_pseudo_inertia(pseudo), back, -back @ piece.link.translation)
 
 
-def entropic_shares(total: Array, priors: Array) -> Array:
-    """Splits a body such that its parts change least in the entropic sense.
+def transported(total: Array, priors: Array) -> Array:
+    """Changes all parts of a body by one linear map such that they sum to a given body.
 
-    Minimises ``Σ tr(P0⁻¹P) − log det(P0⁻¹P)`` under ``ΣP = total`` (the log-det divergence of Lee, Wensing, Park
-    2020). The optimum is ``P = (P0⁻¹ + L)⁻¹`` with one multiplier L for all parts, found by Newton's method
-    on the convex dual in whitened coordinates; the answer does not depend on frames or units.
+    ``P_k = G P0_k Gᵀ`` with ``G = (P S0⁻¹)^½``, S0 the sum of the priors: of all maps that take S0 to P the one that
+    moves matter least (the optimal transport between Gaussians of these second moments). The answer does not
+    depend on frames or units, and a body that is twice as heavy has parts twice as heavy.
 
     Args:
-        total: Pseudo-inertia of the body, shape (4, 4), positive definite.
-        priors: Of its k parts, shape (k, 4, 4), positive definite, in the same frame.
+        total: Pseudo-inertia P of the body, shape (4, 4), positive definite.
+        priors: Pseudo-inertias of its k parts in the same frame, shape (k, 4, 4), positive definite.
 
     Returns:
         Shape (k, 4, 4); they sum to ``total`` and each is positive definite.
@@ -148,45 +218,14 @@ def entropic_shares(total: Array, priors: Array) -> Array:
         EstimationError: A matrix is not positive definite.
     """
     try:
-        white = np.linalg.cholesky(total)
-        roots = np.linalg.cholesky(np.linalg.solve(white, np.linalg.solve(white, priors).transpose(0, 2, 1)))
+        root = np.linalg.cholesky(priors.sum(axis=0))
+        white = np.linalg.solve(root, np.linalg.solve(root, total).T)
+        values, axes = np.linalg.eigh(0.5 * (white + white.T))
+        np.linalg.cholesky(total)
     except np.linalg.LinAlgError as error:
-        raise EstimationError("only bodies that can exist can be split", where="entropic_shares") from error
-    basis = _symmetric_basis()
-    multiplier = np.zeros((4, 4))
-    for _ in range(200):
-        parts = _parts(roots, multiplier)
-        gradient = np.einsum("aij,ij->a", basis, np.eye(4) - parts.sum(axis=0))
-        hessian = np.einsum("aij,kjl,blm,kmi->ab", basis, parts, basis, parts, optimize=True)
-        step = -np.linalg.solve(hessian, gradient)
-        decrement = float(np.sqrt(max(0.0, -gradient @ step)))
-        # Damped Newton of a self-concordant function: stays inside the domain and always converges.
-        length = 1.0 if decrement < 0.25 else 1.0 / (1.0 + decrement)
-        multiplier = multiplier + length * np.einsum("a,aij->ij", step, basis)
-        if decrement < 1e-10:
-            break
-    else:
-        raise EstimationError("the split of a body did not converge", got=f"decrement {decrement:.3g}", where="entropic_shares")
-    shares = white @ _parts(roots, multiplier) @ white.T
-    shares = 0.5 * (shares + shares.transpose(0, 2, 1))
-    largest = int(np.argmax(np.trace(roots @ roots.transpose(0, 2, 1), axis1=1, axis2=2)))
-    shares[largest] += total - shares.sum(axis=0)
-    return shares
-
-
-def _parts(roots: Array, multiplier: Array) -> Array:
-    """``(P0⁻¹ + L)⁻¹`` without inverting P0, which may be nearly singular."""
-    inner = np.eye(4) + roots.transpose(0, 2, 1) @ multiplier @ roots
-    parts: Array = roots @ np.linalg.solve(inner, roots.transpose(0, 2, 1))
-    return 0.5 * (parts + parts.transpose(0, 2, 1))
-
-
-def _symmetric_basis() -> Array:
-    """Orthonormal basis of the symmetric 4×4 matrices, shape (10, 4, 4)."""
-    basis = []
-    for i in range(4):
-        for j in range(i + 1):
-            item = np.zeros((4, 4))
-            item[i, j] = item[j, i] = 1.0 if i == j else np.sqrt(0.5)
-            basis.append(item)
-    return np.array(basis)
+        raise EstimationError("only bodies that can exist can be split", where="transported") from error
+    stretch = root @ (axes * np.sqrt(values)) @ axes.T @ np.linalg.inv(root)
+    parts: Array = stretch @ priors @ stretch.T
+    parts = 0.5 * (parts + parts.transpose(0, 2, 1))
+    parts[0] += total - parts.sum(axis=0)  # rounding
+    return parts

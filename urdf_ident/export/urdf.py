@@ -19,11 +19,10 @@ from ..consistency.repair import MARGIN, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
 from ..files import write_text
 from ..model.inertia import Array, margins, to_com
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.urdf import Description, parse_urdf, rotation_from_rpy
 from .splice import Node, Splicer
-from .split import split_bodies
+from .split import physical_bodies, split_bodies, unmoved_links
 
 _EPS = float(np.finfo(float).eps)
 _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
@@ -124,10 +123,10 @@ def write_urdf(
     """
     values = np.array(theta, dtype=float)
     check_shape("theta", values.shape, (10 * robot.n,))
-    values, notes = _physical_bodies(robot, values, repair)
+    values, notes = physical_bodies(robot, values, repair)
     inertials, more = split_bodies(robot, values)
     dynamics, clipped = _joint_dynamics(robot, damping or {}, friction or {})
-    fixed, moved = _still_links(robot)
+    fixed, moved = unmoved_links(robot)
     text = corrected_urdf(robot.urdf, {**fixed, **inertials}, dynamics, where=robot.path)
     written = Robot.from_urdf(text, joints=robot.order, lock=robot.locked, gravity=robot.model.gravity.linear)
     for name, link in written.description.links.items():
@@ -284,45 +283,6 @@ def _scale(theta: Array) -> Array:
     """Size of each of the ten numbers: what rounding is relative to."""
     trace = abs(theta[[4, 6, 9]].sum())
     return np.repeat([abs(theta[0]), math.sqrt(abs(theta[0]) * trace), trace], (1, 3, 6))
-
-
-def _physical_bodies(robot: Robot, theta: Array, repair: bool) -> tuple[Array, tuple[str, ...]]:
-    """The bodies moved inside what can exist: always from the boundary, from outside only where allowed."""
-    if not np.isfinite(theta).all():
-        raise ModelError(
-            "theta is not finite", where=robot.path, got=int((~np.isfinite(theta)).sum()), expected="no NaN or inf"
-        )
-    bodies, notes = theta.reshape(-1, 10).copy(), []
-    priors = lumped_inertials(robot)
-    for k, body in enumerate(robot.bodies):
-        found = margins(bodies[k])
-        if found.relative >= 0.99 * MARGIN:
-            continue
-        if found.relative < -1e-9 and not repair:
-            raise ModelError(
-                f"body '{body.name}' cannot exist", where=robot.path,
-                got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
-                expected="mass > 0, triangle inequality", remedy="use the LMI step, or repair=True to write the nearest body",
-            )  # fmt: skip
-        outside = found.relative < -1e-9
-        old = bodies[k].copy()
-        bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
-        word = "cannot exist: the nearest one that can was written" if outside else "lies on the boundary: moved inside it"
-        change = np.abs(bodies[k] - old)
-        notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
-    return bodies.reshape(-1), tuple(notes)
-
-
-def _still_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Links that no joint moves are not identified; an impossible one would still be refused by engines."""
-    moving = {link.name for body in robot.bodies for link in body.links}
-    repaired, notes = {}, []
-    for name, link in robot.description.links.items():
-        if name in moving or link.theta is None or not link.theta.any() or margins(link.theta).relative >= 0.99 * MARGIN:
-            continue
-        repaired[name] = repaired_theta(link.theta)
-        notes.append(f"link '{name}' does not move, but cannot exist as the URDF states it: repaired")
-    return repaired, tuple(notes)
 
 
 def _joint_dynamics(

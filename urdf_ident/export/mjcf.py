@@ -1,0 +1,240 @@
+"""The identified robot as MJCF, with what a URDF cannot hold: rotor inertia as ``armature``, beside damping and
+Coulomb friction as ``frictionloss``.
+
+Written directly, so that MuJoCo is not needed. Bodies follow the URDF's document order, every link is a body;
+fixed and locked joints become bodies without a joint. Primitive geometry is kept (visual in group 2, collision
+in group 3, which meets other objects but not the robot itself); meshes are left out, because the files that a
+URDF names are rarely there.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import ModelError, check_shape
+from ..files import write_text
+from ..model.inertia import Array, to_com
+from ..model.robot import Robot
+from ..model.urdf import rotation_from_rpy
+from .splice import Node, outline
+from .split import physical_bodies, split_bodies, unmoved_links
+from .urdf import number
+
+_GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
+
+
+def write_mjcf(
+    path: str | Path,
+    robot: Robot,
+    theta: Array,
+    *,
+    damping: Mapping[str, float] | None = None,
+    frictionloss: Mapping[str, float] | None = None,
+    armature: Mapping[str, float] | None = None,
+    repair: bool = False,
+) -> tuple[str, ...]:
+    """Writes the robot as a MuJoCo model.
+
+    Args:
+        path: The file.
+        robot: The robot; locked joints are welded where they are locked.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], each able to exist.
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named have the URDF's.
+        frictionloss: Joint name → Coulomb friction [N·m or N]; joints not named have the URDF's.
+        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; joints not named have none.
+        repair: True to write the nearest robot that can exist where ``theta``'s cannot, and to say so.
+
+    Returns:
+        Notes: what was done beside writing numbers.
+
+    Raises:
+        ShapeError: ``theta`` has the wrong length.
+        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a value is not finite.
+        OutputError: The file cannot be written.
+    """
+    text, notes = mjcf_text(robot, theta, damping=damping, frictionloss=frictionloss, armature=armature, repair=repair)
+    write_text(path, text)
+    return notes
+
+
+def mjcf_text(
+    robot: Robot,
+    theta: Array,
+    *,
+    damping: Mapping[str, float] | None = None,
+    frictionloss: Mapping[str, float] | None = None,
+    armature: Mapping[str, float] | None = None,
+    repair: bool = False,
+) -> tuple[str, tuple[str, ...]]:
+    """The robot as MJCF (see :func:`write_mjcf`).
+
+    Args:
+        robot: The robot.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m].
+        frictionloss: Joint name → Coulomb friction [N·m or N].
+        armature: Joint name → rotor inertia at the joint [kg·m² or kg].
+        repair: True to write the nearest robot that can exist where ``theta``'s cannot.
+
+    Returns:
+        The text, and notes.
+
+    Raises:
+        ShapeError: ``theta`` has the wrong length.
+        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a value is not finite.
+    """
+    values = np.asarray(theta, dtype=float)
+    check_shape("theta", values.shape, (10 * robot.n,))
+    values, lifted = physical_bodies(robot, values, repair)
+    stated = robot.description.joints
+    dynamics, notes = _joint_attributes(
+        robot,
+        {
+            "damping": {**{name: stated[name].damping for name in robot.joints}, **(damping or {})},
+            "frictionloss": {**{name: stated[name].friction for name in robot.joints}, **(frictionloss or {})},
+            "armature": dict(armature or {}),
+        },
+    )
+    inertials, more = split_bodies(robot, values)
+    fixed, moved = unmoved_links(robot)
+    stated_links = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
+    writer = _Writer(robot, {**stated_links, **fixed, **inertials}, dynamics)
+    text = ElementTree.tostring(writer.document(), encoding="unicode")
+    meshes = (f"{writer.meshes} mesh geometries were left out",) if writer.meshes else ()
+    return f"{text}\n", (*lifted, *more, *notes, *moved, *meshes)
+
+
+def _joint_attributes(
+    robot: Robot, tables: Mapping[str, Mapping[str, float]]
+) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
+    """Attributes of each joint as text; what physics forbids is set to zero and said."""
+    attributes: dict[str, dict[str, str]] = {name: {} for name in robot.joints}
+    notes = []
+    for key, table in tables.items():
+        for name, value in table.items():
+            robot.index(name)
+            if not math.isfinite(value):
+                raise ModelError(f"{key} of joint '{name}' is not finite", where=robot.path, got=value)
+            if value < 0:
+                notes.append(f"joint '{name}': {key} {value:.4g} is negative: written as 0")
+            if value > 0:
+                attributes[name][key] = number(value)
+    return attributes, tuple(notes)
+
+
+class _Writer:
+    """Builds the document from the URDF's elements."""
+
+    def __init__(self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, dict[str, str]]) -> None:
+        root = outline(robot.urdf, robot.path)
+        self.robot, self.inertials, self.dynamics, self.meshes = robot, inertials, dynamics, 0
+        self.links = {node.get("name"): node for node in root.all("link")}
+        self.joints: dict[str, list[Node]] = {}
+        for node in root.all("joint"):
+            if node.get("type"):
+                self.joints.setdefault(robot.description.joints[node.get("name")].parent, []).append(node)
+        materials = (node for node in root.all("material"))
+        self.colors = {node.get("name"): color[0].get("rgba") for node in materials if (color := node.all("color"))}
+
+    def document(self) -> ElementTree.Element:
+        """The ``<mujoco>`` element, indented."""
+        mujoco = ElementTree.Element("mujoco", model=self.robot.name)
+        ElementTree.SubElement(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        ElementTree.SubElement(mujoco, "option", gravity=_words(self.robot.model.gravity.linear))
+        world = ElementTree.SubElement(mujoco, "worldbody")
+        children = {joint.child for joint in self.robot.description.joints.values()}
+        for name in self.links:
+            if name not in children:
+                self._body(world, name, None)
+        ElementTree.indent(mujoco)
+        return mujoco
+
+    def _body(self, parent: ElementTree.Element, name: str, joint: Node | None) -> None:
+        body = ElementTree.SubElement(parent, "body", name=name)
+        if joint is not None:
+            self._place(body, joint)
+        theta = self.inertials.get(name)
+        if theta is not None and theta.any():
+            mass, com, inertia = to_com(theta)
+            six = [inertia[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+            ElementTree.SubElement(body, "inertial", pos=_words(com), mass=number(mass), fullinertia=_words(six))
+        for tag, group, contype, conaffinity in _GROUPS:
+            for node in self.links[name].all(tag):
+                self._geometry(body, node, {"group": group, "contype": contype, "conaffinity": conaffinity})
+        for child in self.joints.get(name, []):
+            self._body(body, self.robot.description.joints[child.get("name")].child, child)
+
+    def _place(self, body: ElementTree.Element, node: Node) -> None:
+        """Puts a body where its joint is, and gives it the joint unless that is fixed or locked."""
+        name, kind = node.get("name"), node.get("type")
+        position, rotation = _origin(node)
+        axis = _unit(_numbers(node, "axis", "xyz", "1 0 0"))
+        value = self.robot.locked.get(name, 0.0)
+        if kind == "prismatic":
+            position = position + rotation @ axis * value
+        elif kind != "fixed":
+            rotation = rotation @ pin.exp3(axis * value)
+        body.set("pos", _words(position))
+        body.set("quat", _words(_quaternion(rotation)))
+        if name not in self.robot.joints:
+            return
+        j = self.robot.index(name)
+        lower, upper, effort = (float(self.robot.limit(key)[j]) for key in ("lower", "upper", "effort"))
+        joint = ElementTree.SubElement(
+            body, "joint", name=name, type="slide" if kind == "prismatic" else "hinge", axis=_words(axis)
+        )
+        if math.isfinite(lower) and math.isfinite(upper) and lower < upper:
+            joint.set("range", _words([lower, upper]))
+        if math.isfinite(effort):
+            joint.set("actuatorfrcrange", _words([-effort, effort]))
+        for key, text in self.dynamics[name].items():
+            joint.set(key, text)
+
+    def _geometry(self, body: ElementTree.Element, node: Node, attributes: dict[str, str]) -> None:
+        shape = next((shape for item in node.all("geometry") for shape in item.children), None)
+        if shape is None or shape.tag not in ("box", "cylinder", "sphere", "capsule"):
+            self.meshes += shape is not None
+            return
+        if shape.tag == "box":
+            size = [0.5 * float(word) for word in shape.get("size").split()]
+        else:
+            size = [float(shape.get("radius"))]
+            size += [0.5 * float(shape.get("length"))] if shape.tag != "sphere" else []
+        position, rotation = _origin(node)
+        color = next((c.get("rgba") for m in node.all("material") for c in m.all("color")), "")
+        color = color or next((self.colors.get(m.get("name"), "") for m in node.all("material")), "")
+        place = {"pos": _words(position), "quat": _words(_quaternion(rotation))}
+        geom = ElementTree.SubElement(body, "geom", {"type": shape.tag, "size": _words(size), **place, **attributes})
+        if color:
+            geom.set("rgba", color)
+
+
+def _origin(node: Node) -> tuple[Array, Array]:
+    return _numbers(node, "origin", "xyz", "0 0 0"), rotation_from_rpy(_numbers(node, "origin", "rpy", "0 0 0"))
+
+
+def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
+    found = node.all(tag)
+    text = found[0].get(key, default) if found else default
+    return np.array([float(word) for word in text.split()])
+
+
+def _unit(axis: Array) -> Array:
+    length = float(np.linalg.norm(axis))
+    return axis / length if length > 0 else np.array([1.0, 0.0, 0.0])
+
+
+def _quaternion(rotation: Array) -> Array:
+    """Unit quaternion (w, x, y, z)."""
+    x, y, z, w = pin.Quaternion(rotation).normalized().coeffs()
+    return np.array([w, x, y, z])
+
+
+def _words(values: Array | list[float]) -> str:
+    return " ".join(number(value) for value in values)
