@@ -152,7 +152,7 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     if cutoff >= ceiling:
         why += f"bounded by a fifth of the rate ({rate:.4g} Hz)"
     elif cutoff < 2 * motion_end * 0.999:
-        why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of the motion's acceleration power"
+        why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of its power"
     else:
         why += "twice that leaves the motion flat"
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
@@ -162,20 +162,11 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
     """Frequencies [Hz], mean log power density of the joints' accelerations, share of position power above."""
     from scipy.signal import welch
 
-    longest = max(len(piece) for piece in pieces)
-    window = int(min(longest - 2, max(64, 4 * rate)))
-    total: Array | None = None
-    weight = 0
-    for piece in pieces:
-        if len(piece) - 2 < window:
-            continue
-        acceleration = np.diff(piece, 2, axis=0) * rate**2
-        frequency, power = welch(acceleration, rate, nperseg=window, axis=0, detrend=False)
-        total = power * len(piece) if total is None else total + power * len(piece)
-        weight += len(piece)
-    assert total is not None  # the longest piece always counts
-    power = total[1:] / weight
-    frequency = frequency[1:]
+    window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
+    long = [np.diff(piece, 2, axis=0) * rate**2 for piece in pieces if len(piece) - 2 >= window]
+    spectra = [welch(acceleration, rate, nperseg=window, axis=0, detrend=False) for acceleration in long]
+    frequency = spectra[0][0][1:]
+    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(a) for a in long])
     # geometric mean: every joint counts alike, whatever its size; scaled so that powers add up as a mean of joints
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))

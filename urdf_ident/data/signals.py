@@ -1,0 +1,253 @@
+"""Conditioning: from a repaired log to continuous pieces of clean motion at a constant rate.
+
+In this order: bring an uneven clock to an even grid, low-pass the positions without delay, differentiate,
+and cut out standstill. Efforts are brought to the same grid but not filtered: the producer of the equations
+filters them together with the regressor, so that both lose the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import LogError
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..model.segment import Segment
+from .clock import GAP_PERIODS, GAP_SECONDS, Clock
+from .filters import HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .recording import Recording
+from .resample import Piece, even_pieces
+from .velocity import VelocityMatch, match_velocity
+
+__all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
+
+
+@dataclass(frozen=True)
+class SignalConfig:
+    """How signals are conditioned; ``auto`` is chosen from the log and explained in :attr:`Conditioned.why`.
+
+    Attributes:
+        cutoff: Zero-phase low-pass of positions and velocities [Hz].
+        decimate: Rate of the equations made from the log [Hz], at most the log's own.
+        velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (the logged one only where it is as fast and quieter).
+        order: Order of one pass of the Butterworth filter.
+        rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that never go fast.
+        rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
+        shortest: Shorter pieces of motion are left out [s], unless the log holds no longer ones.
+        reason: Why ``cutoff`` is what it is, for :attr:`Conditioned.why`.
+    """
+
+    cutoff: float | str = "auto"
+    decimate: float | str = "auto"
+    velocity: str = "auto"
+    order: int = ORDER
+    rest_speed: float = 0.02
+    rest_time: float = 0.25
+    shortest: float = 1.0
+    reason: str = "as configured"
+
+    def __post_init__(self) -> None:
+        for name in ("cutoff", "decimate"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value != "auto" and not (number and math.isfinite(value) and value > 0):
+                raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
+        if self.velocity not in ("auto", "logged", "differentiated"):
+            raise LogError("unknown source of velocity", where="signals.velocity", got=self.velocity,
+                           expected="auto, logged or differentiated")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A conditioned log.
+
+    Attributes:
+        segments: Pieces of motion, each continuous and at ``rate``.
+        rate: Samples per second [Hz].
+        cutoff: Low-pass of positions [Hz].
+        decimate_rate: Rate of the equations to make [Hz].
+        factor: Samples per equation: ``decimate_rate = rate / factor``.
+        row_cutoff: Low-pass that the equations need before that decimation [Hz].
+        velocity_source: ``"logged"`` or ``"differentiated"``.
+        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``.
+    """
+
+    segments: tuple[Segment, ...]
+    rate: float
+    cutoff: float
+    decimate_rate: float
+    factor: int
+    row_cutoff: float
+    velocity_source: str
+    why: dict[str, str]
+
+
+def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
+    """Conditions one log.
+
+    Args:
+        recording: A repaired log (see :mod:`quality`) on the joint side: positions [rad or m], efforts in joint
+            torque [N·m or N], motor positions after the gear.
+        robot: Its robot.
+        config: Choices; all automatic by default.
+
+    Returns:
+        The pieces of motion, and every choice with its reason.
+
+    Raises:
+        LogError: The robot does not move, or only for too short a time.
+    """
+    config = config or SignalConfig()
+    pieces, clock = even_pieces(recording)
+    rate = clock.rate
+    choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
+    source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
+    cutoff = choice.cutoff
+    moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+    segments, why_rest = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
+    wanted = 2.5 * cutoff if config.decimate == "auto" else float(config.decimate)
+    factor = max(1, int(rate / wanted + 1e-9))
+    row_rate = rate / factor
+    row_cutoff = min(cutoff, 0.4 * row_rate)
+    why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
+    why_rows += ": 2.5 times the cut-off holds all that the filter leaves" if config.decimate == "auto" else ": as configured"
+    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity, "rest": why_rest}
+    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why)
+
+
+def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:
+    """Makes one choice for several logs, so that their equations may be merged: the median of what each asks for.
+
+    Args:
+        recordings: Repaired logs on the joint side.
+        robot: Their robot.
+        config: Choices; what is not ``auto`` stays.
+
+    Returns:
+        A configuration with numbers for ``cutoff`` and ``decimate`` and a definite ``velocity``.
+
+    Raises:
+        LogError: No logs, or a log does not move.
+    """
+    config = config or SignalConfig()
+    if not recordings:
+        raise LogError("no log to condition", expected="one or more recordings")
+    single = [condition(recording, robot, config) for recording in recordings]
+    cutoff = float(np.median([each.cutoff for each in single])) if config.cutoff == "auto" else float(config.cutoff)
+    rows = 2.5 * cutoff
+    logged = all(each.velocity_source == "logged" for each in single)
+    velocity = config.velocity if config.velocity != "auto" else "logged" if logged else "differentiated"
+    wishes = [each.cutoff for each in single]
+    reason = config.reason if config.cutoff != "auto" else (
+        single[0].why["cutoff"].split(", ", 1)[1] if len(single) == 1
+        else f"the median of what {len(single)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
+    )  # fmt: skip
+    decimate = rows if config.decimate == "auto" else config.decimate
+    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason)
+
+
+def _rate_words(clock: Clock) -> str:
+    how = "taken as it is" if clock.even else f"resampled from a clock that varies by {100 * clock.jitter:.2g} % of a period"
+    why = f"{clock.rate:.5g} Hz, {how}"
+    if len(clock.gaps):
+        why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
+    return why
+
+
+def _cutoff(pieces: list[Piece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
+    if config.cutoff != "auto":
+        cutoff = float(config.cutoff)
+        return CutoffChoice(cutoff, cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
+    first = min(10.0, HIGHEST * rate)
+    stretches = []
+    for piece in pieces:
+        speed = differentiate(lowpass(piece.q, rate, first), rate)
+        thresholds = _rest_speeds([speed], config)
+        stretches += [(piece, begin, end) for begin, end in _motions(np.abs(speed) > thresholds, config.rest_time * rate)]
+    longest = max((end - begin for _, begin, end in stretches), default=0)
+    if longest < max(32, 0.2 * rate):
+        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+                       remedy="record a motion that moves every joint")  # fmt: skip
+    kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
+    travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
+    movers = travel > 1e-3 * travel.max()
+    choice = estimate_cutoff([q[:, movers] for q in kept], rate)
+    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+
+
+def _velocity_source(
+    recording: Recording, pieces: list[Piece], rate: float, choice: CutoffChoice, config: SignalConfig
+) -> tuple[str, str]:
+    if config.velocity == "logged" and recording.velocity is None:
+        raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
+    if config.velocity != "auto":
+        return config.velocity, "as configured"
+    if recording.velocity is None:
+        return "differentiated", "no velocities in the log"
+    piece = max(pieces, key=lambda piece: len(piece.q))
+    if piece.v is None or len(piece.q) < 64:
+        return "differentiated", "too few samples to judge the logged velocity"
+    match = match_velocity(piece.q, piece.v, rate, choice.cutoff)
+    return ("logged", match.words) if _logged_is_better(match) else ("differentiated", match.words)
+
+
+def _logged_is_better(match: VelocityMatch) -> bool:
+    return match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
+
+
+def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
+    q = lowpass(piece.q, rate, cutoff, order)
+    v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
+    qm = vm = am = None
+    if piece.qm is not None:
+        qm = lowpass(piece.qm, rate, cutoff, order)
+        vm = differentiate(qm, rate)
+        am = differentiate(vm, rate)
+    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am)
+
+
+def _cut_rest(
+    whole: list[Segment], pieces: list[Piece], rate: float, cutoff: float, config: SignalConfig, name: str
+) -> tuple[list[Segment], str]:
+    """Motions between standstills; edges that are no rest lose what the filter's start-up spoils."""
+    thresholds = _rest_speeds([segment.v for segment in whole], config)
+    edge = math.ceil(rate / cutoff)
+    found: list[Segment] = []
+    for segment in whole:
+        for begin, end in _motions(np.abs(segment.v) > thresholds, config.rest_time * rate):
+            begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
+            if end - begin >= 10:
+                found.append(segment.slice(begin, end))
+    longest = max((len(segment) for segment in found), default=0)
+    kept = [segment for segment in found if len(segment) >= min(config.shortest * rate, 0.5 * longest)]
+    if not kept:
+        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+                       remedy="record a motion that moves every joint")  # fmt: skip
+    total = sum(len(piece.q) for piece in pieces) / rate
+    used = sum(len(segment) for segment in kept) / rate
+    why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
+    why += f"standstill longer than {config.rest_time:g} s is left out"
+    if len(found) > len(kept):
+        why += f", and {len(found) - len(kept)} motion(s) shorter than {config.shortest:g} s"
+    return kept, why
+
+
+def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
+    """Per joint the speed [rad/s or m/s] below which it counts as resting."""
+    typical = np.percentile(np.abs(np.concatenate(speeds)), 95, axis=0)
+    slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
+    return np.asarray(np.minimum(config.rest_speed, slow))
+
+
+def _motions(moving: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], hold: float) -> list[tuple[int, int]]:
+    """Sample ranges where some joint moves, joined over standstills shorter than ``hold`` samples."""
+    where = np.flatnonzero(moving.any(axis=1))
+    if not len(where):
+        return []
+    breaks = np.flatnonzero(np.diff(where) > max(1.0, hold))
+    begins, ends = where[np.concatenate([[0], breaks + 1])], where[np.concatenate([breaks, [len(where) - 1]])] + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
