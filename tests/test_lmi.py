@@ -1,0 +1,470 @@
+"""Physically consistent parameters by semidefinite programming, against independent minimisers and closed forms."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.optimize import minimize
+
+import urdf_ident.consistency.lmi as lmi
+from urdf_ident.consistency.cholesky import check_consistency
+from urdf_ident.consistency.cones import LmiOptions, ellipsoid
+from urdf_ident.consistency.lmi import LmiProblem
+from urdf_ident.errors import EstimationError, ShapeError, SolverError
+from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
+from urdf_ident.model.parameters import Parameter, inertial_parameters
+from urdf_ident.model.prior import inertial_prior, with_joint_terms
+from urdf_ident.model.robot import Robot
+
+
+def random_body(rng, mass=None):
+    points = rng.normal(size=(12, 3)) * 0.15 + rng.normal(size=3) * 0.1
+    weights = rng.uniform(0.1, 1.0, 12)
+    weights *= (mass or rng.uniform(0.5, 8)) / weights.sum()
+    return sum(from_com(w, p, np.zeros((3, 3))) for w, p in zip(weights, points, strict=True))
+
+
+def chain_urdf(bodies):
+    parts = ['<robot name="chain"><link name="l0"/>']
+    for i, theta in enumerate(bodies, start=1):
+        m, c, inertia = to_com(theta)
+        values = zip(("ixx", "ixy", "iyy", "ixz", "iyz", "izz"), inertia[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]], strict=True)
+        parts.append(f'<link name="l{i}"><inertial><origin xyz="{c[0]} {c[1]} {c[2]}"/><mass value="{m}"/><inertia ')
+        parts.append(" ".join(f'{key}="{value}"' for key, value in values) + "/></inertial></link>")
+        parts.append(f'<joint name="j{i}" type="revolute"><parent link="l{i - 1}"/><child link="l{i}"/>')
+        parts.append(f'<origin xyz="0.05 0 0.3" rpy="{0.3 * i} 0.2 0"/><axis xyz="0 {i % 2} {1 - i % 2}"/>')
+        parts.append('<limit lower="-3" upper="3" velocity="2" effort="50"/></joint>')
+    return "".join(parts) + "</robot>"
+
+
+def regressor(robot, q, v, a):
+    data = robot.model.createData()
+    return np.vstack([pin.computeJointTorqueRegressor(robot.model, data, *row) for row in zip(q, v, a, strict=True)])
+
+
+class Setup:
+    """A chain with friction whose URDF is wrong, and noisy torques of a poor motion."""
+
+    def __init__(self, n, seed, samples=40, noise=0.5):
+        rng = np.random.default_rng(seed)
+        self.robot = Robot.from_urdf(chain_urdf([random_body(rng) for _ in range(n)]))
+        joints = self.robot.joints
+        terms = tuple(Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True) for joint in joints)
+        self.parameters = inertial_parameters(self.robot) + terms
+        self.prior = with_joint_terms(inertial_prior(self.robot), self.parameters, rng.uniform(0.5, 2.0, n))
+        self.truth = self.prior.theta0.copy()
+        for i in range(n):  # a different robot: every body moved along a random physical direction
+            factor = np.linalg.cholesky(pseudo_inertia(self.prior.theta0[10 * i : 10 * i + 10]))
+            half = np.eye(4) + 0.15 * rng.normal(size=(4, 4))
+            self.truth[10 * i : 10 * i + 10] = from_pseudo_inertia(factor @ half @ half.T @ factor.T)
+        self.truth[10 * n :] *= rng.uniform(0.7, 1.3, n)
+        self.W, tau = self.columns(rng, samples, amplitude=0.3), None
+        tau = self.W @ self.truth
+        self.R, self.rho = self.W / noise, (tau + noise * rng.normal(size=len(tau))) / noise
+        self.test = self.columns(rng, 200, amplitude=2.0)
+
+    def columns(self, rng, samples, amplitude):
+        n = self.robot.n
+        q, v, a = amplitude * rng.normal(size=(3, samples, n))
+        friction = np.zeros((samples, n, n))
+        friction[:, np.arange(n), np.arange(n)] = v
+        return np.hstack([regressor(self.robot, q, v, a), friction.reshape(-1, n)])
+
+    def error(self, theta):
+        return np.linalg.norm(self.test @ (theta - self.truth)) / np.linalg.norm(self.test @ self.truth)
+
+
+@pytest.fixture(scope="module")
+def poor():
+    return Setup(4, seed=0, samples=8)
+
+
+@pytest.fixture(scope="module")
+def one():
+    return Setup(1, seed=1, samples=10)
+
+
+def physical(theta, n):
+    return check_consistency(theta, [f"b{i}" for i in range(n)]).consistent
+
+
+def entropic(prior, x_theta, n):
+    """The divergence, written independently: on P directly, spread added, squares for the joint terms."""
+    total = np.sum(np.square((prior.root @ (x_theta - prior.theta0))[10 * n :]))
+    for i in range(n):
+        part = slice(10 * i, 10 * i + 10)
+        shifted = pseudo_inertia(x_theta[part] + prior.spread[i] - prior.theta0[part])
+        q = np.linalg.solve(pseudo_inertia(prior.spread[i]), shifted)
+        total += (np.trace(q) - np.linalg.slogdet(q)[1] - 4) / (2 * prior.relative_std[i] ** 2)
+    return total
+
+
+# ------------------------------------------------------------------------------------------------------- optimum
+
+
+def test_inactive_constraints_give_the_ridge_closed_form(poor):
+    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
+    weight = 20.0
+    expected = np.linalg.solve(
+        poor.R.T @ poor.R + weight * poor.prior.precision,
+        poor.R.T @ poor.rho + weight * poor.prior.precision @ poor.prior.theta0,
+    )
+    solution = problem.solve(poor.R, poor.rho, weight)
+    assert solution.active == ()
+    np.testing.assert_allclose(poor.prior.root @ (solution.theta - expected), 0, atol=1e-4)
+    cost = np.sum((poor.R @ expected - poor.rho) ** 2) + weight * poor.prior.distance(expected) ** 2
+    assert solution.objective == pytest.approx(cost, rel=1e-9)
+
+
+def test_without_data_the_answer_is_the_prior(poor):
+    for distance in ("euclid", "entropic"):
+        solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance)).solve(np.zeros((0, 44)), np.zeros(0))
+        assert poor.prior.distance(solution.theta) < 1e-3
+        assert solution.status == "optimal"
+
+
+@pytest.mark.parametrize("distance", ["euclid", "entropic"])
+@pytest.mark.parametrize("weight", [3.0, 0.03])
+def test_optimum_agrees_with_a_log_cholesky_descent(one, distance, weight):
+    """scipy minimises the same objective over P = ε P0 + L Lᵀ, Fv = exp(z): no cone, no CVXPY."""
+    prior, eps = one.prior, 1e-3
+    rho = one.rho.copy()
+    rho += one.R[:, 0] * -3.0  # pull the mass hard so that the cone matters
+
+    def theta_of(z):
+        L = np.zeros((4, 4))
+        L[np.tril_indices(4)] = z[:10]
+        L[np.diag_indices(4)] = np.exp(np.clip(L.diagonal(), -20, 20))
+        C = np.linalg.cholesky(pseudo_inertia(prior.theta0[:10]))
+        return np.append(from_pseudo_inertia(C @ (eps * np.eye(4) + L @ L.T) @ C.T), np.exp(np.clip(z[10], -20, 20)))
+
+    def cost(z):
+        theta = theta_of(z)
+        far = entropic(prior, theta, 1) if distance == "entropic" else prior.distance(theta) ** 2
+        return np.sum((one.R @ theta - rho) ** 2) + weight * far
+
+    best = min(
+        (
+            minimize(cost, start, method="BFGS", options={"maxiter": 5000, "gtol": 1e-7})
+            for start in (np.zeros(11), -0.5 * np.ones(11))
+        ),
+        key=lambda found: found.fun,
+    )
+    solution = LmiProblem(prior, one.parameters, LmiOptions(distance=distance, epsilon=eps)).solve(one.R, rho, weight)
+    assert solution.status == "optimal"
+    assert solution.objective <= best.fun * (1 + 1e-6)
+    assert solution.objective == pytest.approx(best.fun, rel=1e-4)
+
+
+def test_reported_terms_are_those_of_theta(poor):
+    for distance in ("euclid", "entropic"):
+        solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance)).solve(
+            poor.R, poor.rho, 0.5, residual=7.0
+        )
+        assert solution.data_term == pytest.approx(np.sum((poor.R @ solution.theta - poor.rho) ** 2) + 7.0, rel=1e-9)
+        far = entropic(poor.prior, solution.theta, 4) if distance == "entropic" else poor.prior.distance(solution.theta) ** 2
+        assert solution.prior_term == pytest.approx(far, rel=1e-7)
+        expected = [
+            np.linalg.eigvals(np.linalg.solve(pseudo_inertia(p0), pseudo_inertia(p))).real.min()
+            for p0, p in zip(poor.prior.theta0[:40].reshape(4, 10), solution.theta[:40].reshape(4, 10), strict=True)
+        ]
+        np.testing.assert_allclose(solution.psd_margins, expected, rtol=1e-6)
+
+
+def test_distances_agree_near_the_prior(poor):
+    R, rho = poor.R, poor.R @ (poor.prior.theta0 + 1e-3 * (poor.truth - poor.prior.theta0))
+    found = [LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=d)).solve(R, rho, 1.0) for d in ("euclid", "entropic")]
+    assert found[0].prior_term == pytest.approx(found[1].prior_term, rel=1e-2)
+
+
+def test_a_reduced_factor_gives_the_same_answer(poor):
+    stacked = np.linalg.qr(np.column_stack([poor.R, poor.rho]), mode="r")
+    R, rho = stacked[:, :-1], stacked[:, -1]
+    problem = LmiProblem(poor.prior, poor.parameters)
+    full, reduced = problem.solve(poor.R, poor.rho), problem.solve(R, rho)
+    assert reduced.objective == pytest.approx(full.objective, rel=1e-7)
+    np.testing.assert_allclose(poor.prior.root @ (full.theta - reduced.theta), 0, atol=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------- physics
+
+
+@pytest.mark.parametrize("distance", ["euclid", "entropic"])
+def test_poor_excitation_physics_beats_least_squares(distance):
+    better = []
+    for seed in range(5):
+        setup = Setup(4, seed=seed, samples=8)
+        plain = np.linalg.lstsq(setup.R, setup.rho, rcond=1e-9)[0]
+        solution = LmiProblem(setup.prior, setup.parameters, LmiOptions(distance=distance)).solve(setup.R, setup.rho)
+        assert physical(solution.theta, 4)
+        assert np.all(solution.theta[40:] >= -1e-6)
+        assert solution.psd_margins.min() >= 1e-3 * (1 - 1e-3)
+        better.append(setup.error(plain) / setup.error(solution.theta))
+        assert setup.error(solution.theta) < setup.error(setup.prior.theta0)
+    assert min(better) > 3
+
+
+def test_masses_stay_plausible_where_conditions_alone_let_them_run_away(poor):
+    for weight in (1.0, 1e-4):
+        solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho, weight)
+        ratio = solution.theta[0:40:10] / poor.prior.theta0[0:40:10]
+        assert np.all((ratio > 0.0999) & (ratio < 10.001))
+    free = LmiProblem(poor.prior, poor.parameters, LmiOptions(mass_factor=None)).solve(poor.R, poor.rho, 1e-4)
+    assert free.theta[0] > 15 * poor.prior.theta0[0]
+    assert "l1: mass at 10 times the prior's" in solution.active
+
+
+def test_mass_matrix_is_positive_definite_everywhere(poor):
+    solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho, 0.01)
+    model = poor.robot.model.copy()
+    for i in range(4):
+        model.inertias[i + 1] = pin.Inertia.FromDynamicParameters(solution.theta[10 * i : 10 * i + 10])
+    rng = np.random.default_rng(3)
+    data = model.createData()
+    assert all(np.linalg.eigvalsh(pin.crba(model, data, q))[0] > 0 for q in rng.uniform(-3, 3, (500, 4)))
+
+
+def test_negative_friction_is_not_possible_unless_allowed(poor):
+    rho = poor.rho - 10 * poor.R[:, 41]  # data that ask for Fv_j2 ten lower
+    held = LmiProblem(poor.prior, poor.parameters).solve(poor.R, rho, 0.01)
+    assert held.theta[41] == pytest.approx(0.0, abs=1e-5)
+    assert "Fv_j2 ≥ 0" in held.active
+    free = LmiProblem(poor.prior, poor.parameters, LmiOptions(nonnegative=False)).solve(poor.R, rho, 0.01)
+    assert free.theta[41] < -1.0
+
+
+def test_nonphysical_and_massless_urdfs_give_possible_robots():
+    rng = np.random.default_rng(4)
+    bodies = [random_body(rng) for _ in range(3)]
+    bodies[1] = from_com(3.0, [0, 0, 0.1], np.diag([0.01, 0.02, 0.05]))  # breaks the triangle inequality
+    robot = Robot.from_urdf(chain_urdf(bodies).replace('<mass value="' + str(to_com(bodies[2])[0]), '<mass value="0'))
+    prior = inertial_prior(robot)
+    assert len(prior.notes) == 2
+    W = regressor(robot, *rng.normal(size=(3, 30, 3)))
+    solution = LmiProblem(prior, inertial_parameters(robot)).solve(W, W @ np.concatenate([bodies[0], bodies[0], bodies[0]]))
+    assert physical(solution.theta, 3)
+    assert solution.status == "optimal"
+
+
+# ------------------------------------------------------------------------------------------------------- demands
+
+
+def test_total_mass_is_met_exactly_and_the_gap_knows_its_multiplier(poor):
+    total = 1.4 * poor.prior.theta0[0:40:10].sum()
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=total)).solve(poor.R, poor.rho)
+    assert solution.theta[0:40:10].sum() == pytest.approx(total, rel=1e-7)
+    assert solution.status == "optimal"
+    assert solution.notes == ()
+    between = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=(total, 2 * total))).solve(poor.R, poor.rho)
+    assert between.theta[0:40:10].sum() == pytest.approx(total, rel=1e-5)
+    assert "total mass at its least" in between.active
+
+
+def test_impossible_total_mass_says_what_would_be_possible(poor):
+    children = np.zeros((4, 10))
+    children[2] = from_com(2.0, poor.prior.theta0[21:24] / poor.prior.theta0[20], 1e-4 * np.eye(3))
+    for options in (
+        LmiOptions(total_mass=1e-3),
+        LmiOptions(total_mass=0.5, children=children),
+        LmiOptions(total_mass=(-5.0, -1.0)),
+    ):
+        with pytest.raises(SolverError, match=r"total mass is impossible.*between .* and .* kg; correct or drop") as caught:
+            LmiProblem(poor.prior, poor.parameters, options).solve(poor.R, poor.rho)
+        assert caught.value.status == "infeasible"
+    least, most = (float(word) for word in str(caught.value).split("between ")[1].split(" kg")[0].split(" and "))
+    assert least == pytest.approx(0.1 * poor.prior.theta0[0:40:10].sum(), rel=1e-3)
+    assert most == pytest.approx(10 * poor.prior.theta0[0:40:10].sum(), rel=1e-3)
+    with pytest.raises(SolverError, match=r"and inf kg"):
+        LmiProblem(poor.prior, poor.parameters, LmiOptions(mass_factor=None, total_mass=1e-3)).solve(poor.R, poor.rho)
+
+
+def test_clashing_boxes_and_ellipsoids_are_named(poor):
+    lower, far = np.full((4, 3), np.nan), np.full((4, 4, 4), np.nan)
+    lower[1, 0] = 5.0
+    far[1] = ellipsoid([0, 0, 0], [0.3, 0.3, 0.3])
+    with pytest.raises(SolverError, match="drop the boxes of the centres of mass or the ellipsoids"):
+        LmiProblem(poor.prior, poor.parameters, LmiOptions(com_lower=lower, ellipsoids=far)).solve(poor.R, poor.rho)
+
+
+def test_centres_of_mass_stay_in_their_boxes(poor):
+    free = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
+    _, centres, _ = to_com(free.theta[:40].reshape(4, 10))
+    lower, upper = np.full((4, 3), -np.inf), np.full((4, 3), np.inf)
+    lower[0, 1], upper[2] = centres[0, 1] + 0.02, centres[2] - 0.01
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(com_lower=lower, com_upper=upper)).solve(poor.R, poor.rho)
+    _, centres, _ = to_com(solution.theta[:40].reshape(4, 10))
+    assert centres[0, 1] >= lower[0, 1] - 1e-7
+    assert np.all(centres[2] <= upper[2] + 1e-7)
+    assert "l1: centre of mass at its lower y limit" in solution.active
+
+
+def test_ellipsoid_matrix_is_the_second_moment_test():
+    """tr(P Q) integrates 1 − ‖scaled distance‖² over the matter: exact for a point mass."""
+    Q = ellipsoid([0.1, 0.2, 0.3], [0.1, 0.2, 0.4])
+    for offset, expected in (([0, 0, 0], 1.0), ([0.1, 0, 0], 0.0), ([0, 0.4, 0], -3.0)):
+        point = from_com(2.0, np.array([0.1, 0.2, 0.3]) + offset, np.zeros((3, 3)))
+        assert np.trace(pseudo_inertia(point) @ Q) == pytest.approx(2.0 * expected)
+
+
+def test_ellipsoids_bound_the_inertia(poor):
+    _, centres, _ = to_com(poor.prior.theta0[:40].reshape(4, 10))
+    balls = np.array([ellipsoid(center, [0.15] * 3) for center in centres])
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(ellipsoids=balls)).solve(poor.R, poor.rho)
+    inside = [np.trace(pseudo_inertia(theta) @ Q) for theta, Q in zip(solution.theta[:40].reshape(4, 10), balls, strict=True)]
+    assert min(inside) >= -1e-7
+    assert any("ellipsoid" in word for word in solution.active)
+
+
+def test_what_is_left_beside_fixed_children_is_possible(poor):
+    children = np.zeros((4, 10))
+    children[3] = 0.8 * poor.prior.theta0[30:40]
+    target = poor.truth.copy()
+    target[30:40] *= 0.5  # data of a last body lighter than its own tool
+    rho = poor.W @ target / 0.01
+    without = LmiProblem(poor.prior, poor.parameters).solve(poor.W / 0.01, rho, 0.01)
+    assert not margins(without.theta[30:40] - children[3]).consistent
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(children=children)).solve(poor.W / 0.01, rho, 0.01)
+    assert margins(solution.theta[30:40] - children[3]).consistent
+    assert "l4: nothing left beside its fixed children" in solution.active
+
+
+# -------------------------------------------------------------------------------------------------- point to set
+
+
+def test_point_to_set_is_the_closest_within_the_residual(poor):
+    import cvxpy as cp
+
+    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
+    solution = problem.point_to_set(poor.R, poor.rho, slack=0.1)
+    theta = cp.Variable(44)
+
+    def demands():
+        for i in range(4):
+            P = sum(theta[10 * i + k] * pseudo_inertia(np.eye(10)[k]) for k in range(10))
+            yield P - 1e-3 * pseudo_inertia(poor.prior.theta0[10 * i : 10 * i + 10]) >> 0
+        yield theta[40:] >= 0
+
+    residual = cp.sum_squares(poor.R @ theta - poor.rho)
+    far = cp.sum_squares(poor.prior.root @ (theta - poor.prior.theta0))
+    least = cp.Problem(cp.Minimize(residual + 1e-7 * far), [*demands()])
+    least.solve(solver="CLARABEL")
+    minimum = residual.value
+    direct = cp.Problem(cp.Minimize(far), [*demands(), residual <= 1.1 * minimum])
+    direct.solve(solver="CLARABEL")
+    assert solution.data_term <= 1.1 * minimum * 1.02
+    assert solution.prior_term == pytest.approx(direct.value, rel=0.05)
+
+
+def test_point_to_set_returns_a_prior_that_fits(poor):
+    rng = np.random.default_rng(5)
+    rho = poor.R @ poor.prior.theta0 + rng.normal(size=len(poor.R))
+    solution = LmiProblem(poor.prior, poor.parameters).point_to_set(poor.R, rho, slack=50.0)
+    assert solution.weight == np.inf
+    assert poor.prior.distance(solution.theta) < 1e-3
+
+
+# ----------------------------------------------------------------------------------------- solvers are not believed
+
+
+def test_a_lying_solver_is_caught(poor, monkeypatch):
+    honest = lmi.attempt
+    asked = []
+
+    def liar(feasible, data, weight, distance, name, settings):
+        point, status = honest(feasible, data, weight, distance, "CLARABEL", {})
+        asked.append((name, distance))
+        if len(asked) == 1:  # infeasible but "optimal"
+            return lmi.Point(-30 * np.ones(44), point.cones, point.rows, point.equalities, 0.0), "optimal"
+        if len(asked) == 2:  # feasible, not optimal
+            return lmi.Point(np.zeros(44), point.cones, point.rows, point.equalities, 0.0), "optimal"
+        return point, status
+
+    monkeypatch.setattr(lmi, "attempt", liar)
+    solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
+    assert asked == [("CLARABEL", "entropic"), ("CLARABEL", "entropic"), ("SCS", "entropic")]
+    assert solution.status == "optimal"
+    assert "violation" in solution.notes[0]
+    assert "gap" in solution.notes[1]
+
+
+def test_every_solver_failing_falls_back_to_a_possible_robot(poor, monkeypatch):
+    monkeypatch.setattr(lmi, "attempt", lambda *_: (None, "failed (numbers)"))
+    solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
+    assert solution.status == "fallback"
+    assert solution.solver == "projection"
+    assert physical(solution.theta, 4)
+    assert len(solution.notes) == 7
+    assert "prior" in solution.notes[-1]
+    with pytest.raises(SolverError, match="no solver could handle"):
+        LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=99.0)).solve(poor.R, poor.rho)
+
+
+def test_entropic_failure_falls_back_to_euclid_and_says_so(poor, monkeypatch):
+    honest = lmi.attempt
+
+    def only_euclid(feasible, data, weight, distance, name, settings):
+        return (None, "user_limit") if distance == "entropic" else honest(feasible, data, weight, distance, name, settings)
+
+    monkeypatch.setattr(lmi, "attempt", only_euclid)
+    solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
+    assert (solution.status, solution.distance) == ("fallback", "euclid")
+    assert len(solution.notes) == 3
+    assert solution.as_dict()["notes"] == list(solution.notes)
+
+
+def test_gap_bounds_the_distance_to_the_optimum(poor):
+    """Perturb the optimum: the recomputed gap must be at least the real loss of the objective."""
+    from urdf_ident.consistency.programme import duality_gap, whiten_data
+
+    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
+    data = whiten_data(problem.feasible, poor.R, poor.rho, 0.0)
+    point, _ = lmi.attempt(problem.feasible, data, 0.1, "euclid", "CLARABEL", {})
+    best = problem.solve(poor.R, poor.rho, 0.1).objective
+    for size in (1e-3, 1e-2, 0.1):
+        x = point.x * (1 - size)
+        moved = lmi.Point(x, point.cones, point.rows, point.equalities, 0.0)
+        loss = data.value(x) + 0.1 * float(x @ x) - best
+        assert duality_gap(problem.feasible, data, 0.1, "euclid", moved) >= loss * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("distance", ["euclid", "entropic"])
+def test_units_of_the_noise_do_not_matter(poor, distance, scale):
+    """The same problem with everything scaled: same theta, no fallback."""
+    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance))
+    reference = problem.solve(poor.R, poor.rho, 1.0)
+    scaled = problem.solve(scale * poor.R, scale * poor.rho, scale**2)
+    assert scaled.notes == ()
+    np.testing.assert_allclose(poor.prior.root @ (scaled.theta - reference.theta), 0, atol=2e-3)
+
+
+def test_wrong_input_is_refused(poor):
+    problem = LmiProblem(poor.prior, poor.parameters)
+    with pytest.raises(EstimationError, match="positive"):
+        problem.solve(poor.R, poor.rho, 0.0)
+    with pytest.raises(EstimationError, match="finite"):
+        problem.solve(poor.R * np.nan, poor.rho)
+    with pytest.raises(EstimationError, match="slack"):
+        problem.point_to_set(poor.R, poor.rho, 0.0)
+    with pytest.raises(ShapeError, match="'R'"):
+        problem.solve(poor.R[:, :-1], poor.rho)
+    with pytest.raises(ShapeError, match="'rho'"):
+        problem.solve(poor.R, poor.rho[:-1])
+    with pytest.raises(ShapeError, match="parameters"):
+        LmiProblem(poor.prior, poor.parameters[:-1])
+    with pytest.raises(ShapeError, match="children"):
+        LmiProblem(poor.prior, poor.parameters, LmiOptions(children=np.zeros((3, 10))))
+    with pytest.raises(ShapeError, match="entropic"):
+        LmiOptions(distance="euclidean")
+    with pytest.raises(ShapeError, match="mass_factor"):
+        LmiOptions(mass_factor=0.5)
+    with pytest.raises(ShapeError, match="epsilon"):
+        LmiOptions(epsilon=2.0)
+
+
+def test_thirty_two_bodies():
+    setup = Setup(32, seed=8, samples=12)
+    problem = LmiProblem(setup.prior, setup.parameters, LmiOptions(distance="euclid"))
+    solution = problem.solve(setup.R, setup.rho)
+    assert solution.status == "optimal"
+    assert physical(solution.theta, 32)
+    assert solution.seconds < 5.0  # about 0.2 s alone on a machine; a regression to raw rows would take minutes

@@ -1,0 +1,312 @@
+"""The set of robots that could exist, as explicit affine maps of whitened parameters.
+
+The unknown is ``x = root (theta − theta0)``: the distance to the prior in standard deviations. Whitened like this
+the solver sees numbers of the same size for a 50 kg base and a 10 g finger. All constraints are kept as plain
+arrays next to what is handed to CVXPY, so that a solution can be judged without believing the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from ..errors import ShapeError, check_shape
+from ..model.inertia import PSEUDO_BASIS, Array, nearest_physical, pseudo_inertia
+from ..model.parameters import Parameter
+from ..model.prior import Prior
+from ..model.segment import freeze_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class LmiOptions:
+    """What is demanded of the bodies, besides being possible.
+
+    Attributes:
+        distance: How far from the prior is measured: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its
+            quadratic approximation).
+        epsilon: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
+        nonnegative: Whether friction, rotor inertia and the like may not be negative.
+        mass_factor: No mass is more than this many times the prior's, or less than its inverse (squared for
+            masses that the prior had to guess): what the data cannot see must not become a link of tonnes. None:
+            no such bounds.
+        total_mass: Known mass of all moving bodies together [kg], or the range (least, most), or None.
+        com_lower, com_upper: Box of each centre of mass in its body frame, shape (n, 3) [m]; ±inf or NaN where
+            unknown; None: no boxes.
+        ellipsoids: Ellipsoids that hold all of each body's matter, shape (n, 4, 4), from :func:`ellipsoid`; NaN
+            where unknown; None: not asked.
+        children: What fixed children weigh in each body, shape (n, 10), from ``model.prior.fixed_children``: the
+            rest must be a possible body too. None: not asked.
+    """
+
+    distance: str = "entropic"
+    epsilon: float = 1e-3
+    nonnegative: bool = True
+    mass_factor: float | None = 10.0
+    total_mass: float | tuple[float, float] | None = None
+    com_lower: Array | None = None
+    com_upper: Array | None = None
+    ellipsoids: Array | None = None
+    children: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.distance not in ("entropic", "euclid"):
+            raise ShapeError("unknown prior distance", got=self.distance, expected="entropic | euclid")
+        if not 0 < self.epsilon < 1:
+            raise ShapeError("epsilon is out of range", got=self.epsilon, expected="0 < epsilon < 1")
+        if self.mass_factor is not None and not self.mass_factor > 1:
+            raise ShapeError("mass_factor is out of range", got=self.mass_factor, expected="mass_factor > 1, or None")
+        freeze_arrays(self)
+
+
+def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | None = None) -> Array:
+    """An ellipsoid for :attr:`LmiOptions.ellipsoids`: a density inside it exists only if ``tr(P Q) ≥ 0``.
+
+    Args:
+        center: In the body frame, shape (3,) [m].
+        semi_axes: Shape (3,) [m].
+        rotation: Of the axes in the body frame, shape (3, 3); None: along the frame's axes.
+
+    Returns:
+        Q of shape (4, 4) with ``[x; 1]ᵀ Q [x; 1] ≥ 0`` inside (Wensing, Kim, Slotine 2018).
+    """
+    c, axes = np.asarray(center, dtype=float), np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
+    shape = (axes / np.square(np.asarray(semi_axes, dtype=float))) @ axes.T
+    return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
+
+
+@dataclass(frozen=True, eq=False)
+class Cones:
+    """Stack of 4×4 matrices affine in one body's ten entries of x: ``S_i = constant_i + linear_i · x[body_i]``.
+
+    Attributes:
+        body: Which body, shape (c,).
+        constant: Shape (c, 4, 4).
+        linear: Shape (c, 4, 4, 10).
+    """
+
+    body: np.ndarray
+    constant: Array
+    linear: Array
+
+    def at(self, x: Array) -> Array:
+        """The matrices, shape (c, 4, 4), at x of shape (p,)."""
+        own = x[: 10 * (self.body.max(initial=-1) + 1)].reshape(-1, 10)[self.body]
+        return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear, own))
+
+    def adjoint(self, dual: Array, p: int) -> Array:
+        """Gradient of ``Σ tr(Z_i S_i)`` with respect to x, shape (p,), for duals of shape (c, 4, 4)."""
+        out = np.zeros(p)
+        np.add.at(out, (10 * self.body[:, None] + np.arange(10)), np.einsum("cijk,cij->ck", self.linear, dual))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Feasible:
+    """All constraints on x.
+
+    Attributes:
+        names: Of the p parameters.
+        theta0: Shape (p,).
+        back: ``theta = theta0 + back x``, shape (p, p).
+        spread: Relative bodies of the divergence, ``Q = 1 + linear x``; n of them.
+        entropy_scale: ``1/(2 s²)`` of each body's divergence, shape (n,).
+        cones: Must be positive semidefinite; the first n are the bodies.
+        cone_names: In words.
+        G, h: Must be ``G x + h ≥ 0``, shapes (m, p), (m,).
+        row_names: In words, length m.
+        E, e: Must be ``E x = e``, shapes (r, p), (r,).
+        epsilon: Of ``P ⪰ ε·P0``.
+    """
+
+    names: tuple[str, ...]
+    theta0: Array
+    back: Array
+    spread: Cones
+    entropy_scale: Array
+    cones: Cones
+    cone_names: tuple[str, ...]
+    G: Array
+    h: Array
+    row_names: tuple[str, ...]
+    E: Array
+    e: Array
+    epsilon: float
+
+    @property
+    def p(self) -> int:
+        """Number of parameters."""
+        return len(self.theta0)
+
+    @property
+    def n(self) -> int:
+        """Number of bodies."""
+        return len(self.spread.body)
+
+    @cached_property
+    def unwhiten(self) -> Array:
+        """Cholesky factors of the prior's bodies, shape (n, 4, 4), to measure P relative to P0."""
+        return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
+
+    def theta(self, x: Array) -> Array:
+        """Parameters of a whitened point, shape (p,)."""
+        return np.asarray(self.theta0 + self.back @ x)
+
+    def margins(self, theta: Array) -> Array:
+        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body, shape (n,): at least ε where it is feasible."""
+        P = pseudo_inertia(theta[: 10 * self.n].reshape(-1, 10))
+        half = np.linalg.solve(self.unwhiten, P)
+        return np.asarray(np.linalg.eigvalsh(np.linalg.solve(self.unwhiten, half.transpose(0, 2, 1)))[:, 0])
+
+    def violation(self, x: Array) -> float:
+        """Largest violation of any constraint, in whitened units; 0 for a feasible point."""
+        worst = [0.0, -float(np.linalg.eigvalsh(self.cones.at(x)).min(initial=0.0))]
+        worst.append(-float((self.G @ x + self.h).min(initial=0.0)))
+        worst.append(float(np.abs(self.E @ x - self.e).max(initial=0.0)))
+        return max(worst)
+
+    def active(self, x: Array, tolerance: float = 1e-5) -> tuple[str, ...]:
+        """The constraints that hold the solution back, in words."""
+        least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
+        held = [name for name, value in zip(self.cone_names, least, strict=True) if value < tolerance]
+        return tuple(
+            held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < tolerance]
+        )
+
+
+def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOptions) -> Feasible:
+    """Builds the constraints.
+
+    Args:
+        prior: Prior of the p parameters.
+        parameters: The p entries of theta; the first 10·n are the bodies of the prior.
+        options: What is demanded.
+
+    Returns:
+        The feasible set.
+
+    Raises:
+        ShapeError: An array of the options does not fit the robot, or the prior does not fit the parameters.
+    """
+    p, n = len(prior.theta0), len(prior.relative_std)
+    check_shape("parameters", (len(parameters),), (p,))
+    back: Array = solve_triangular(prior.root, np.eye(p))
+    bodies = tuple(parameters[10 * i].owner for i in range(n))
+    spread, cones, cone_names = _cones(prior, bodies, back, options)
+    rows = _Rows(prior.theta0, back)
+    if options.nonnegative:
+        for k in range(10 * n, p):
+            if parameters[k].nonnegative:
+                rows.add(np.eye(p)[k], 0.0, f"{parameters[k].name} ≥ 0")
+    _mass_bounds(rows, bodies, prior, options)
+    _boxes(rows, bodies, options)
+    _ellipsoids(rows, bodies, options)
+    E, e = _total_mass(rows, n, options)
+    G, h = rows.arrays()
+    names = tuple(parameter.name for parameter in parameters)
+    scale = 1.0 / (2.0 * np.square(prior.relative_std))
+    return Feasible(names, prior.theta0, back, spread, scale, cones, cone_names, G, h, tuple(rows.names), E, e, options.epsilon)
+
+
+def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptions) -> tuple[Cones, Cones, tuple[str, ...]]:
+    """Bodies, and what remains of them without their fixed children; congruent to the metric's scale."""
+    n = len(bodies)
+    theta0 = prior.theta0[: 10 * n].reshape(n, 10)
+    half = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior.spread)))
+    own = np.array([back[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] for i in range(n)])
+    basis = np.einsum("nab,kbc,ndc->nadk", half, PSEUDO_BASIS, half)
+    linear = np.einsum("nadk,nkl->nadl", basis, own)
+
+    def congruent(matrices: Array, of: Any) -> Array:
+        return np.asarray(half[of] @ matrices @ half[of].transpose(0, 2, 1))
+
+    everyone = np.arange(n)
+    spread = Cones(everyone, np.tile(np.eye(4), (n, 1, 1)), linear)
+    P0 = pseudo_inertia(theta0)
+    constants, members = [congruent((1 - options.epsilon) * P0, everyone)], [everyone]
+    names = [f"{body}: pseudo-inertia at its limit" for body in bodies]
+    if options.children is not None:
+        check_shape("children", options.children.shape, (n, 10))
+        loaded = np.flatnonzero(np.any(options.children != 0, axis=1))
+        rest = np.array([nearest_physical(theta0[i] - options.children[i]) for i in loaded]).reshape(-1, 10)
+        limit = pseudo_inertia(options.children[loaded]) + options.epsilon * pseudo_inertia(rest)
+        constants.append(congruent(P0[loaded] - limit, loaded))
+        members.append(loaded)
+        names += [f"{bodies[i]}: nothing left beside its fixed children" for i in loaded]
+    body = np.concatenate(members)
+    return spread, Cones(body, np.concatenate(constants), linear[body]), tuple(names)
+
+
+class _Rows:
+    """Collects half-spaces ``a·theta + b ≥ 0`` and turns them to x, each scaled to a unit normal."""
+
+    def __init__(self, theta0: Array, back: Array) -> None:
+        self.theta0, self.back, self.names = theta0, back, list[str]()
+        self._G, self._h = list[Array](), list[float]()
+
+    def whiten(self, a: Array, b: float) -> tuple[Array, float]:
+        normal = a @ self.back
+        size = float(np.linalg.norm(normal))
+        return normal / size, (float(a @ self.theta0) + b) / size
+
+    def add(self, a: Array, b: float, name: str) -> None:
+        normal, offset = self.whiten(a, b)
+        self._G.append(normal)
+        self._h.append(offset)
+        self.names.append(name)
+
+    def arrays(self) -> tuple[Array, Array]:
+        return np.array(self._G).reshape(-1, len(self.theta0)), np.array(self._h)
+
+
+def _mass_bounds(rows: _Rows, bodies: tuple[str, ...], prior: Prior, options: LmiOptions) -> None:
+    if options.mass_factor is None:
+        return
+    for i, body in enumerate(bodies):
+        factor = options.mass_factor ** (2.0 if prior.origin[10 * i] == "guess" else 1.0)
+        mass, a = prior.theta0[10 * i], np.zeros(len(rows.theta0))
+        a[10 * i] = 1.0
+        rows.add(a, -mass / factor, f"{body}: mass at 1/{factor:g} of the prior's")
+        rows.add(-a, mass * factor, f"{body}: mass at {factor:g} times the prior's")
+
+
+def _boxes(rows: _Rows, bodies: tuple[str, ...], options: LmiOptions) -> None:
+    """``lower·m ≤ m·c ≤ upper·m``: linear in mass and first moments."""
+    for sign, limits, word in ((1.0, options.com_lower, "lower"), (-1.0, options.com_upper, "upper")):
+        if limits is None:
+            continue
+        check_shape(f"com_{word}", limits.shape, (len(bodies), 3))
+        for i, k in zip(*np.nonzero(np.isfinite(limits)), strict=True):
+            a = np.zeros(len(rows.theta0))
+            a[10 * i], a[10 * i + 1 + k] = -sign * limits[i, k], sign
+            rows.add(a, 0.0, f"{bodies[i]}: centre of mass at its {word} {'xyz'[k]} limit")
+
+
+def _ellipsoids(rows: _Rows, bodies: tuple[str, ...], options: LmiOptions) -> None:
+    if options.ellipsoids is None:
+        return
+    check_shape("ellipsoids", options.ellipsoids.shape, (len(bodies), 4, 4))
+    for i, Q in enumerate(options.ellipsoids):
+        if np.isfinite(Q).all():
+            a = np.zeros(len(rows.theta0))
+            a[10 * i : 10 * i + 10] = np.einsum("kab,ab->k", PSEUDO_BASIS, Q)
+            rows.add(a, 0.0, f"{bodies[i]}: matter at the surface of its ellipsoid")
+
+
+def _total_mass(rows: _Rows, n: int, options: LmiOptions) -> tuple[Array, Array]:
+    a = np.zeros(len(rows.theta0))
+    a[0 : 10 * n : 10] = 1.0
+    if options.total_mass is None:
+        return np.zeros((0, len(a))), np.zeros(0)
+    if isinstance(options.total_mass, tuple):
+        least, most = options.total_mass
+        rows.add(a, -float(least), "total mass at its least")
+        rows.add(-a, float(most), "total mass at its most")
+        return np.zeros((0, len(a))), np.zeros(0)
+    normal, offset = rows.whiten(a, -float(options.total_mass))
+    return normal[None, :], np.array([-offset])

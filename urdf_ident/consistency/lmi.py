@@ -1,0 +1,304 @@
+"""The most plausible robot that could exist: a semidefinite programme on the data's triangular factor.
+
+    minimise  ‖R theta − rho‖²  +  weight · distance(theta, prior)      subject to theta being possible
+
+R is whitened by the noise, so the first term is −2 log-likelihood, the second −2 log-prior, and weight 1 is Bayes'
+answer if both are right. Without the second term the directions that the data cannot see are unbounded: the
+conditions alone happily return links of tonnes. That is why there is no way to leave it out here.
+
+The solver's status is not believed: constraint violations and the duality gap are recomputed from the plain
+arrays of :class:`.Feasible`. When an attempt is not good enough the next one is made, in this order, and
+the solution says so:
+
+1. Clarabel at its default tolerances,
+2. Clarabel at looser ones, without its own scaling (boundary problems that stall the first),
+3. SCS (a first-order method, slow, but with other weaknesses),
+4. the same with the Euclidean instead of the entropic distance,
+5. the regularised least-squares solution, pulled back towards the prior until it can exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from ..errors import EstimationError, SolverError
+from ..model.inertia import Array
+from ..model.parameters import Parameter
+from ..model.prior import Prior
+from ..model.segment import freeze_arrays
+from .cones import Feasible, LmiOptions, feasible_set
+from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
+
+#: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
+PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
+
+_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("CLARABEL", {}),
+    (
+        "CLARABEL",
+        {
+            "equilibrate_enable": False,
+            "tolduality_gap_rel": 1e-6,
+            "tolduality_gap_abs": 1e-6,
+            "tol_feas": 1e-7,
+            "max_iter": 500,
+        },
+    ),
+    ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LmiSolution:
+    """Physically consistent parameters, and what they are worth.
+
+    Attributes:
+        theta: Shape (p,).
+        status: ``"optimal"``: recomputed gap and violations are within tolerance; ``"fallback"``: a feasible
+            point that is not the optimum of the problem asked for, see ``notes``.
+        distance: The prior distance that was used.
+        weight: Of the prior distance.
+        data_term: ``‖R theta − rho‖²`` plus the residual that R does not hold.
+        prior_term: The unweighted prior distance.
+        violation: Largest constraint violation, recomputed, in prior standard deviations.
+        gap: Upper bound of how far the objective is above its optimum, recomputed from the dual variables;
+            ``inf`` for a fallback without any.
+        psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
+        solver: Its name.
+        seconds: Time in the solver [s].
+        active: The constraints that hold the solution back, in words.
+        notes: Attempts that failed, in words.
+    """
+
+    theta: Array
+    status: str
+    distance: str
+    weight: float
+    data_term: float
+    prior_term: float
+    violation: float
+    gap: float
+    psd_margins: Array
+    solver: str
+    seconds: float
+    active: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def objective(self) -> float:
+        """Data term plus weighted prior term."""
+        return self.data_term + self.weight * self.prior_term
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ``solver`` part of identification.json."""
+        return {
+            "status": self.status,
+            "name": self.solver,
+            "distance": self.distance,
+            "weight": self.weight,
+            "residuals": {
+                "violation": self.violation,
+                "gap": self.gap if np.isfinite(self.gap) else "inf",
+                "psd_margin": float(self.psd_margins.min()),
+            },
+            "objective": {"data": self.data_term, "prior": self.prior_term},
+            "active": list(self.active),
+            "notes": list(self.notes),
+        }
+
+
+class LmiProblem:
+    """The constraints and the prior of one robot; solved for many data factors and weights.
+
+    Args:
+        prior: Prior of all p parameters.
+        parameters: The p entries of theta.
+        options: What is demanded of the bodies.
+
+    Raises:
+        ShapeError: Prior, parameters and options do not fit together.
+    """
+
+    def __init__(self, prior: Prior, parameters: Sequence[Parameter], options: LmiOptions | None = None) -> None:
+        self.prior = prior
+        self.parameters = tuple(parameters)
+        self.options = options or LmiOptions()
+        self.feasible: Feasible = feasible_set(prior, self.parameters, self.options)
+
+    def solve(self, R: ArrayLike, rho: ArrayLike, weight: float = 1.0, *, residual: float = 0.0) -> LmiSolution:
+        """Solves for one data factor and weight.
+
+        Args:
+            R: Data factor, whitened by the noise, shape (k, p); triangular or not, of any rank.
+            rho: Its right-hand side, shape (k,).
+            weight: Of the prior distance, > 0; 1 is Bayes' answer.
+            residual: Squared residual that a reduction of the data left out of R, ≥ 0.
+
+        Returns:
+            The solution.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+            EstimationError: The data are not finite, or the weight is not positive.
+            SolverError: Nothing satisfies the constraints (the message says which of them clash), or every
+                attempt failed.
+        """
+        return self._solve(whiten_data(self.feasible, R, rho, residual), weight)
+
+    def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01, *, residual: float = 0.0) -> LmiSolution:
+        """The possible robot closest to the prior among those that fit the data almost as well as the best.
+
+        Minimises the prior distance subject to ``residual² ≤ (1 + slack)·minimum``; by duality that is
+        :meth:`solve` at one particular weight, which is found by bracketing and returned in the solution.
+
+        Args:
+            R: Data factor, shape (k, p).
+            rho: Shape (k,).
+            slack: Allowed relative increase of the squared residual above the feasible minimum, > 0.
+            residual: Squared residual that a reduction left out of R, ≥ 0: it belongs to the minimum.
+
+        Returns:
+            The solution; its ``weight`` is ``inf`` where the prior itself fits well enough.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+            EstimationError: The data are not finite, or the slack is not positive.
+            SolverError: As for :meth:`solve`.
+        """
+        if not slack > 0:
+            raise EstimationError("the slack of point_to_set must be positive", got=slack)
+        data = whiten_data(self.feasible, R, rho, residual)
+        closest = self._closest(data)
+        least, low = self._least_residual(data, slack)
+        target = (1.0 + slack) * least.data_term
+        if closest.data_term <= target:
+            return closest
+        found = {low: least}
+
+        def excess(log_weight: float) -> float:
+            if log_weight not in found:
+                found[log_weight] = self._solve(data, float(np.exp(log_weight)))
+            return float(np.log(max(found[log_weight].data_term, 1e-300) / max(target, 1e-300)))
+
+        high = low + np.log(100.0)
+        while excess(high) <= 0 and high < low + np.log(1e16):
+            high += np.log(100.0)
+        if excess(high) > 0 and excess(low) < 0:
+            brentq(excess, low, high, xtol=0.01, maxiter=40)
+        return found[max(weight for weight in found if excess(weight) <= 1e-9)]
+
+    def _closest(self, data: DataTerm) -> LmiSolution:
+        """The possible robot closest to the prior, whatever the data say."""
+        inside = self._solve(prior_only(self.feasible), 1.0)
+        x = np.asarray(np.linalg.solve(self.feasible.back, inside.theta - self.feasible.theta0), dtype=float)
+        return replace(inside, weight=np.inf, data_term=data.value(x))
+
+    def _least_residual(self, data: DataTerm, slack: float) -> tuple[LmiSolution, float]:
+        """The feasible minimum of the data term to a tenth of the slack: the weight is lowered until it stops helping."""
+        weight = float(np.median(np.square(data.s))) if len(data.s) else 1.0
+        solution = self._solve(data, weight)
+        for _ in range(6):
+            weight /= 100.0
+            before, solution = solution, self._solve(data, weight)
+            if solution.data_term >= before.data_term * (1.0 - 0.1 * slack):
+                break
+        return solution, float(np.log(weight))
+
+    def _solve(self, data: DataTerm, weight: float) -> LmiSolution:
+        if not (weight > 0 and np.isfinite(weight)):
+            raise EstimationError(
+                "the prior's weight must be positive and finite",
+                got=weight,
+                remedy="without a prior the null space is unbounded",
+            )
+        notes: list[str] = []
+        distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
+        for distance in distances:
+            for name, settings in _ATTEMPTS:
+                point, status = attempt(self.feasible, data, weight, distance, name, settings)
+                if point is None:
+                    if status == "infeasible":
+                        raise _infeasible(self)
+                    notes.append(f"{name} ({distance}): {status}")
+                    continue
+                solution = self._judge(point, data, weight, distance, name)
+                if solution.violation <= PRIMAL_TOLERANCE and solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
+                    kept = "optimal" if distance == self.options.distance else "fallback"
+                    return replace(solution, status=kept, notes=tuple(notes))
+                notes.append(f"{name} ({distance}): violation {solution.violation:.1e}, gap {solution.gap:.1e}")
+        return self._project(data, weight, notes)
+
+    def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:
+        x, feasible = point.x, self.feasible
+        theta = feasible.theta(x)
+        return LmiSolution(
+            theta=theta,
+            status="",
+            distance=distance,
+            weight=weight,
+            data_term=data.value(x),
+            prior_term=prior_term(feasible, x, distance)[0],
+            violation=feasible.violation(x),
+            gap=duality_gap(feasible, data, weight, distance, point),
+            psd_margins=feasible.margins(theta),
+            solver=name,
+            seconds=point.seconds,
+            active=feasible.active(x),
+        )
+
+    def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:
+        """Last resort: from the regularised least squares back towards the prior until it can exist."""
+        feasible = self.feasible
+        if feasible.violation(np.zeros(feasible.p)) > 0:
+            raise SolverError(
+                "no solver could handle the physical-consistency problem", status="; ".join(notes), where="LMI",
+                remedy="relax total mass, boxes or children, or use consistency.method: nearest",
+            )  # fmt: skip
+        shrink = data.s**2 / (data.s**2 + weight)
+        goal = data.V.T @ (shrink * data.a)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if feasible.violation(middle * goal) == 0 else (low, middle)
+        nothing = Point(
+            low * goal, np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e)), 0.0
+        )
+        solution = self._judge(nothing, data, weight, "euclid", "projection")
+        note = f"least squares pulled {100 * (1 - low):.0f} % of the way back to the prior"
+        return replace(solution, status="fallback", gap=float(np.inf), notes=(*notes, note))
+
+
+def _infeasible(problem: LmiProblem) -> SolverError:
+    """Says which demands clash: the total mass against its possible range, otherwise each one that, dropped, helps."""
+    what, options = "no possible robot satisfies the constraints", problem.options
+    if options.total_mass is not None:
+        rest = feasible_set(problem.prior, problem.parameters, replace(options, total_mass=None))
+        least, most = mass_range(rest)
+        if np.isfinite(least):
+            return SolverError(
+                "the total mass is impossible", where="LMI", status="infeasible", got=f"{options.total_mass} kg",
+                expected=f"between {least:.4g} and {most:.4g} kg", remedy="correct or drop the total mass",
+            )  # fmt: skip
+    demands: dict[str, dict[str, Any]] = {
+        "the boxes of the centres of mass": {"com_lower": None, "com_upper": None},
+        "the ellipsoids": {"ellipsoids": None},
+        "the fixed children": {"children": None},
+        "the total mass": {"total_mass": None},
+    }
+    asked = {word: change for word, change in demands.items() if any(getattr(options, key) is not None for key in change)}
+    helps = []
+    for word, change in asked.items():
+        relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))
+        if attempt(relaxed, prior_only(relaxed), 1.0, "euclid", "CLARABEL", {})[0] is not None:
+            helps.append(word)
+    remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
+    return SolverError(what, where="LMI", status="infeasible", remedy=remedy)

@@ -1,0 +1,270 @@
+"""The semidefinite programme of :mod:`.lmi`: its data term, how CVXPY is told, and how the answer is audited."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cho_factor, cho_solve, svd
+
+from ..errors import EstimationError, check_shape
+from ..model.inertia import Array
+from .cones import Feasible
+
+
+@dataclass(frozen=True, eq=False)
+class DataTerm:
+    """The data term ``‖s·(V x − a)‖² + constant`` in whitened coordinates.
+
+    Attributes:
+        s: Singular values of the data factor, shape (b,): how much better than the prior each direction is seen.
+        V: Orthonormal rows, the directions, shape (b, p).
+        a: Where the data want them, shape (b,), in prior standard deviations.
+        constant: Squared residual that no x can explain.
+    """
+
+    s: Array
+    V: Array
+    a: Array
+    constant: float
+
+    def value(self, x: Array) -> float:
+        """The data term at x of shape (p,)."""
+        return float(np.sum(np.square(self.s * (self.V @ x - self.a)))) + self.constant
+
+    def gradient(self, x: Array) -> Array:
+        """Its gradient, shape (p,)."""
+        return np.asarray(2.0 * self.V.T @ (self.s**2 * (self.V @ x - self.a)))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver returned: x (p,), the dual variables of cones (c, 4, 4), rows (m,), equalities (r,), seconds [s]."""
+
+    x: Array
+    cones: Array
+    rows: Array
+    equalities: Array
+    seconds: float
+
+
+def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: float) -> DataTerm:
+    """Compresses a data factor to what it says about x.
+
+    Args:
+        feasible: The robot.
+        R: Shape (k, p), whitened by the noise.
+        rho: Shape (k,).
+        residual: Squared residual that is not in R any more, ≥ 0.
+
+    Returns:
+        The data term, of the factor's numerical rank.
+
+    Raises:
+        ShapeError: Shapes do not fit.
+        EstimationError: Something is not finite.
+    """
+    factor, target = np.asarray(R, dtype=float), np.asarray(rho, dtype=float)
+    check_shape("R", factor.shape, ("k", feasible.p))
+    check_shape("rho", target.shape, (len(factor),))
+    if not (np.isfinite(factor).all() and np.isfinite(target).all() and np.isfinite(residual)):
+        raise EstimationError("the data factor is not finite", where="LMI")
+    # Subtracting the prior's torque first keeps the digits of what has to be explained.
+    right = target - factor @ feasible.theta0
+    u, s, V = svd(factor @ feasible.back, full_matrices=False, lapack_driver="gesvd")
+    keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
+    a = u[:, keep].T @ right / s[keep]
+    outside = right - u[:, keep] @ (s[keep] * a)
+    return DataTerm(s[keep], V[keep], a, float(residual) + float(outside @ outside))
+
+
+def prior_only(feasible: Feasible) -> DataTerm:
+    """The data term of no data at all.
+
+    Args:
+        feasible: The robot.
+
+    Returns:
+        A data term of rank 0.
+    """
+    return DataTerm(np.zeros(0), np.zeros((0, feasible.p)), np.zeros(0), 0.0)
+
+
+def attempt(
+    feasible: Feasible, data: DataTerm, weight: float, distance: str, solver: str, settings: dict[str, Any]
+) -> tuple[Point | None, str]:
+    """Lets one solver try.
+
+    Args:
+        feasible: The constraints.
+        data: The data term.
+        weight: Of the prior distance, > 0.
+        distance: ``"entropic"`` or ``"euclid"``.
+        solver: CVXPY's name of it.
+        settings: Its options.
+
+    Returns:
+        The point and the solver's status; no point if the solver has none. The status is ``"infeasible"`` if it
+        found a certificate that nothing satisfies the constraints.
+    """
+    import cvxpy as cp
+
+    x = cp.Variable(feasible.p)
+    cones, rows, equalities = _constraints(cp, feasible, x)
+    # Divided by the weight the objective is of the size of the prior distance, where absolute tolerances fit.
+    problem = cp.Problem(cp.Minimize(_objective(cp, feasible, data, weight, distance, x)), [*cones, *rows, *equalities])
+    begin = time.perf_counter()
+    status = _run(cp, problem, solver, settings)
+    if status.startswith("infeasible"):
+        return None, "infeasible"
+    if x.value is None or not np.isfinite(x.value).all():
+        return None, status
+    seconds = problem.solver_stats.solve_time or time.perf_counter() - begin
+    duals = [np.asarray(item.dual_value, dtype=float) * weight for item in cones]
+    row_duals = [np.ravel(item.dual_value) * weight for item in rows]
+    equality_duals = [np.ravel(item.dual_value) * weight for item in equalities]
+    empty = [np.zeros(0)]
+    return (
+        Point(
+            np.asarray(x.value),
+            np.array(duals).reshape(-1, 4, 4),
+            np.concatenate(row_duals + empty),
+            np.concatenate(equality_duals + empty),
+            float(seconds),
+        ),
+        status,
+    )
+
+
+def mass_range(feasible: Feasible) -> tuple[float, float]:
+    """Least and largest total mass that the constraints allow.
+
+    Args:
+        feasible: The constraints, without one on the total mass.
+
+    Returns:
+        ``(least, most)`` [kg]; inf where unbounded, NaN where nothing is feasible.
+    """
+    import cvxpy as cp
+
+    mass = feasible.back[0 : 10 * feasible.n : 10].sum(axis=0)
+    start = float(feasible.theta0[0 : 10 * feasible.n : 10].sum())
+    found = []
+    for sign in (1.0, -1.0):
+        x = cp.Variable(feasible.p)
+        cones, rows, equalities = _constraints(cp, feasible, x)
+        problem = cp.Problem(cp.Minimize(sign * (mass @ x) / start), [*cones, *rows, *equalities])
+        status = _run(cp, problem, "CLARABEL", {})
+        if status.startswith("unbounded"):
+            found.append(-sign * np.inf)
+        else:
+            found.append(start + float(mass @ x.value) if x.value is not None else np.nan)
+    return found[0], found[1]
+
+
+def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Array, Array]:
+    """The prior distance; both kinds agree to second order at the prior.
+
+    Args:
+        feasible: The robot.
+        x: Shape (p,).
+        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` a body, squares for the joint terms;
+            ``"euclid"``: ``‖x‖²``.
+
+    Returns:
+        Value, gradient (p,) and Hessian (p, p); infinite and NaN outside the entropic distance's domain.
+    """
+    p, bodies = feasible.p, 10 * feasible.n
+    if distance == "euclid":
+        return float(x @ x), 2.0 * x, 2.0 * np.eye(p)
+    Q = feasible.spread.at(x)
+    eigenvalues = np.linalg.eigvalsh(Q)
+    if eigenvalues.min() <= 0:
+        return np.inf, np.full(p, np.nan), np.full((p, p), np.nan)
+    scale = feasible.entropy_scale
+    value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
+    inverse = np.linalg.inv(Q)
+    gradient = feasible.spread.adjoint(scale[:, None, None] * (np.eye(4) - inverse), p)
+    gradient[bodies:] = 2.0 * x[bodies:]
+    hessian = 2.0 * np.eye(p)
+    half = np.einsum("nab,nbck->nack", inverse, feasible.spread.linear)
+    blocks = np.einsum("nabk,nbal->nkl", half, half) * scale[:, None, None]
+    for i, block in enumerate(blocks):
+        hessian[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = block
+    return value, gradient, hessian
+
+
+def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str, point: Point) -> float:
+    """Bound of objective − optimum: complementarity plus what minimising the Lagrangian from here could still gain.
+
+    For the quadratic objective the second part, ``½ rᵀ H⁻¹ r`` with the Lagrangian's gradient r, is exact; for the
+    entropic one it is the Newton decrement. Duals are projected onto their cone first, so that they need not be
+    believed either.
+
+    Args:
+        feasible: The constraints.
+        data: The data term.
+        weight: Of the prior distance.
+        distance: ``"entropic"`` or ``"euclid"``.
+        point: The solver's answer.
+
+    Returns:
+        The bound, ≥ 0; inf outside the domain.
+    """
+    x, p = point.x, feasible.p
+    _, gradient, hessian = prior_term(feasible, x, distance)
+    if not np.isfinite(gradient).all():
+        return float(np.inf)
+    values, vectors = np.linalg.eigh(0.5 * (point.cones + point.cones.transpose(0, 2, 1)))
+    dual = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    rows = np.maximum(point.rows, 0.0)
+    stationarity = data.gradient(x) + weight * gradient + feasible.E.T @ point.equalities
+    stationarity -= feasible.cones.adjoint(dual, p) + feasible.G.T @ rows
+    complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
+    curvature = 2.0 * (data.V.T * data.s**2) @ data.V + weight * hessian
+    gain = 0.5 * float(stationarity @ cho_solve(cho_factor(curvature), stationarity))
+    return abs(complementarity) + gain
+
+
+def _run(cp: Any, problem: Any, solver: str, settings: dict[str, Any]) -> str:
+    """The status; a solver that breaks down is a status too."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "may be inaccurate": judged from our own residuals
+            problem.solve(solver=solver, **settings)
+    except (cp.error.SolverError, ArithmeticError, ValueError) as error:
+        return f"failed ({str(error).splitlines()[0][:80]})"
+    return str(problem.status)
+
+
+def _constraints(cp: Any, feasible: Feasible, x: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Cones one by one, all half-spaces, all equalities."""
+    stack = feasible.cones
+    cones = []
+    for i, body in enumerate(stack.body):
+        flat = stack.linear[i].reshape(16, 10) @ x[10 * body : 10 * body + 10]
+        cones.append(cp.reshape(flat, (4, 4), order="C") + stack.constant[i] >> 0)
+    rows = [feasible.G @ x + feasible.h >= 0] if len(feasible.h) else []
+    return cones, rows, [feasible.E @ x == feasible.e] if len(feasible.e) else []
+
+
+def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, distance: str, x: Any) -> Any:
+    """Data and quadratic prior as one sum of squares, compressed where that makes it smaller, plus divergences."""
+    p, bodies = feasible.p, 10 * feasible.n
+    quadratic = np.eye(p)[bodies if distance == "entropic" else 0 :]
+    s = data.s / np.sqrt(weight)
+    rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
+    if len(rows) > p:
+        orthogonal, rows = np.linalg.qr(rows)
+        right = orthogonal.T @ right
+    objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
+    if distance == "entropic":
+        for i, scale in enumerate(feasible.entropy_scale):
+            flat = feasible.spread.linear[i].reshape(16, 10) @ x[10 * i : 10 * i + 10]
+            Q = cp.reshape(flat, (4, 4), order="C") + np.eye(4)
+            objective = objective + scale * (cp.trace(Q) - cp.log_det(Q) - 4)
+    return objective
