@@ -1,0 +1,128 @@
+"""Limits: what is broken is named, also between the samples; unknown limits are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from urdf_ident.errors import LimitError, ShapeError
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.trajectories import FourierTrajectory, TrapezoidalTrajectory
+
+ROBOT = Robot.from_urdf(robot_path("generic_6axis"))
+
+
+def wave(joint: int, amplitude: float, period: float = 4.0) -> FourierTrajectory:
+    """One joint on a sine of that position amplitude."""
+    a = np.zeros((6, 1))
+    a[joint] = amplitude * 2 * np.pi / period
+    return FourierTrajectory(ROBOT.joints, period, np.zeros(6), a, np.zeros((6, 1)))
+
+
+@pytest.mark.parametrize(
+    ("joint", "amplitude", "period", "quantity", "time"),
+    [(2, 1.2, 20.0, "position", 5.0), (1, 1.0, 4.0, "velocity", 0.0), (0, 0.3, 2.0, "acceleration", 0.5)],
+)
+def test_the_broken_limit_is_named(joint: int, amplitude: float, period: float, quantity: str, time: float) -> None:
+    limits = Limits.from_robot(ROBOT, acceleration=np.deg2rad(120))
+    report = check_limits(wave(joint, amplitude, period), limits)
+    assert not report.feasible
+    worst = report.worst
+    assert worst is not None
+    assert (worst.joint, worst.quantity) == (ROBOT.joints[joint], quantity)
+    assert min(abs(worst.time - time - k * period / 2) for k in range(3)) < 2e-3
+    with pytest.raises(LimitError, match=rf"joint_{joint + 1}.*t = .*leaves the {quantity} limit.*got.*expected") as error:
+        report.require()
+    assert f"{abs(worst.limit):.5g}"[:4] in str(error.value)
+
+
+def test_margins_are_right_and_hold_between_samples() -> None:
+    limits = Limits.from_robot(ROBOT, acceleration=np.deg2rad(120))
+    exact = {"position": 0.5, "velocity": 0.5 * np.pi / 2, "acceleration": 0.5 * np.pi**2 / 4}
+    for rate in (1000.0, 7.3):  # a coarse grid misses the peak, its allowance must make up for that
+        report = check_limits(wave(3, 0.5), limits, rate=rate)
+        for quantity, peak in exact.items():
+            (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_4", quantity))
+            assert abs(margin.value) + margin.allowance >= peak * (1 - 1e-12)
+            assert margin.certified
+            assert margin.margin == pytest.approx(abs(margin.limit) - abs(margin.value) - margin.allowance)
+        if rate == 1000.0:
+            assert report.feasible
+            assert margin.margin == pytest.approx(np.deg2rad(120) - peak, abs=1e-4)
+
+
+def test_a_peak_between_samples_is_not_overlooked() -> None:
+    limits = Limits.from_robot(ROBOT, upper=0.4999, lower=-2.0)
+    report = check_limits(wave(3, 0.5), limits, rate=2.2)  # samples never come near the crest
+    assert not report.feasible
+    assert max(abs(m.value) for m in report.margins if m.quantity == "position") < 0.4999
+
+
+def test_kinks_are_allowed_for_by_slope() -> None:
+    points = np.zeros((2, 6))
+    points[1] = 0.3
+    limits = Limits.from_robot(ROBOT, acceleration=1.0)
+    move = TrapezoidalTrajectory(ROBOT.joints, points, np.full(6, 0.5), np.full(6, 0.98), np.full(6, 5.0))
+    report = check_limits(move, limits, rate=1000)
+    report.require()
+    (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_1", "acceleration"))
+    assert margin.allowance == pytest.approx(5.0 / 2000, rel=1e-2)
+
+
+def test_torque_is_that_of_the_prior_model() -> None:
+    trajectory = wave(1, 0.5)
+    limits = Limits.from_robot(ROBOT)
+    report = check_limits(trajectory, limits, torque=prior_torque(ROBOT))
+    time = np.linspace(0, 4, 4001)
+    data = ROBOT.model.createData()
+    tau = np.array([pin.rnea(ROBOT.model, data, *row) for row in zip(*trajectory.evaluate(time), strict=True)])
+    (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_2", "torque"))
+    assert abs(margin.value) == pytest.approx(np.abs(tau[:, 1]).max())
+    assert not margin.certified
+    assert margin.unit == "N·m"
+    weak = Limits.from_robot(ROBOT, torque=0.9 * np.abs(tau[:, 1]).max())
+    with pytest.raises(LimitError, match="leaves the torque limit"):
+        check_limits(trajectory, weak, torque=prior_torque(ROBOT)).require()
+
+
+def test_unknown_limits_are_asked_for() -> None:
+    text = ROBOT.urdf.replace('velocity="1.0471975511966"', 'velocity="0"', 1)
+    limits = Limits.from_robot(Robot.from_urdf(text))
+    limits.require("position")
+    with pytest.raises(LimitError, match=r"velocity limit is unknown.*state it in the URDF"):
+        limits.require("velocity")
+    with pytest.raises(LimitError, match="acceleration limit is unknown"):
+        Limits.from_robot(ROBOT).require("acceleration")
+
+
+def test_a_continuous_joint_needs_no_position_limit() -> None:
+    text = ROBOT.urdf.replace('name="joint_6" type="revolute"', 'name="joint_6" type="continuous"')
+    limits = Limits.from_robot(Robot.from_urdf(text))
+    limits.require("position")
+    assert limits.upper[5] == np.inf
+    many_turns = wave(5, 40.0, 400.0)
+    assert all(m.joint != "joint_6" for m in check_limits(many_turns, limits).margins if m.quantity == "position")
+
+
+def test_limits_that_leave_no_room_are_refused() -> None:
+    with pytest.raises(LimitError, match="leave no room"):
+        Limits.from_robot(ROBOT, lower=0.5, upper=0.4)
+    with pytest.raises((ShapeError, ValueError)):
+        Limits.from_robot(ROBOT, lower=np.zeros(3))
+
+
+def test_other_joints_are_refused() -> None:
+    other = FourierTrajectory(("x",), 1.0, np.zeros(1), np.ones((1, 1)), np.ones((1, 1)))
+    with pytest.raises(LimitError, match="different joints"):
+        check_limits(other, Limits.from_robot(ROBOT))
+
+
+def test_prismatic_joint_is_in_metres() -> None:
+    emps = Robot.from_urdf(robot_path("emps"))
+    move = FourierTrajectory(emps.joints, 8.0, np.full(1, 0.12), np.full((1, 1), 0.05), np.zeros((1, 1)))
+    report = check_limits(move, Limits.from_robot(emps), torque=prior_torque(emps))
+    assert {m.unit for m in report.margins} == {"m", "m/s", "N"}
+    assert "carriage_joint" in report.summary()

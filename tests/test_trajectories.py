@@ -1,0 +1,306 @@
+"""Trajectories: derivatives against finite differences, ties and ends exactly, bounds that really bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits, check_limits
+from urdf_ident.motion.trajectories import (
+    BSplineTrajectory,
+    FourierTrajectory,
+    ModifiedFourierTrajectory,
+    PiecewisePolynomial,
+    Trajectory,
+    TrapezoidalTrajectory,
+    constant_speed_sweep,
+    ramped,
+    random_fourier,
+    random_via_points,
+    read_trajectory,
+    repeated,
+    ros2_yaml,
+    sampled,
+    write_ros2,
+)
+
+JOINTS = ("a", "b")
+UR = Robot.from_urdf(robot_path("ur10e"))
+
+
+def fourier(seed: int = 0, harmonics: int = 4, duration: float = 0.0) -> FourierTrajectory:
+    rng = np.random.default_rng(seed)
+    return FourierTrajectory(JOINTS, 5.0, rng.normal(size=2), *rng.normal(size=(2, 2, harmonics)), duration)
+
+
+def trapezoidal(seed: int = 0, dwell: float = 0.1) -> TrapezoidalTrajectory:
+    points = np.random.default_rng(seed).uniform(-2, 2, (4, 2))
+    return TrapezoidalTrajectory(JOINTS, points, np.array([1.0, 1.5]), np.array([3.0, 2.0]), np.array([20.0, 30.0]), dwell)
+
+
+def spline(seed: int = 0) -> BSplineTrajectory:
+    rng = np.random.default_rng(seed)
+    return BSplineTrajectory.at_rest(JOINTS, [0.1, -0.2], rng.normal(size=(6, 2)), [0.4, 0.3], 4.0)
+
+
+def modified(seed: int = 0, periods: int = 1) -> ModifiedFourierTrajectory:
+    rng = np.random.default_rng(seed)
+    return ModifiedFourierTrajectory(JOINTS, 5.0, rng.normal(size=2), *rng.normal(size=(2, 2, 4)), periods=periods)
+
+
+KINDS = {
+    "fourier": fourier(),
+    "modified": modified(),
+    "spline": spline(),
+    "trapezoidal": trapezoidal(),
+    "ramped": ramped(fourier(), [0.0, 0.5], 1.5),
+    "repeated": repeated(modified(), 3),
+    "sampled": sampled(JOINTS, np.linspace(0, 5, 40), *fourier().evaluate(np.linspace(0, 5, 40))),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_velocity_and_acceleration_are_the_derivatives(kind: str) -> None:
+    trajectory, h = KINDS[kind], 1e-5
+    time = np.random.default_rng(1).uniform(2 * h, trajectory.duration - 2 * h, 200)
+    (q0, v0, _), (q1, v1, _) = trajectory.evaluate(time - h), trajectory.evaluate(time + h)
+    _, v, a = trajectory.evaluate(time)
+    # the remainder of the central difference, up to a jump of the next derivative at a break
+    np.testing.assert_allclose((q1 - q0) / (2 * h), v, atol=1e-7)
+    np.testing.assert_allclose((v1 - v0) / (2 * h), a, atol=2 * h * trajectory.bounds(3).max() + 1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [1, 2])
+def test_bounds_enclose_and_are_not_silly(kind: str, order: int) -> None:
+    trajectory = KINDS[kind]
+    peak = np.abs(trajectory.evaluate(np.linspace(0, trajectory.duration, 20001))[order]).max(axis=0)
+    bound = trajectory.bounds(order)
+    assert (bound >= peak * (1 - 1e-12)).all()
+    assert (bound <= 6 * peak).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_third_derivative_is_bounded_too(kind: str) -> None:
+    trajectory, h = KINDS[kind], 1e-4
+    time = np.arange(h, trajectory.duration, h)
+    slope = np.abs(np.diff(trajectory.evaluate(time)[2], axis=0)) / h
+    assert (slope.max(axis=0) <= trajectory.bounds(3) * (1 + 1e-6)).all()
+
+
+def test_fourier_follows_the_printed_formula() -> None:
+    trajectory, t = fourier(), 1.234
+    omega = 2 * np.pi / 5.0
+    expected = trajectory.offset.copy()
+    for l in range(1, 5):  # noqa: E741 the paper's letter
+        expected += trajectory.a[:, l - 1] / (omega * l) * np.sin(omega * l * t)
+        expected -= trajectory.b[:, l - 1] / (omega * l) * np.cos(omega * l * t)
+    np.testing.assert_allclose(trajectory.evaluate([t])[0][0], expected, rtol=1e-13)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), harmonics=st.integers(2, 7), tied=st.booleans())
+def test_modified_series_meets_its_ends_exactly(seed: int, harmonics: int, tied: bool) -> None:
+    rng = np.random.default_rng(seed)
+    q, v, a = rng.normal(size=(3, 2)) * (1.0 if tied else np.array([[1.0], [0.0], [0.0]]))
+    trajectory = ModifiedFourierTrajectory(JOINTS, 7.0, q, *rng.normal(size=(2, 2, harmonics - 1)), v, a, periods=2)
+    for time in (0.0, 7.0, 14.0):
+        for got, wanted in zip(trajectory.evaluate([time]), (q, v, a), strict=True):
+            np.testing.assert_allclose(got[0], wanted, atol=1e-12 * harmonics**2)
+    free = 2 * (harmonics - 1)
+    assert trajectory.series.a.size + trajectory.series.b.size - 2 * 2 == 2 * free  # 2M − 2 free numbers a joint
+
+
+def test_spline_starts_and_ends_at_rest_inside_its_polygon() -> None:
+    trajectory = spline(3)
+    for time, place in ((0.0, [0.1, -0.2]), (4.0, [0.4, 0.3])):
+        q, v, a = trajectory.evaluate([time])
+        np.testing.assert_allclose(q[0], place, atol=1e-12)
+        np.testing.assert_allclose([v[0], a[0]], 0, atol=1e-10)
+    q = trajectory.evaluate(np.linspace(0, 4, 501))[0]
+    assert (q.max(axis=0) <= trajectory.control.max(axis=0) + 1e-12).all()
+    third = np.diff(trajectory.evaluate(np.linspace(0, 4, 4001))[2], axis=0) * 1000
+    assert np.abs(np.diff(third, axis=0)).max() < 0.05 * np.abs(third).max()  # jerk has no jump
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    velocity=st.floats(0.05, 20.0),
+    acceleration=st.floats(0.05, 50.0),
+    jerk=st.floats(0.5, 2000.0),
+)
+def test_trapezoidal_reaches_its_points_within_its_limits(seed: int, velocity: float, acceleration: float, jerk: float) -> None:
+    points = np.random.default_rng(seed).uniform(-2, 2, (3, 2))
+    trajectory = TrapezoidalTrajectory(JOINTS, points, *(np.full(2, x) for x in (velocity, acceleration, jerk)))
+    q, v, a = trajectory.evaluate(np.linspace(0, trajectory.duration, 3001))
+    assert np.abs(v).max() <= velocity * (1 + 1e-9)
+    assert np.abs(a).max() <= acceleration * (1 + 1e-9)
+    assert trajectory.bounds(3).max() <= jerk * (1 + 1e-9)
+    # as fast as possible: some joint is at a limit in each move
+    assert max(np.abs(v).max() / velocity, np.abs(a).max() / acceleration, trajectory.bounds(3).max() / jerk) > 1 - 1e-6
+    np.testing.assert_allclose(q[[0, -1]], points[[0, -1]], atol=1e-9)
+    np.testing.assert_allclose(v[[0, -1]], 0, atol=1e-9)
+    via = trajectory.pieces.evaluate(trajectory.pieces.breaks)[0]
+    assert np.abs(via - points[1]).max(axis=1).min() < 1e-9
+
+
+def test_trapezoidal_moves_are_synchronised() -> None:
+    trajectory = trapezoidal(2, dwell=0.0)
+    q, start, end = trajectory.evaluate([0.3])[0][0], trajectory.points[0], trajectory.points[1]
+    part = (q - start) / (end - start)
+    assert 0 < part[0] < 1
+    np.testing.assert_allclose(part[0], part[1], rtol=1e-12)
+
+
+def test_sweep_cruises_both_ways_at_every_speed() -> None:
+    sweep = constant_speed_sweep(JOINTS, "b", [0.2, 0.8], (-1.0, 1.0), home=[0.3, 0.0], acceleration=4.0)
+    time = sweep.times(1000)
+    q, v, a = sweep.evaluate(time)
+    np.testing.assert_allclose(q[:, 0], 0.3)
+    for speed in (0.2, 0.8):
+        for sign in (1, -1):
+            cruising = (np.abs(v[:, 1] - sign * speed) < 1e-9) & (np.abs(a[:, 1]) < 1e-9)
+            assert np.ptp(q[cruising, 1]) > 1.4
+    with pytest.raises(LimitError, match="not reached"):
+        constant_speed_sweep(JOINTS, "b", [9.0], (-1.0, 1.0), home=[0, 0], acceleration=4.0)
+
+
+def test_ramp_starts_and_ends_at_rest_at_home() -> None:
+    trajectory = ramped(fourier(5), [0.2, -0.4], 2.0)
+    assert trajectory.duration == pytest.approx(9.0)
+    for time in (0.0, 9.0):
+        q, v, a = trajectory.evaluate([time])
+        np.testing.assert_allclose(q[0], [0.2, -0.4], atol=1e-12)
+        np.testing.assert_allclose([v[0], a[0]], 0, atol=1e-12)
+    for joint_time in (2.0, 7.0):
+        before, after = (trajectory.evaluate([joint_time + d]) for d in (-1e-9, 1e-9))
+        for x, y in zip(before, after, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-6)
+    np.testing.assert_array_equal(trajectory.evaluate([4.0])[0], fourier(5).evaluate([2.0])[0])
+
+
+def test_repeating_repeats_and_refuses_what_does_not_close() -> None:
+    trajectory = repeated(modified(), 3)
+    np.testing.assert_allclose(trajectory.evaluate([1.0])[0], trajectory.evaluate([11.0])[0], atol=1e-12)
+    open_ended = fourier(duration=3.0)
+    with pytest.raises(LimitError, match="does not end where it starts: the position jumps"):
+        repeated(open_ended, 2)
+
+
+def test_random_fourier_stays_inside_the_limits_for_every_seed() -> None:
+    limits = Limits.from_robot(UR, acceleration=4.0)
+    time = np.linspace(0, 10, 5001)
+    for seed in range(10):
+        trajectory = random_fourier(limits, 10.0, 5, seed)
+        check_limits(trajectory, limits).require()
+        q, v, a = (np.abs(x).max(axis=0) for x in trajectory.evaluate(time))
+        np.testing.assert_allclose(np.max([q / 2.0, v / limits.velocity, a / 4.0], axis=0), 0.9, rtol=1e-3)  # used up
+        np.testing.assert_allclose(trajectory.evaluate([0.0])[1], 0, atol=1e-12)
+    same = random_fourier(limits, 10.0, 5, 3).evaluate([1.0])[0]
+    np.testing.assert_array_equal(same, random_fourier(limits, 10.0, 5, 3).evaluate([1.0])[0])
+
+
+def test_csv_survives_the_round_trip(tmp_path: Path) -> None:
+    trajectory = random_fourier(Limits.from_robot(UR), 4.0, 3, 1)
+    path = trajectory.write(tmp_path / "sub" / "excite.csv", rate=200.0)
+    header = path.read_text(encoding="utf-8").splitlines()[0].split(",")
+    assert header[:2] == ["t", "q_shoulder_pan_joint"]
+    assert "a_wrist_3_joint" in header
+    back = read_trajectory(path, UR)
+    assert back.duration == pytest.approx(4.0)
+    time = np.linspace(0, 4, 977)
+    for got, wanted, tolerance in zip(back.evaluate(time), trajectory.evaluate(time), (1e-9, 1e-7, 1e-4), strict=True):
+        np.testing.assert_allclose(got, wanted, atol=tolerance)
+
+
+def test_positions_alone_are_enough_to_read(tmp_path: Path) -> None:
+    trajectory = random_fourier(Limits.from_robot(UR), 4.0, 3, 1)
+    time = trajectory.times(200)
+    q = trajectory.evaluate(time)[0]
+    path = tmp_path / "positions.csv"
+    rows = [",".join(["t", *(f"q_{joint}" for joint in UR.joints)])]
+    rows += [",".join(f"{x:.12g}" for x in (t, *row)) for t, row in zip(time, q, strict=True)]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    back = read_trajectory(path, UR)
+    np.testing.assert_allclose(back.evaluate(time)[1], trajectory.evaluate(time)[1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("q_elbow_joint", "q_elbow"), "did you mean 'elbow_joint'"),
+        (lambda text: text.replace("q_elbow_joint", "x"), "column 'q_elbow_joint' is missing"),
+        (lambda text: text.replace("\n0.01,", "\n0.01,nan"), "row 3: broken row"),
+        (lambda text: text.replace("\n0.01,", "\n0.05,"), "time must increase"),
+        (lambda text: "1,2,3\n4,5,6\n", "not a trajectory"),
+        (lambda text: "", "not a trajectory"),
+    ],
+)
+def test_bad_trajectory_files_are_refused(tmp_path: Path, change, message: str) -> None:
+    path = random_fourier(Limits.from_robot(UR), 1.0, 3, 1).write(tmp_path / "t.csv", rate=100)
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(LogError, match=message):
+        read_trajectory(path, UR)
+
+
+def test_ros2_message_holds_the_points(tmp_path: Path) -> None:
+    trajectory = modified()
+    message = yaml.safe_load(ros2_yaml(trajectory, 20.0))
+    assert message["joint_names"] == ["a", "b"]
+    assert len(message["points"]) == 101
+    point = message["points"][37]
+    time = point["time_from_start"]["sec"] + 1e-9 * point["time_from_start"]["nanosec"]
+    assert time == pytest.approx(1.85)
+    for key, wanted in zip(("positions", "velocities", "accelerations"), trajectory.evaluate([time]), strict=True):
+        np.testing.assert_allclose(point[key], wanted[0], rtol=1e-10)
+    assert write_ros2(trajectory, tmp_path / "t.yaml").is_file()
+
+
+def test_unwritable_output_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(OutputError):
+        modified().write(tmp_path / "file" / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [
+        (lambda: FourierTrajectory(JOINTS, 0.0, np.zeros(2), np.ones((2, 1)), np.ones((2, 1))), LimitError),
+        (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(2), np.ones((2, 0)), np.ones((2, 0))), LimitError),
+        (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(3), np.ones((2, 1)), np.ones((2, 1))), ShapeError),
+        (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(2), np.ones((2, 1)), np.ones((2, 2))), ShapeError),
+        (lambda: modified(periods=0), LimitError),
+        (lambda: BSplineTrajectory(JOINTS, np.zeros((5, 2)), 1.0), LimitError),
+        (lambda: TrapezoidalTrajectory(JOINTS, np.zeros((2, 2)), *np.ones((3, 2))), LimitError),
+        (lambda: TrapezoidalTrajectory(JOINTS, np.eye(2), *np.zeros((3, 2))), LimitError),
+        (lambda: PiecewisePolynomial(JOINTS, np.array([0.0, 2.0, 1.0]), np.zeros((2, 2, 3))), LimitError),
+        (lambda: ramped(modified(), [0, 0], 0.0), LimitError),
+        (lambda: random_fourier(Limits.from_robot(UR), 5.0, 1), LimitError),
+        (lambda: random_fourier(Limits.from_robot(UR), 5.0, 5, start=np.full(6, 7.0)), LimitError),
+        (lambda: modified().times(0.0), LimitError),
+    ],
+)
+def test_nonsense_is_refused(build, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        build()
+
+
+def test_random_via_points_fill_the_range() -> None:
+    points = random_via_points(Limits.from_robot(UR), 400, seed=2, fill=0.5)
+    assert points.shape == (400, 6)
+    np.testing.assert_allclose(np.abs(points).max(axis=0), 0.5 * UR.limit("upper"), rtol=0.05)
+
+
+def test_trajectories_do_not_share_their_arrays() -> None:
+    trajectory: Trajectory = fourier()
+    with pytest.raises(ValueError, match="read-only"):
+        trajectory.a[0, 0] = 1.0  # type: ignore[attr-defined]

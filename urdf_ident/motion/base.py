@@ -1,0 +1,187 @@
+"""What every trajectory can do, and the piecewise polynomial that most of them are made of.
+
+A trajectory states *bounds* on its derivatives and how *smooth* it is, because a limit that is checked on samples only
+holds on the samples: with a bound on the next derivative it holds in between as well (:mod:`.limits`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from math import comb
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+
+
+class Trajectory(ABC):
+    """A joint-space motion with analytic velocity and acceleration.
+
+    Attributes:
+        joints: Joint names, the order of every column.
+        duration: Length [s]; the trajectory starts at t = 0.
+        smoothness: Order of the highest continuous derivative (2: the acceleration does not jump).
+    """
+
+    joints: tuple[str, ...]
+    duration: float
+    smoothness: int
+
+    @abstractmethod
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration.
+
+        Args:
+            t: Times, shape (N,) [s], from 0 to ``duration``.
+
+        Returns:
+            ``(q, v, a)``, each of shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        """
+
+    @abstractmethod
+    def bounds(self, order: int) -> Array:
+        """Upper bound of ``|dᵏq/dtᵏ|`` over the whole trajectory, not only on samples.
+
+        Args:
+            order: The derivative k, at least 1.
+
+        Returns:
+            Shape (n,) [rad/sᵏ or m/sᵏ]; inf where no bound is known.
+        """
+
+    def times(self, rate: float) -> Array:
+        """Sample times from 0 to the end.
+
+        Args:
+            rate: Samples per second [Hz].
+
+        Returns:
+            Shape (N,) [s]; the last one is the last multiple of the period that is not beyond the end.
+
+        Raises:
+            LimitError: The rate is not positive.
+        """
+        if not rate > 0:
+            raise LimitError("the sampling rate must be positive", got=f"{rate} Hz")
+        return np.arange(int(np.floor(self.duration * rate * (1 + 1e-12) + 1e-9)) + 1) / rate
+
+    def write(self, path: str | Path, rate: float = 1000.0) -> Path:
+        """Writes the default CSV: ``t, q_<joint>…, v_<joint>…, a_<joint>…``.
+
+        Args:
+            path: The file.
+            rate: Samples per second [Hz].
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        from .files import write_trajectory  # the file formats are a room of their own
+
+        return write_trajectory(self, path, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewisePolynomial(Trajectory):
+    """Polynomials in the time since the start of each piece; at rest before the first and after the last one.
+
+    Attributes:
+        joints: Joint names.
+        breaks: Start of each piece and the end of the last, shape (P + 1,) [s], from 0.
+        coefficients: Ascending powers, shape (P, n, D + 1) [rad/sᵏ or m/sᵏ].
+        smoothness: Order of the highest continuous derivative.
+    """
+
+    joints: tuple[str, ...]
+    breaks: Array
+    coefficients: Array
+    smoothness: int = 2
+    duration: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_shape("coefficients", self.coefficients.shape, (len(self.breaks) - 1, len(self.joints), "D + 1"))
+        if self.breaks[0] != 0 or not (np.diff(self.breaks) > 0).all():
+            raise LimitError("the times of a trajectory must start at 0 and increase", got=self.breaks[:5])
+        object.__setattr__(self, "duration", float(self.breaks[-1]))
+        freeze_arrays(self)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        inside = np.clip(time, 0.0, self.duration)
+        piece = np.clip(np.searchsorted(self.breaks, inside, side="right") - 1, 0, len(self.breaks) - 2)
+        s = (inside - self.breaks[piece])[:, None]
+        c = self.coefficients[piece]
+        q, v, a = (np.zeros(c.shape[:2]) for _ in range(3))
+        for k in range(c.shape[2] - 1, -1, -1):  # Horner for the value and its first two derivatives at once
+            a = a * s + 2.0 * v
+            v = v * s + q
+            q = q * s + c[:, :, k]
+        outside = (time < 0) | (time > self.duration)
+        v[outside] = a[outside] = 0.0
+        return q, v, a
+
+    def bounds(self, order: int) -> Array:
+        """Bernstein coefficients enclose each piece; see :meth:`Trajectory.bounds`."""
+        degree = self.coefficients.shape[2] - 1 - order
+        if degree < 0:
+            return np.zeros(len(self.joints))
+        powers = np.arange(order, order + degree + 1)
+        factor = np.array([np.prod(np.arange(p, p - order, -1, dtype=float)) for p in powers])
+        scaled = self.coefficients[:, :, order:] * factor * np.diff(self.breaks)[:, None, None] ** (powers - order)
+        to_bernstein = np.array(
+            [[comb(j, i) / comb(degree, i) if i <= j else 0.0 for i in range(degree + 1)] for j in range(degree + 1)]
+        )
+        return np.asarray(np.abs(scaled @ to_bernstein.T).max(axis=(0, 2)))
+
+
+def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
+    """Fifth-degree polynomials through given positions, velocities and accelerations.
+
+    Args:
+        times: Shape (N,) [s], increasing.
+        q: Positions, shape (N, n) [rad or m].
+        v: Velocities, shape (N, n) [rad/s or m/s].
+        a: Accelerations, shape (N, n) [rad/s² or m/s²].
+
+    Returns:
+        ``(breaks, coefficients)`` for :class:`PiecewisePolynomial`, of shapes (N,) and (N − 1, n, 6).
+    """
+    t, q, v, a = (np.asarray(x, dtype=float) for x in (times, q, v, a))
+    h = np.diff(t)[:, None]
+    q0, v0, a0 = q[:-1], v[:-1] * h, a[:-1] * h**2
+    dq = q[1:] - q0 - v0 - a0 / 2
+    dv = v[1:] * h - v0 - a0
+    da = a[1:] * h**2 - a0
+    unit = np.stack([q0, v0, a0 / 2, 10 * dq - 4 * dv + da / 2, -15 * dq + 7 * dv - da, 6 * dq - 3 * dv + da / 2], axis=-1)
+    return t, unit / h[:, :, None] ** np.arange(6)
+
+
+def check_joint_array(name: str, values: ArrayLike, joints: tuple[str, ...]) -> Array:
+    """One finite number per joint; a single number stands for all.
+
+    Args:
+        name: The argument's name, for the message.
+        values: Shape (n,), or a number.
+        joints: Joint names.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        ShapeError: Wrong length.
+        LimitError: Not finite.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.ndim == 0:
+        array = np.full(len(joints), float(array))
+    check_shape(name, array.shape, (len(joints),))
+    if not np.isfinite(array).all():
+        raise LimitError(f"'{name}' is not finite", where=f"joint '{joints[int(np.argmin(np.isfinite(array)))]}'")
+    return array

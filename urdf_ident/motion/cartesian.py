@@ -1,0 +1,293 @@
+"""Circles and lines of a frame, turned into joint motion by inverse kinematics (B's validation, theory §10).
+
+The path is followed with a smooth start and stop. Positions come from damped least squares at every node, each started
+from the last one; velocity and acceleration are those of the fifth-order spline through them, so q, v and a belong
+together exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape, nearest
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .base import PiecewisePolynomial, Trajectory, check_joint_array
+from .splines import DEGREE, spline_pieces
+
+_ITERATIONS = 60
+_TOLERANCE = 1e-10  # [m and rad]
+
+
+@dataclass(frozen=True, eq=False)
+class CartesianTrajectory(Trajectory):
+    """A joint motion whose frame follows a path.
+
+    Attributes:
+        joints: Joint names.
+        frame: Name of the frame that follows it.
+        path: Time [s] → position of the frame in the base, shape (3,) [m].
+        pieces: The joint motion.
+        path_error: Largest distance from the path halfway between nodes [m].
+    """
+
+    joints: tuple[str, ...]
+    frame: str
+    path: Callable[[float], Array]
+    pieces: PiecewisePolynomial
+    path_error: float
+    duration: float = field(init=False)
+    smoothness: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "duration", self.pieces.duration)
+        object.__setattr__(self, "smoothness", self.pieces.smoothness)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self.pieces.evaluate(t)
+
+    def bounds(self, order: int) -> Array:
+        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        return self.pieces.bounds(order)
+
+
+def circle(
+    robot: Robot,
+    frame: str,
+    start: ArrayLike,
+    *,
+    radius: float,
+    speed: float,
+    normal: ArrayLike = (0.0, 0.0, 1.0),
+    turns: float = 1.0,
+    ramp: float = 0.5,
+    orientation: str = "keep",
+    rate: float = 200.0,
+) -> CartesianTrajectory:
+    """A circle of a frame that starts, and after whole turns ends, where the frame is.
+
+    Args:
+        robot: The robot.
+        frame: Name of the frame (a link) that moves on the circle.
+        start: Joint positions at the start, shape (n,) [rad or m].
+        radius: [m].
+        speed: Cruising speed along the path [m/s].
+        normal: Of the circle's plane in the base frame, shape (3,).
+        turns: How many turns.
+        ramp: Time to speed up and to slow down [s].
+        orientation: ``"keep"`` holds the frame's orientation, ``"free"`` does not care (arms with fewer than six joints).
+        rate: Nodes per second [Hz].
+
+    Returns:
+        The joint trajectory.
+
+    Raises:
+        LimitError: The circle cannot be reached; names the time, the place and how far off the arm stays.
+    """
+    axis = _vector("normal", normal)
+    axis /= np.linalg.norm(axis)
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    outward = np.cross(axis, helper)
+    outward /= np.linalg.norm(outward)
+    tangent = np.cross(axis, outward)
+    _positive(radius=radius, speed=speed, turns=turns, ramp=ramp)
+
+    def offset(s: float) -> Array:
+        angle = s / radius
+        return np.asarray(radius * ((np.cos(angle) - 1.0) * outward + np.sin(angle) * tangent))
+
+    return _follow(robot, frame, start, offset, 2 * np.pi * radius * turns, speed, ramp, orientation, rate)
+
+
+def line(
+    robot: Robot,
+    frame: str,
+    start: ArrayLike,
+    *,
+    displacement: ArrayLike,
+    speed: float,
+    ramp: float = 0.5,
+    orientation: str = "keep",
+    rate: float = 200.0,
+) -> CartesianTrajectory:
+    """A straight line of a frame.
+
+    Args:
+        robot: The robot.
+        frame: Name of the frame (a link) that moves along the line.
+        start: Joint positions at the start, shape (n,) [rad or m].
+        displacement: From start to end in the base frame, shape (3,) [m].
+        speed: Cruising speed [m/s].
+        ramp: Time to speed up and to slow down [s].
+        orientation: ``"keep"`` or ``"free"``, see :func:`circle`.
+        rate: Nodes per second [Hz].
+
+    Returns:
+        The joint trajectory.
+
+    Raises:
+        LimitError: The line cannot be reached; names the time, the place and how far off the arm stays.
+    """
+    way = _vector("displacement", displacement)
+    length = float(np.linalg.norm(way))
+    _positive(displacement=length, speed=speed, ramp=ramp)
+    return _follow(robot, frame, start, lambda s: way * (s / length), length, speed, ramp, orientation, rate)
+
+
+def inverse_kinematics(
+    robot: Robot, frame: str, position: ArrayLike, start: ArrayLike, *, rotation: ArrayLike | None = None
+) -> Array:
+    """Joint positions that bring a frame to a place, by damped least squares.
+
+    Args:
+        robot: The robot.
+        frame: Name of the frame (a link).
+        position: In the base frame, shape (3,) [m].
+        start: Joint positions to start from, shape (n,) [rad or m].
+        rotation: Orientation to reach, shape (3, 3); None: any.
+
+    Returns:
+        Joint positions, shape (n,) [rad or m]; the solution near ``start``.
+
+    Raises:
+        LimitError: It cannot be reached from there.
+    """
+    solver = _Solver(robot, frame, None if rotation is None else np.asarray(rotation, dtype=float))
+    goal = _vector("position", position)
+    q, error = solver.solve(check_joint_array("start", start, robot.joints), goal)
+    if error > 1e-6:
+        raise _unreachable(frame, goal, error, "")
+    return q
+
+
+class _Solver:
+    """Damped least squares on one frame's position, and orientation if one is wanted."""
+
+    def __init__(self, robot: Robot, frame: str, rotation: Array | None) -> None:
+        names = [item.name for item in robot.model.frames]
+        if frame not in names:
+            raise LimitError(f"no frame is called '{frame}'", where=robot.path, remedy=nearest(frame, names))
+        self.robot, self.rotation = robot, rotation
+        self.frame, self.data = robot.model.getFrameId(frame), robot.model.createData()
+
+    def pose(self, q: Array) -> pin.SE3:
+        pin.framesForwardKinematics(self.robot.model, self.data, self.robot.configuration(q[None])[0])
+        return self.data.oMf[self.frame]
+
+    def _error(self, q: Array, goal: Array) -> Array:
+        pose = self.pose(q)
+        if self.rotation is None:
+            return np.asarray(goal - pose.translation)
+        return np.concatenate([goal - pose.translation, pin.log3(self.rotation @ pose.rotation.T)])
+
+    def solve(self, q: Array, goal: Array) -> tuple[Array, float]:
+        """Levenberg-Marquardt: the damping shrinks with success, grows with failure."""
+        q, damping = q.copy(), 1e-6
+        error = self._error(q, goal)
+        for _ in range(_ITERATIONS):
+            if np.abs(error).max() < _TOLERANCE:
+                break
+            jacobian = pin.computeFrameJacobian(
+                self.robot.model, self.data, self.robot.configuration(q[None])[0], self.frame,
+                pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
+            )[: len(error)]  # fmt: skip
+            gram = jacobian @ jacobian.T + damping * np.eye(len(error))
+            trial = q + jacobian.T @ np.linalg.solve(gram, error)
+            new = self._error(trial, goal)
+            if new @ new < error @ error:
+                q, error, damping = trial, new, max(damping / 10, 1e-14)
+            else:
+                damping *= 10
+        return q, float(np.abs(error).max())
+
+
+def _follow(
+    robot: Robot,
+    frame: str,
+    start: ArrayLike,
+    offset: Callable[[float], Array],
+    length: float,
+    speed: float,
+    ramp: float,
+    orientation: str,
+    rate: float,
+) -> CartesianTrajectory:
+    """Inverse kinematics along a path with a smooth time law, and the spline through its nodes."""
+    if orientation not in ("keep", "free"):
+        raise LimitError("unknown orientation", got=repr(orientation), expected="'keep' or 'free'")
+    first = check_joint_array("start", start, robot.joints)
+    origin = _Solver(robot, frame, None).pose(first)
+    place, rotation = origin.translation.copy(), origin.rotation.copy()
+    solver = _Solver(robot, frame, rotation if orientation == "keep" else None)
+    ramp = min(ramp, length / speed)  # a short way is all ramp: the peak speed is still the one asked for
+    duration = length / speed + ramp
+
+    def path(t: float) -> Array:
+        return np.asarray(place + offset(_smooth_way(t, duration, ramp, speed)))
+
+    time = np.linspace(0.0, duration, max(12, int(np.ceil(duration * rate)) + 1))
+    nodes = np.empty((len(time), robot.n))
+    q = first
+    for k, t in enumerate(time):
+        q, error = solver.solve(q, path(t))
+        if error > 1e-7 or (k and np.abs(q - nodes[k - 1]).max() > 0.5):
+            raise _unreachable(frame, path(t), error, f" at t = {t:.4g} s")
+        nodes[k] = q
+    pieces = _spline_at_rest(robot.joints, time, nodes)
+    middle = (time[1:] + time[:-1]) / 2
+    off = [
+        float(np.linalg.norm(solver.pose(row).translation - path(t)))
+        for t, row in zip(middle, pieces.evaluate(middle)[0], strict=True)
+    ]
+    return CartesianTrajectory(robot.joints, frame, path, pieces, max(off))
+
+
+def _smooth_way(t: float, duration: float, ramp: float, speed: float) -> float:
+    """Way along the path: the speed rises and falls as a quintic step, so acceleration and jerk start at zero."""
+
+    def rise(x: float) -> float:
+        """Integral of 10x³ − 15x⁴ + 6x⁵ from 0."""
+        return x**4 * (2.5 - 3.0 * x + x * x)
+
+    t = min(max(t, 0.0), duration)
+    way = speed * (ramp * rise(min(t / ramp, 1.0)) + min(max(t - ramp, 0.0), duration - 2 * ramp))
+    late = (t - (duration - ramp)) / ramp
+    if late > 0:
+        way += speed * ramp * (0.5 - rise(1.0 - late))
+    return way
+
+
+def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> PiecewisePolynomial:
+    from scipy.interpolate import make_interp_spline
+
+    rest: Any = [(1, np.zeros(nodes.shape[1])), (2, np.zeros(nodes.shape[1]))]
+    spline = make_interp_spline(time, nodes, k=DEGREE, bc_type=(rest, rest))
+    return spline_pieces(joints, spline.t, spline.c)
+
+
+def _unreachable(frame: str, goal: Array, error: float, when: str) -> LimitError:
+    place = ", ".join(f"{x:.4g}" for x in goal)
+    return LimitError(
+        f"frame '{frame}' cannot follow the path{when}", where=f"position ({place}) m", got=f"{error:.3g} m or rad off",
+        remedy="start elsewhere, make the path smaller, or free the orientation",
+    )  # fmt: skip
+
+
+def _vector(name: str, values: ArrayLike) -> Array:
+    vector = np.array(values, dtype=float)
+    check_shape(name, vector.shape, (3,))
+    if not (np.isfinite(vector).all() and (name == "position" or np.linalg.norm(vector) > 0)):
+        raise LimitError(f"'{name}' is zero or not finite", got=vector.tolist())
+    return vector
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise LimitError(f"the {name} of a path must be positive", got=value)

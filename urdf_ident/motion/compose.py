@@ -1,0 +1,158 @@
+"""Trajectories made of trajectories: one after the other, with ramps from and to a home pose, repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError
+from ..model.inertia import Array
+from .base import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
+
+#: How far two ends may differ and still count as the same [rad, rad/s, rad/s² or m …].
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceTrajectory(Trajectory):
+    """One trajectory after the other, without a jump in position, velocity or acceleration.
+
+    Attributes:
+        parts: The trajectories, at least one, for the same joints.
+    """
+
+    parts: tuple[Trajectory, ...]
+    joints: tuple[str, ...] = field(init=False)
+    duration: float = field(init=False)
+    smoothness: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise LimitError("a sequence needs at least one trajectory")
+        first = self.parts[0]
+        for before, after in zip(self.parts, self.parts[1:], strict=False):
+            if after.joints != first.joints:
+                raise LimitError("the parts move different joints", got=after.joints, expected=first.joints)
+            check_joined(before, after, "the parts do not meet")
+        object.__setattr__(self, "joints", first.joints)
+        object.__setattr__(self, "duration", float(sum(part.duration for part in self.parts)))
+        own = 2 if len(self.parts) > 1 else first.smoothness
+        object.__setattr__(self, "smoothness", min(own, *(part.smoothness for part in self.parts), 99))
+
+    @property
+    def starts(self) -> Array:
+        """Start of each part, shape (P,) [s]."""
+        return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        out = np.empty((3, len(time), len(self.joints)))
+        which = np.clip(np.searchsorted(self.starts, time, side="right") - 1, 0, None)
+        for k, (part, start) in enumerate(zip(self.parts, self.starts, strict=True)):
+            mine = which == k
+            if mine.any():
+                out[:, mine] = part.evaluate(time[mine] - start)
+        return out[0], out[1], out[2]
+
+    def bounds(self, order: int) -> Array:
+        """Largest bound of the parts; see :meth:`Trajectory.bounds`."""
+        return np.asarray(np.max([part.bounds(order) for part in self.parts], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedTrajectory(Trajectory):
+    """The same closed motion several times without a pause.
+
+    Attributes:
+        trajectory: One period; must end in the state in which it starts.
+        periods: How often.
+    """
+
+    trajectory: Trajectory
+    periods: int
+    joints: tuple[str, ...] = field(init=False)
+    duration: float = field(init=False)
+    smoothness: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.periods < 1 or int(self.periods) != self.periods:
+            raise LimitError("a trajectory is repeated a whole number of times", got=self.periods)
+        check_joined(self.trajectory, self.trajectory, "the trajectory does not end where it starts")
+        object.__setattr__(self, "joints", self.trajectory.joints)
+        object.__setattr__(self, "duration", self.periods * self.trajectory.duration)
+        object.__setattr__(self, "smoothness", min(2, self.trajectory.smoothness))
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        turn = np.clip(np.floor(time / self.trajectory.duration), 0, self.periods - 1)
+        return self.trajectory.evaluate(time - turn * self.trajectory.duration)
+
+    def bounds(self, order: int) -> Array:
+        """Those of one period; see :meth:`Trajectory.bounds`."""
+        return self.trajectory.bounds(order)
+
+
+def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> SequenceTrajectory:
+    """Adds fifth-degree ramps, so that the motion starts and ends at rest at a home pose.
+
+    Args:
+        trajectory: Any trajectory; it may start and end in motion.
+        home: The pose, shape (n,) [rad or m].
+        duration: Of each ramp [s]; check the limits afterwards, a short ramp is violent.
+
+    Returns:
+        Ramp, trajectory, ramp.
+
+    Raises:
+        LimitError: The duration is not positive.
+    """
+    if not duration > 0:
+        raise LimitError("the duration of a ramp must be positive", got=f"{duration} s")
+    rest = check_joint_array("home", home, trajectory.joints)
+    first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
+    still, ends = np.zeros_like(rest), np.array([0.0, duration])
+    rise = quintic_pieces(ends, [rest, first[0]], [still, first[1]], [still, first[2]])
+    fall = quintic_pieces(ends, [last[0], rest], [last[1], still], [last[2], still])
+    return SequenceTrajectory(
+        (PiecewisePolynomial(trajectory.joints, *rise), trajectory, PiecewisePolynomial(trajectory.joints, *fall))
+    )
+
+
+def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
+    """The same motion several times, for averaging over periods (B).
+
+    Args:
+        trajectory: One period; must end in the state in which it starts.
+        periods: How often, at least 1.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        LimitError: It does not end in the state in which it starts.
+    """
+    return RepeatedTrajectory(trajectory, periods)
+
+
+def check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
+    """Checks that one trajectory ends in the state in which another starts.
+
+    Args:
+        before: The first.
+        after: The second, for the same joints.
+        what: The message.
+
+    Raises:
+        LimitError: Position, velocity or acceleration jumps; with the joint and the size of the jump.
+    """
+    end, start = before.evaluate([before.duration]), after.evaluate([0.0])
+    for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):
+        jump = np.abs(x[0] - y[0])
+        j = int(np.argmax(jump))
+        if jump[j] > TOLERANCE * (1.0 + abs(x[0, j])):
+            raise LimitError(
+                f"{what}: the {name} jumps", where=f"joint '{before.joints[j]}'", got=f"{jump[j]:.3g}",
+                remedy="join them with ramped(…)",
+            )  # fmt: skip

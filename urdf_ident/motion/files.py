@@ -1,0 +1,181 @@
+"""Trajectories in files: the default CSV (design §3) and ROS 2 ``JointTrajectory`` YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import LogError, nearest
+from ..files import read_text, write_text
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .base import PiecewisePolynomial, Trajectory, quintic_pieces
+
+_PREFIXES = ("q", "v", "a")
+
+
+def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 1000.0) -> Path:
+    """Writes ``t, q_<joint>…, v_<joint>…, a_<joint>…`` in SI units.
+
+    Args:
+        trajectory: The trajectory.
+        path: The file.
+        rate: Samples per second [Hz].
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    time = trajectory.times(rate)
+    signals = dict(zip(_PREFIXES, trajectory.evaluate(time), strict=True))
+    return write_text(path, table_text(trajectory.joints, time, signals))
+
+
+def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
+    """The default CSV of design §3.
+
+    Args:
+        joints: Joint names.
+        time: Shape (N,) [s].
+        signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
+
+    Returns:
+        Header and rows; 12 significant digits.
+    """
+    header = ",".join(["t", *(f"{prefix}_{joint}" for prefix in signals for joint in joints)])
+    table = np.column_stack([time, *signals.values()])
+    row = ",".join(["%.12g"] * table.shape[1])
+    return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])
+
+
+def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
+    """Reads a trajectory in the default CSV; a recorded motion works too (other columns are ignored).
+
+    Args:
+        path: The file. Needs ``t`` and ``q_<joint>`` of every joint; where ``v_`` or ``a_`` columns are missing, they come
+            from a fifth-order spline through the positions.
+        robot: Whose joints these are.
+
+    Returns:
+        A trajectory through all rows, with two continuous derivatives.
+
+    Raises:
+        LogError: A column is missing or unknown, a row is broken, or time does not increase.
+        MissingFileError: The file cannot be read.
+    """
+    where = str(path)
+    header, table = _read_table(read_text(path, "trajectory"), where)
+    known = [*robot.joints, *robot.locked]
+    for name in header:
+        prefix, _, joint = name.partition("_")
+        if prefix == "q" and joint and joint not in known:
+            raise LogError(f"unknown joint in column '{name}'", where=where, remedy=nearest(joint, known))
+    for name in ("t", *(f"q_{joint}" for joint in robot.joints)):
+        if name not in header:
+            raise LogError(f"column '{name}' is missing", where=where, remedy=f"the header needs {name}")
+    time = table[:, header.index("t")]
+    if len(time) < 6 or not (np.diff(time) > 0).all():
+        row = int(np.argmin(np.diff(time) > 0)) + 3 if len(time) > 1 else 1
+        raise LogError("time must increase over at least six rows", where=f"{where}, row {row}", remedy="sort or trim it")
+    columns = {
+        prefix: table[:, [header.index(f"{prefix}_{joint}") for joint in robot.joints]]
+        for prefix in _PREFIXES
+        if all(f"{prefix}_{joint}" in header for joint in robot.joints)
+    }
+    if len(columns) < 3:
+        columns = {**_derivatives(time, columns["q"]), **columns}
+    return sampled(robot.joints, time - time[0], columns["q"], columns["v"], columns["a"])
+
+
+def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) -> PiecewisePolynomial:
+    """A trajectory through samples of position, velocity and acceleration.
+
+    Args:
+        joints: Joint names.
+        time: Shape (N,) [s], from 0, increasing.
+        q: Shape (N, n) [rad or m].
+        v: Shape (N, n) [rad/s or m/s].
+        a: Shape (N, n) [rad/s² or m/s²].
+
+    Returns:
+        Fifth-degree polynomials between the samples.
+    """
+    return PiecewisePolynomial(tuple(joints), *quintic_pieces(time, q, v, a))
+
+
+def ros2_yaml(trajectory: Trajectory, rate: float = 100.0) -> str:
+    """A ``trajectory_msgs/msg/JointTrajectory`` as ``ros2 topic pub`` and most tools read it.
+
+    Args:
+        trajectory: The trajectory.
+        rate: Points per second [Hz].
+
+    Returns:
+        YAML text.
+    """
+    time = trajectory.times(rate)
+    q, v, a = trajectory.evaluate(time)
+    nanoseconds = np.rint(time * 1e9).astype(np.int64)
+
+    def row(values: Array) -> str:
+        return "[" + ", ".join(f"{value:.12g}" for value in values) + "]"
+
+    lines = ["header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}", "joint_names:"]
+    lines += [f"  - {joint}" for joint in trajectory.joints]
+    lines.append("points:")
+    for k, stamp in enumerate(nanoseconds.tolist()):
+        lines.append(f"  - positions: {row(q[k])}")
+        lines.append(f"    velocities: {row(v[k])}")
+        lines.append(f"    accelerations: {row(a[k])}")
+        lines.append(f"    time_from_start: {{sec: {stamp // 10**9}, nanosec: {stamp % 10**9}}}")
+    return "\n".join([*lines, ""])
+
+
+def write_ros2(trajectory: Trajectory, path: str | Path, rate: float = 100.0) -> Path:
+    """Writes :func:`ros2_yaml`.
+
+    Args:
+        trajectory: The trajectory.
+        path: The file.
+        rate: Points per second [Hz].
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    return write_text(path, ros2_yaml(trajectory, rate))
+
+
+def _derivatives(time: Array, q: Array) -> dict[str, Array]:
+    from scipy.interpolate import make_interp_spline
+
+    spline = make_interp_spline(time, q, k=5)
+    return {"v": spline(time, nu=1), "a": spline(time, nu=2)}
+
+
+def _read_table(text: str, where: str) -> tuple[list[str], Array]:
+    lines = text.splitlines()
+    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    if "t" not in header:
+        raise LogError(
+            "not a trajectory: the first line is not a header with 't'", where=where, got=repr(lines[0][:60] if lines else "")
+        )
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        if not line.strip():
+            continue
+        try:
+            values = [float(cell) for cell in line.split(",")]
+        except ValueError:
+            values = []
+        if len(values) != len(header) or not np.isfinite(values).all():
+            raise LogError(
+                "broken row", where=f"{where}, row {number}", got=repr(line[:60]), expected=f"{len(header)} finite numbers"
+            )
+        rows.append(values)
+    return header, np.array(rows).reshape(len(rows), len(header))

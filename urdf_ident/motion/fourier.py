@@ -1,0 +1,203 @@
+"""Finite Fourier series, free (A, eq. 22; E, eq. 17) and tied at both ends (B): theory §8.
+
+``q_i = q0_i + Σ_l a_il/(ω l) sin(ω l t) − b_il/(ω l) cos(ω l t)``, so that a and b are velocity amplitudes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .base import Trajectory, check_joint_array
+
+if TYPE_CHECKING:
+    from .limits import Limits
+
+_ANALYTIC = 99
+
+
+@dataclass(frozen=True, eq=False)
+class FourierTrajectory(Trajectory):
+    """A finite Fourier series.
+
+    Attributes:
+        joints: Joint names.
+        period: Of the fundamental [s]; ω = 2π / period.
+        offset: q0, shape (n,) [rad or m]; the mean position.
+        a: Sine coefficients, shape (n, M) [rad/s or m/s].
+        b: Cosine coefficients, shape (n, M) [rad/s or m/s].
+        duration: Length [s]; one period unless stated.
+    """
+
+    joints: tuple[str, ...]
+    period: float
+    offset: Array
+    a: Array
+    b: Array
+    duration: float = 0.0
+    smoothness: int = field(default=_ANALYTIC, init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        for name in ("offset", "a", "b"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+        object.__setattr__(self, "offset", check_joint_array("offset", self.offset, self.joints))
+        check_shape("a", self.a.shape, (n, "M"))
+        check_shape("b", self.b.shape, (n, self.a.shape[1]))
+        _check_series(self.period, self.a.shape[1])
+        object.__setattr__(self, "duration", float(self.duration or self.period))
+        freeze_arrays(self)
+
+    @property
+    def harmonics(self) -> int:
+        """Number of harmonics M."""
+        return int(self.a.shape[1])
+
+    @property
+    def omega(self) -> float:
+        """Fundamental angular frequency [rad/s]."""
+        return 2 * np.pi / self.period
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        speed = self.omega * np.arange(1, self.harmonics + 1)
+        angle = np.atleast_1d(np.asarray(t, dtype=float))[:, None] * speed
+        sin, cos = np.sin(angle), np.cos(angle)
+        q = self.offset + sin @ (self.a / speed).T - cos @ (self.b / speed).T
+        return q, cos @ self.a.T + sin @ self.b.T, cos @ (self.b * speed).T - sin @ (self.a * speed).T
+
+    def bounds(self, order: int) -> Array:
+        """Sum of the harmonics' amplitudes; see :meth:`Trajectory.bounds`."""
+        speed = self.omega * np.arange(1, self.harmonics + 1)
+        return np.asarray((np.hypot(self.a, self.b) * speed ** (order - 1)).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ModifiedFourierTrajectory(Trajectory):
+    """A Fourier series that starts and ends at given q, v, a (B's modified Fourier series).
+
+    The ties ``Σ a_l = v``, ``ω Σ l·b_l = a``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the offset,
+    so every choice of the free coefficients satisfies them exactly.
+
+    Attributes:
+        joints: Joint names.
+        period: Of the fundamental [s].
+        start: Position at t = 0 and at every whole period, shape (n,) [rad or m].
+        free_a: Sine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
+        free_b: Cosine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
+        start_velocity: Shape (n,) [rad/s or m/s]; zero by default.
+        start_acceleration: Shape (n,) [rad/s² or m/s²]; zero by default.
+        periods: Whole number of periods.
+    """
+
+    joints: tuple[str, ...]
+    period: float
+    start: Array
+    free_a: Array
+    free_b: Array
+    start_velocity: Array | float = 0.0
+    start_acceleration: Array | float = 0.0
+    periods: int = 1
+    duration: float = field(init=False)
+    smoothness: int = field(default=_ANALYTIC, init=False)
+    series: FourierTrajectory = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        for name in ("start", "start_velocity", "start_acceleration"):
+            object.__setattr__(self, name, check_joint_array(name, getattr(self, name), self.joints))
+        free_a, free_b = np.asarray(self.free_a, dtype=float), np.asarray(self.free_b, dtype=float)
+        check_shape("free_a", free_a.shape, (n, "M - 1"))
+        check_shape("free_b", free_b.shape, free_a.shape)
+        harmonics = free_a.shape[1] + 1
+        _check_series(self.period, harmonics)
+        if self.periods < 1 or int(self.periods) != self.periods:
+            raise LimitError("the ties hold at whole periods only", got=f"{self.periods} periods", expected="1, 2, …")
+        order, omega = np.arange(1, harmonics), 2 * np.pi / self.period
+        last_a = self.start_velocity - free_a.sum(axis=1)
+        last_b = (self.start_acceleration / omega - free_b @ order) / harmonics
+        a, b = np.column_stack([free_a, last_a]), np.column_stack([free_b, last_b])
+        offset = self.start + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
+        duration = self.period * self.periods
+        object.__setattr__(self, "series", FourierTrajectory(self.joints, self.period, offset, a, b, duration))
+        object.__setattr__(self, "duration", duration)
+        freeze_arrays(self)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self.series.evaluate(t)
+
+    def bounds(self, order: int) -> Array:
+        """Sum of the harmonics' amplitudes; see :meth:`Trajectory.bounds`."""
+        return self.series.bounds(order)
+
+
+def random_fourier(
+    limits: Limits,
+    duration: float = 20.0,
+    harmonics: int = 5,
+    seed: int = 0,
+    *,
+    fill: float = 0.9,
+    span: float = 2.0,
+    start: ArrayLike | None = None,
+    periods: int = 1,
+) -> ModifiedFourierTrajectory:
+    """A random tied Fourier series, every joint scaled to its position, velocity and acceleration limits.
+
+    It starts and ends at rest. Where the acceleration limit is unknown (URDF holds none) it is the velocity limit per
+    half second.
+
+    Args:
+        limits: Limits of the joints; positions and velocities must be known.
+        duration: Of one period [s].
+        harmonics: Number of harmonics, at least 2.
+        seed: Of the random numbers.
+        fill: Part of each limit that is used, 0 to 1.
+        span: Largest deviation from the start position where the position limits allow more [rad or m].
+        start: Start position, shape (n,) [rad or m]; the middle of the range (0 without limits) by default.
+        periods: Whole number of periods.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        LimitError: A limit is unknown, the start is outside the limits, or there are too few harmonics.
+    """
+    limits.require("velocity")
+    n, rng = len(limits.joints), np.random.default_rng(seed)
+    if harmonics < 2:
+        raise LimitError("too few harmonics to start and end at rest", got=harmonics, expected="at least 2")
+    low, high = limits.lower, limits.upper
+    bounded = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0)
+    centre = middle if start is None else check_joint_array("start", start, limits.joints)
+    room = np.minimum(np.minimum(high - centre, centre - low), span) * fill
+    if not (room > 0).all():
+        j = int(np.argmin(room))
+        raise LimitError(
+            "the start position leaves no room", where=f"joint '{limits.joints[j]}'", got=f"{centre[j]:.6g}",
+            expected=f"between {low[j]:.6g} and {high[j]:.6g}",
+        )  # fmt: skip
+    acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
+    decay = 1.0 / np.sqrt(np.arange(1, harmonics))
+    free = rng.standard_normal((2, n, harmonics - 1)) * decay
+    shape = ModifiedFourierTrajectory(limits.joints, duration, np.zeros(n), free[0], free[1])
+    q, v, a = shape.evaluate(np.linspace(0.0, duration, 400 * harmonics + 1))
+    step = duration / (400 * harmonics)
+    peaks = [
+        np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
+    ]  # nothing can hide between the samples
+    scale = np.min([room / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
+    return ModifiedFourierTrajectory(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
+
+
+def _check_series(period: float, harmonics: int) -> None:
+    if not (np.isfinite(period) and period > 0):
+        raise LimitError("the period of a Fourier series must be positive", got=f"{period} s")
+    if harmonics < 1:
+        raise LimitError("a Fourier series without harmonics does not move", got=harmonics, expected="at least 1")

@@ -1,0 +1,286 @@
+"""Does a motion stay inside the limits, also between the samples?
+
+Between two samples a signal can rise above both by at most K·dt²/8 when its second derivative is bounded by K, or L·dt/2
+when only its slope L is. The trajectory states those bounds; the torque's curvature is estimated from the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..model.segment import freeze_arrays
+from ..units import joint_units
+from .base import Trajectory
+
+Torque = Callable[[Array, Array, Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What the joints may do; inf where a limit is unknown.
+
+    Attributes:
+        joints: Joint names.
+        lower: Shape (n,) [rad or m].
+        upper: Shape (n,) [rad or m].
+        velocity: Shape (n,) [rad/s or m/s].
+        acceleration: Shape (n,) [rad/s² or m/s²].
+        torque: Shape (n,) [N·m or N].
+        continuous: Shape (n,): True where a joint turns without end and needs no position limits.
+        prismatic: Shape (n,): True where a joint slides.
+    """
+
+    joints: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    continuous: Array
+    prismatic: Array
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "velocity", "acceleration", "torque", "continuous", "prismatic"):
+            check_shape(name, getattr(self, name).shape, (len(self.joints),))
+        empty = ~(self.upper > self.lower)
+        if empty.any():
+            j = int(np.argmax(empty))
+            raise LimitError(
+                "the position limits leave no room", where=f"joint '{self.joints[j]}'",
+                got=f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]", remedy="correct the URDF or the project file",
+            )  # fmt: skip
+        freeze_arrays(self)
+
+    @classmethod
+    def from_robot(
+        cls,
+        robot: Robot,
+        *,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+    ) -> Limits:
+        """The URDF's limits, with what it does not state (accelerations, always) or should not be used given here.
+
+        Args:
+            robot: The robot.
+            lower: Shape (n,) or a number [rad or m], instead of the URDF's.
+            upper: Shape (n,) or a number [rad or m].
+            velocity: Shape (n,) or a number [rad/s or m/s].
+            acceleration: Shape (n,) or a number [rad/s² or m/s²].
+            torque: Shape (n,) or a number [N·m or N].
+
+        Returns:
+            The limits.
+
+        Raises:
+            LimitError: Position limits leave no room.
+            ShapeError: Wrong length.
+        """
+
+        def choose(given: ArrayLike | None, stated: Array) -> Array:
+            return stated if given is None else np.broadcast_to(np.asarray(given, dtype=float), (robot.n,))
+
+        return cls(
+            robot.joints,
+            choose(lower, robot.limit("lower")),
+            choose(upper, robot.limit("upper")),
+            choose(velocity, robot.limit("velocity")),
+            choose(acceleration, np.full(robot.n, np.inf)),
+            choose(torque, robot.limit("effort")),
+            np.asarray(robot.continuous),
+            np.asarray(robot.prismatic),
+        )
+
+    def require(self, *kinds: str) -> None:
+        """Checks that limits are known.
+
+        Args:
+            kinds: ``"position"``, ``"velocity"``, ``"acceleration"`` or ``"torque"``.
+
+        Raises:
+            LimitError: One is unknown; the message asks for it.
+        """
+        for kind in kinds:
+            if kind == "position":
+                known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
+            else:
+                known = np.isfinite(getattr(self, kind))
+            if not known.all():
+                j = int(np.argmin(known))
+                raise LimitError(
+                    f"the {kind} limit is unknown", where=f"joint '{self.joints[j]}'",
+                    remedy="state it in the URDF's <limit> or in the project file under excitation",
+                )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The closest call of one joint in one quantity.
+
+    Attributes:
+        joint: Joint name.
+        quantity: position, velocity, acceleration or torque.
+        time: When [s].
+        value: The sample there [unit].
+        allowance: What may hide between samples [unit].
+        limit: The limit it comes close to [unit].
+        margin: Room left, the allowance taken off; negative when the limit is broken [unit].
+        unit: SI unit.
+        certified: True if the allowance is a bound, False if it is an estimate.
+    """
+
+    joint: str
+    quantity: str
+    time: float
+    value: float
+    allowance: float
+    limit: float
+    margin: float
+    unit: str
+    certified: bool
+
+    @property
+    def relative(self) -> float:
+        """Margin as a part of the limit's size."""
+        return self.margin / max(abs(self.limit), 1e-12)
+
+
+@dataclass(frozen=True)
+class LimitReport:
+    """Margins of a trajectory, one per joint and quantity with a known limit."""
+
+    margins: tuple[Margin, ...]
+
+    @property
+    def feasible(self) -> bool:
+        """True if no limit is broken."""
+        return all(margin.margin >= 0 for margin in self.margins)
+
+    @property
+    def worst(self) -> Margin | None:
+        """The smallest relative margin, None if nothing is limited."""
+        return min(self.margins, key=lambda margin: margin.relative, default=None)
+
+    def require(self) -> None:
+        """Does nothing if the motion is inside its limits.
+
+        Raises:
+            LimitError: It is not; names joint, time, value and limit.
+        """
+        worst = self.worst
+        if worst is None or worst.margin >= 0:
+            return
+        raise LimitError(
+            f"the trajectory leaves the {worst.quantity} limit", where=f"joint '{worst.joint}' at t = {worst.time:.4g} s",
+            got=f"{worst.value:.6g} {worst.unit}", expected=f"|{worst.quantity}| within {worst.limit:.6g} {worst.unit}",
+            remedy="scale the motion down, make it longer, or correct the limit",
+        )  # fmt: skip
+
+    def summary(self) -> str:
+        """One line per joint and quantity.
+
+        Returns:
+            Text.
+        """
+        rows = [
+            f"{m.joint:24s} {m.quantity:12s} {m.value:11.4g} of {m.limit:9.4g} {m.unit:8s} at {m.time:7.3f} s"
+            f"  {100 * m.relative:6.1f} % left"
+            for m in self.margins
+        ]
+        return "\n".join(rows)
+
+
+def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | None = None, rate: float = 1000.0) -> LimitReport:
+    """Compares a trajectory with the limits, on a grid and between its points.
+
+    Args:
+        trajectory: The trajectory.
+        limits: The limits; unknown ones are not checked (see :meth:`Limits.require`).
+        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], e.g. :func:`prior_torque`; None: not checked.
+        rate: Of the grid [Hz].
+
+    Returns:
+        The margins.
+
+    Raises:
+        LimitError: The joints differ, or the trajectory is not finite.
+    """
+    if trajectory.joints != limits.joints:
+        raise LimitError("trajectory and limits are for different joints", got=trajectory.joints, expected=limits.joints)
+    count = max(2, int(np.ceil(trajectory.duration * rate)) + 1)
+    time = np.linspace(0.0, trajectory.duration, count)
+    step = time[1]
+    q, v, a = trajectory.evaluate(time)
+    if not (np.isfinite(q).all() and np.isfinite(v).all() and np.isfinite(a).all()):
+        raise LimitError("the trajectory is not finite", got="NaN or inf")
+    out: list[Margin] = []
+    signals = {"position": q, "velocity": v, "acceleration": a}
+    for order, (quantity, signal) in enumerate(signals.items()):
+        smooth = order + 1 <= trajectory.smoothness
+        bound = trajectory.bounds(order + 2) * step**2 / 8 if smooth else trajectory.bounds(order + 1) * step / 2
+        upper = limits.upper if quantity == "position" else getattr(limits, quantity)
+        lower = limits.lower if quantity == "position" else -upper
+        out += _margins(quantity, limits, time, signal, bound, (lower, upper), certified=True)
+    if torque is not None:
+        signal = torque(q, v, a)
+        check_shape("torque", signal.shape, q.shape)
+        curvature = np.abs(np.diff(signal, n=2, axis=0)).max(axis=0, initial=0.0)
+        out += _margins("torque", limits, time, signal, curvature / 4, (-limits.torque, limits.torque), certified=False)
+    return LimitReport(tuple(out))
+
+
+def prior_torque(robot: Robot) -> Torque:
+    """Joint torque of the URDF's own rigid model (no friction, no rotor inertia).
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        A function of ``(q, v, a)``, shapes (N, n), giving (N, n) [N·m or N].
+    """
+    model, data = robot.model, robot.model.createData()
+
+    def torque(q: Array, v: Array, a: Array) -> Array:
+        configuration = robot.configuration(q)
+        return np.array([pin.rnea(model, data, *row).copy() for row in zip(configuration, v, a, strict=True)])
+
+    return torque
+
+
+def _margins(
+    quantity: str,
+    limits: Limits,
+    time: Array,
+    signal: Array,
+    allowance: Array,
+    ends: tuple[Array, Array],
+    *,
+    certified: bool,
+) -> list[Margin]:
+    """Closest call per joint; ends without a limit are skipped."""
+    kind = {"position": "position", "velocity": "velocity", "acceleration": "acceleration"}.get(quantity, "torque")
+    out = []
+    for j, joint in enumerate(limits.joints):
+        room = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
+        if not np.isfinite(room).any():
+            continue
+        side, k = np.unravel_index(int(np.argmin(room)), room.shape)
+        unit = joint_units(bool(limits.prismatic[j]))[kind]
+        out.append(
+            Margin(
+                joint, quantity, float(time[k]), float(signal[k, j]), float(allowance[j]), float(ends[side][j]),
+                float(room[side, k] - allowance[j]), unit, certified and bool(np.isfinite(allowance[j])),
+            )
+        )  # fmt: skip
+    return out

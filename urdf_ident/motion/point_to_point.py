@@ -1,0 +1,189 @@
+"""Point to point with trapezoidal acceleration, as robot controllers move (D), and sweeps at constant speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .base import PiecewisePolynomial, Trajectory
+
+if TYPE_CHECKING:
+    from .limits import Limits
+
+
+@dataclass(frozen=True, eq=False)
+class TrapezoidalTrajectory(Trajectory):
+    """Straight joint-space moves through via points; all joints start and stop together, and rest at every point.
+
+    Each move is as fast as its slowest joint allows: acceleration rises, holds and falls linearly (constant jerk), the
+    velocity may cruise.
+
+    Attributes:
+        joints: Joint names.
+        points: Via points, shape (K, n), K ≥ 2 [rad or m].
+        velocity: Largest velocity, shape (n,) or (K − 1, n) for each move [rad/s or m/s].
+        acceleration: Largest acceleration, same shapes [rad/s² or m/s²].
+        jerk: Largest jerk, same shapes [rad/s³ or m/s³].
+        dwell: Pause after each move [s].
+    """
+
+    joints: tuple[str, ...]
+    points: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    dwell: float = 0.0
+    duration: float = field(init=False)
+    smoothness: int = field(default=2, init=False)
+    pieces: PiecewisePolynomial = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        points = np.asarray(self.points, dtype=float)
+        check_shape("points", points.shape, ("K", len(self.joints)))
+        if len(points) < 2:
+            raise LimitError("a point-to-point motion needs two points", got=len(points))
+        object.__setattr__(self, "points", points)
+        rates = []
+        for name in ("velocity", "acceleration", "jerk"):
+            value = np.broadcast_to(np.asarray(getattr(self, name), dtype=float), points[1:].shape)
+            if not (value > 0).all():
+                raise LimitError(f"the {name} limits of a motion must be positive", got=value.min())
+            object.__setattr__(self, name, value)
+            rates.append(value)
+        object.__setattr__(self, "pieces", self._pieces(points, rates))
+        object.__setattr__(self, "duration", self.pieces.duration)
+        freeze_arrays(self)
+
+    def _pieces(self, points: Array, rates: list[Array]) -> PiecewisePolynomial:
+        lengths: list[float] = []
+        rows: list[Array] = []
+        for k, (start, move) in enumerate(zip(points[:-1], np.diff(points, axis=0), strict=True)):
+            moving = np.abs(move) > 0
+            if moving.any():
+                scaled = [float((rate[k][moving] / np.abs(move[moving])).min()) for rate in rates]
+                for length, cubic in _unit_profile(*scaled):
+                    row = np.outer(move, cubic)
+                    row[:, 0] += start
+                    lengths.append(length)
+                    rows.append(row)
+            if self.dwell > 0:
+                lengths.append(self.dwell)
+                rows.append(np.column_stack([points[k + 1], np.zeros((len(self.joints), 3))]))
+        if not rows:
+            raise LimitError("all points are the same and there is no dwell: nothing moves")
+        return PiecewisePolynomial(self.joints, np.concatenate([[0.0], np.cumsum(lengths)]), np.array(rows), smoothness=2)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self.pieces.evaluate(t)
+
+    def bounds(self, order: int) -> Array:
+        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        return self.pieces.bounds(order)
+
+
+def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
+    """Fastest rest-to-rest move over a distance of 1 with limits v, a, j: seven phases of constant jerk."""
+
+    def rise(speed: float) -> tuple[float, float]:
+        """Time of constant jerk and total time to reach a speed."""
+        return (a / j, speed / a + a / j) if speed >= a * a / j else (np.sqrt(speed / j), 2 * np.sqrt(speed / j))
+
+    if v * rise(v)[1] > 1.0:  # no room to cruise: the peak speed at which rise and fall use up the distance
+        r = a / j
+        v = 0.5 * a * (np.sqrt(r * r + 4.0 / a) - r)
+        if v < a * a / j:
+            v = np.cbrt(j / 4.0)
+    ramp, total = rise(v)
+    hold = max(0.0, total - 2 * ramp)
+    cruise = max(0.0, (1.0 - v * total) / v)
+    jerk = v / (ramp * (ramp + hold))
+    phases = [(ramp, jerk), (hold, 0), (ramp, -jerk), (cruise, 0), (ramp, -jerk), (hold, 0), (ramp, jerk)]
+    state, out = np.zeros(3), []
+    for length, slope in phases:
+        if length <= 1e-12 * total:
+            continue
+        out.append((length, np.array([state[0], state[1], state[2] / 2, slope / 6])))
+        state = np.array(
+            [
+                state[0] + state[1] * length + state[2] * length**2 / 2 + slope * length**3 / 6,
+                state[1] + state[2] * length + slope * length**2 / 2,
+                state[2] + slope * length,
+            ]
+        )
+    return out
+
+
+def random_via_points(limits: Limits, count: int, seed: int = 0, *, fill: float = 0.9) -> Array:
+    """Via points drawn evenly from the position limits.
+
+    Args:
+        limits: The joints' limits; positions must be known.
+        count: Number of points.
+        seed: Of the random numbers.
+        fill: Part of the range around its middle that is used, 0 to 1.
+
+    Returns:
+        Shape (count, n) [rad or m].
+
+    Raises:
+        LimitError: A position limit is unknown.
+    """
+    limits.require("position")
+    middle, half = (limits.upper + limits.lower) / 2, fill * (limits.upper - limits.lower) / 2
+    return middle + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (count, len(limits.joints)))
+
+
+def constant_speed_sweep(
+    joints: Sequence[str],
+    joint: str,
+    speeds: Sequence[float],
+    between: tuple[float, float],
+    *,
+    home: ArrayLike,
+    acceleration: float,
+    dwell: float = 0.2,
+) -> TrapezoidalTrajectory:
+    """One joint goes to and fro at a list of constant speeds, for friction curves; the others keep still.
+
+    Args:
+        joints: All joint names.
+        joint: The one that moves.
+        speeds: Cruising speeds [rad/s or m/s]; each is driven in both directions.
+        between: The two turning points [rad or m].
+        home: Position of all joints, shape (n,) [rad or m]; where the motion starts and ends.
+        acceleration: Largest acceleration [rad/s² or m/s²]; it is reached within 0.1 s.
+        dwell: Pause at the turning points [s].
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        LimitError: No such joint, or a speed that is not positive or cannot be reached between the points.
+    """
+    names, rest = tuple(joints), np.asarray(home, dtype=float)
+    if joint not in names:
+        raise LimitError(f"no joint is called '{joint}'", expected=", ".join(names))
+    check_shape("home", rest.shape, (len(names),))
+    low, high = between
+    for speed in speeds:
+        needed = speed * (speed / acceleration + 0.1)
+        if not speed > 0 or needed >= abs(high - low):
+            raise LimitError(
+                "this speed is not reached between the turning points", where=f"joint '{joint}'", got=f"{speed:g}",
+                remedy=f"the way must be longer than {needed:.3g}, or the acceleration larger",
+            )  # fmt: skip
+    stops = [rest[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), rest[names.index(joint)]]
+    moves = [min(speeds), *(speed for speed in speeds for _ in range(2)), min(speeds)]
+    points = np.tile(rest, (len(stops), 1))
+    points[:, names.index(joint)] = stops
+    velocity = np.tile(np.array(moves)[:, None], (1, len(names)))
+    return TrapezoidalTrajectory(
+        names, points, velocity, np.full(len(names), acceleration), np.full(len(names), 10.0 * acceleration), dwell
+    )

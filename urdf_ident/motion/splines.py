@@ -1,0 +1,96 @@
+"""Fifth-order B-splines with clamped ends, as in Zollo et al. 2015 (C)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .base import PiecewisePolynomial, Trajectory
+
+DEGREE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class BSplineTrajectory(Trajectory):
+    """A clamped B-spline of degree 5 on uniform knots: four continuous derivatives, inside its control polygon.
+
+    Attributes:
+        joints: Joint names.
+        control: Control points, shape (K, n), K ≥ 6 [rad or m]; the first and last are the ends.
+        duration: Length [s].
+    """
+
+    joints: tuple[str, ...]
+    control: Array
+    duration: float
+    smoothness: int = field(default=DEGREE - 1, init=False)
+    pieces: PiecewisePolynomial = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        control = np.asarray(self.control, dtype=float)
+        check_shape("control", control.shape, ("K", len(self.joints)))
+        if len(control) <= DEGREE:
+            raise LimitError("too few control points for a fifth-order spline", got=len(control), expected="at least 6")
+        if not self.duration > 0:
+            raise LimitError("the duration must be positive", got=f"{self.duration} s")
+        object.__setattr__(self, "control", control)
+        inner = np.linspace(0.0, self.duration, len(control) - DEGREE + 1)
+        knots = np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, self.duration)])
+        object.__setattr__(self, "pieces", spline_pieces(self.joints, knots, control))
+        freeze_arrays(self)
+
+    @classmethod
+    def at_rest(
+        cls, joints: Sequence[str], start: ArrayLike, interior: ArrayLike, end: ArrayLike, duration: float
+    ) -> BSplineTrajectory:
+        """A spline with zero velocity and acceleration at both ends (three equal control points at each).
+
+        Args:
+            joints: Joint names.
+            start: First position, shape (n,) [rad or m].
+            interior: Free control points, shape (K, n) [rad or m].
+            end: Last position, shape (n,) [rad or m].
+            duration: Length [s].
+
+        Returns:
+            The trajectory.
+
+        Raises:
+            LimitError: The duration is not positive.
+        """
+        start, end, interior = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (start, end, interior))
+        control = np.vstack([np.repeat(start, 3, axis=0), interior, np.repeat(end, 3, axis=0)])
+        return cls(tuple(joints), control, duration)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self.pieces.evaluate(t)
+
+    def bounds(self, order: int) -> Array:
+        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        return self.pieces.bounds(order)
+
+
+def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:
+    """A clamped degree-5 spline as polynomials.
+
+    Args:
+        joints: Joint names.
+        knots: Shape (K + 6,) [s], the first and last six equal.
+        control: Shape (K, n) [rad or m].
+
+    Returns:
+        The same function, piece by piece.
+    """
+    from scipy.interpolate import BSpline
+
+    spline = BSpline(knots, control, DEGREE)
+    breaks = np.unique(knots)
+    factorial = np.cumprod([1.0, *range(1, DEGREE + 1)])
+    coefficients = np.stack([spline(breaks[:-1], nu=k) / factorial[k] for k in range(DEGREE + 1)], axis=-1)
+    return PiecewisePolynomial(tuple(joints), breaks, coefficients, smoothness=DEGREE - 1)
