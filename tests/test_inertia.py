@@ -1,0 +1,176 @@
+"""Inertial parameters against Pinocchio's own Inertia and SE3, and against integrals over point masses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from urdf_ident.errors import ShapeError
+from urdf_ident.model.inertia import (
+    BODY_PARAMETERS,
+    BODY_UNITS,
+    PSEUDO_BASIS,
+    from_com,
+    from_pseudo_inertia,
+    margins,
+    nearest_physical,
+    pseudo_inertia,
+    skew,
+    symmetric,
+    to_com,
+    transform,
+    transform_matrix,
+)
+
+
+def cloud(seed: int, points: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    """Point masses: a body that certainly can exist."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.1, 2.0, points), rng.normal(size=(points, 3))
+
+
+def cloud_theta(mass: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Ten parameters by summation over points, in Pinocchio's order."""
+    x, y, z = at.T
+    return np.array([
+        mass.sum(), mass @ x, mass @ y, mass @ z, mass @ (y**2 + z**2), -(mass @ (x * y)), mass @ (x**2 + z**2),
+        -(mass @ (x * z)), -(mass @ (y * z)), mass @ (x**2 + y**2),
+    ])  # fmt: skip
+
+
+def test_order_and_units_are_pinocchios() -> None:
+    inertia = pin.Inertia(2.0, np.array([0.1, 0.2, 0.3]), np.diag([0.4, 0.5, 0.6]))
+    theta = inertia.toDynamicParameters()
+    np.testing.assert_allclose(from_com(2.0, [0.1, 0.2, 0.3], np.diag([0.4, 0.5, 0.6])), theta, rtol=1e-15)
+    assert len(BODY_PARAMETERS) == len(BODY_UNITS) == 10
+    named = dict(zip(BODY_PARAMETERS, theta, strict=True))
+    about_origin = 0.4 + 2 * (0.2**2 + 0.3**2)
+    assert named["Ixx"] == pytest.approx(about_origin)
+    assert named["Iyz"] == pytest.approx(-2 * 0.2 * 0.3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_against_point_masses_and_pinocchio(seed: int) -> None:
+    mass, at = cloud(seed)
+    theta = cloud_theta(mass, at)
+    m, c, inertia = to_com(theta)
+    central = at - c
+    np.testing.assert_allclose(c, mass @ at / mass.sum(), rtol=1e-12)
+    expected = sum(w * (p @ p * np.eye(3) - np.outer(p, p)) for w, p in zip(mass, central, strict=True))
+    np.testing.assert_allclose(inertia, expected, atol=1e-12)
+    np.testing.assert_allclose(from_com(m, c, inertia), theta, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(pin.Inertia(float(m), c, inertia).toDynamicParameters(), theta, rtol=1e-12, atol=1e-13)
+    homogeneous = np.column_stack([at, np.ones(len(at))])
+    np.testing.assert_allclose(pseudo_inertia(theta), (homogeneous * mass[:, None]).T @ homogeneous, atol=1e-12)
+    pinocchio = pin.PseudoInertia.FromDynamicParameters(theta).toMatrix()
+    np.testing.assert_allclose(pseudo_inertia(theta), pinocchio, rtol=1e-14, atol=1e-14)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), min_size=10, max_size=10))
+def test_pseudo_inertia_round_trip_of_any_ten_numbers(numbers: list[float]) -> None:
+    theta = np.array(numbers)
+    np.testing.assert_allclose(from_pseudo_inertia(pseudo_inertia(theta)), theta, atol=1e-12 * (1 + np.abs(theta).max()))
+    np.testing.assert_allclose(
+        np.tensordot(theta, PSEUDO_BASIS, 1), pseudo_inertia(theta), atol=1e-12 * (1 + np.abs(theta).max())
+    )
+
+
+def test_arrays_of_bodies_at_once() -> None:
+    thetas = np.array([[cloud_theta(*cloud(3 * i + j)) for j in range(3)] for i in range(2)])
+    m, c, inertia = to_com(thetas)
+    assert (m.shape, c.shape, inertia.shape) == ((2, 3), (2, 3, 3), (2, 3, 3, 3))
+    np.testing.assert_allclose(from_com(m, c, inertia), thetas, atol=1e-12)
+    np.testing.assert_allclose(from_pseudo_inertia(pseudo_inertia(thetas)), thetas, atol=1e-12)
+    np.testing.assert_allclose(to_com(thetas[1, 2])[2], inertia[1, 2], atol=0)
+
+
+def test_a_body_without_mass_keeps_its_inertia() -> None:
+    theta = np.array([0.0, 0, 0, 0, 1, 0, 2, 0, 0, 2.5])
+    m, c, inertia = to_com(theta)
+    assert m == 0
+    np.testing.assert_array_equal(c, 0)
+    np.testing.assert_array_equal(inertia, np.diag([1, 2, 2.5]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_change_of_frame_against_pin_se3(seed: int) -> None:
+    placement = pin.SE3.Random()
+    theta = cloud_theta(*cloud(seed))
+    m, c, inertia = to_com(theta)
+    expected = placement.act(pin.Inertia(float(m), c, inertia)).toDynamicParameters()
+    moved = transform(theta, placement.rotation, placement.translation)
+    np.testing.assert_allclose(moved, expected, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(
+        transform_matrix(placement.rotation, placement.translation) @ theta, expected, rtol=1e-10, atol=1e-11
+    )
+    back = placement.inverse()
+    np.testing.assert_allclose(transform(moved, back.rotation, back.translation), theta, rtol=1e-10, atol=1e-10)
+    mass, at = cloud(seed)
+    by_points = cloud_theta(mass, at @ placement.rotation.T + placement.translation)
+    np.testing.assert_allclose(moved, by_points, rtol=1e-10, atol=1e-11)
+
+
+def test_skew_and_symmetric() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 4, 3))
+    np.testing.assert_allclose(np.einsum("nij,nj->ni", skew(a), b), np.cross(a, b), atol=1e-15)
+    np.testing.assert_array_equal(skew(a[0]), pin.skew(a[0]))
+    np.testing.assert_array_equal(symmetric([1, 2, 3, 4, 5, 6]), [[1, 2, 4], [2, 3, 5], [4, 5, 6]])
+
+
+def test_margins_of_a_rod_are_on_the_boundary() -> None:
+    length, mass = 0.5, 1.4
+    exact = margins(from_com(mass, [0, 0, 0.25], np.diag([mass * length**2 / 12] * 2 + [0.0])))
+    assert exact.min_eigenvalue == pytest.approx(0.0, abs=1e-15)
+    assert exact.relative == pytest.approx(0.0, abs=1e-12)
+    radius = 0.01
+    thick = mass * (3 * radius**2 + length**2) / 12
+    rod = margins(from_com(mass, [0, 0, 0.25], np.diag([thick, thick, mass * radius**2 / 2])))
+    assert rod.consistent
+    # principal second moments of a cylinder: m r²/4 twice and m l²/12
+    assert rod.relative == pytest.approx((radius**2 / 4) / (length**2 / 12), rel=1e-9)
+    assert rod.triangle == pytest.approx(mass * radius**2 / 4, rel=1e-9)
+
+
+def test_margins_of_a_plate() -> None:
+    mass, a, b = 2.0, 0.3, 0.4
+    ixx, iyy = mass * b**2 / 12, mass * a**2 / 12
+    flat = margins(from_com(mass, [1, 2, 3], np.diag([ixx, iyy, ixx + iyy])))
+    assert flat.triangle == pytest.approx(0.0, abs=1e-13)
+    assert flat.min_eigenvalue == pytest.approx(iyy)
+    beyond = margins(from_com(mass, [1, 2, 3], np.diag([ixx, iyy, ixx + iyy + 0.01])))
+    assert beyond.triangle == pytest.approx(-0.005)
+    assert beyond.relative < 0
+    assert beyond.cholesky_tolerance == 0.0
+    assert not beyond.consistent
+
+
+def test_margins_of_impossible_bodies() -> None:
+    negative = margins(from_com(1.0, [0, 0, 0.1], np.diag([0.02, 0.03, -0.005])))
+    assert negative.min_eigenvalue == pytest.approx(-0.005)
+    assert negative.cholesky_tolerance == pytest.approx(0.005)
+    assert not negative.consistent
+    light = margins(from_com(-1.0, [0, 0, 0], np.eye(3)))
+    assert light.relative == -np.inf
+    assert not light.consistent
+    assert not margins(np.zeros(10)).consistent
+    with pytest.raises(ShapeError):
+        margins(np.zeros(11))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-2, 2), min_size=10, max_size=10))
+def test_nearest_physical_always_exists_and_changes_nothing_when_not_needed(numbers: list[float]) -> None:
+    theta = np.array(numbers)
+    if 0 < theta[0] < 0.05:  # next to no mass at a huge distance: rounding decides
+        return
+    repaired = nearest_physical(theta)
+    assert margins(repaired).consistent
+    assert np.linalg.eigvalsh(pseudo_inertia(repaired))[0] > 0
+    np.testing.assert_allclose(nearest_physical(repaired), repaired, rtol=1e-6, atol=1e-9)
+    good = cloud_theta(*cloud(3))
+    np.testing.assert_array_equal(nearest_physical(good), good)

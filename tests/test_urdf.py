@@ -1,0 +1,130 @@
+"""Reading a URDF: numbers against Pinocchio, and every way a file can be wrong gives one line that finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.errors import UrdfError
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.urdf import parse_urdf, rotation_from_rpy
+
+LIMIT = '<limit lower="-1" upper="1" velocity="2" effort="30"/>'
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+
+
+def urdf(
+    link: str = INERTIAL, joint: str = LIMIT, *, kind: str = 'type="revolute"', ends: str | None = None, extra: str = ""
+) -> str:
+    ends = '<parent link="base"/><child link="tip"/>' if ends is None else ends
+    return (
+        f'<robot name="r">\n<link name="base"/>\n<link name="tip">{link}</link>\n'
+        f'<joint name="hinge" {kind}>{ends}<axis xyz="0 0 1"/>{joint}</joint>\n{extra}</robot>'
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rpy_is_pinocchios(seed: int) -> None:
+    rpy = np.random.default_rng(seed).uniform(-4, 4, 3)
+    np.testing.assert_allclose(rotation_from_rpy(rpy), pin.rpy.rpyToMatrix(rpy), atol=1e-15)
+    np.testing.assert_array_equal(rotation_from_rpy(np.zeros(3)), np.eye(3))
+
+
+def test_links_are_read_as_pinocchio_reads_them() -> None:
+    text = arm_urdf()
+    description = parse_urdf(text)
+    model = pin.buildModelFromXML(text)
+    assert description.name == "arm"
+    assert list(description.joints) == [f"j{k}" for k in range(1, 7)] + ["flange"]
+    assert description.links["base"].theta is None
+    for k in range(1, 6):  # the sixth body also holds the tool
+        expected = model.inertias[model.getJointId(f"j{k}")].toDynamicParameters()
+        np.testing.assert_allclose(description.links[f"l{k}"].theta, expected, rtol=1e-13, atol=1e-15)
+
+
+def test_joints_are_read_as_written() -> None:
+    joint = '<limit lower="-1.5" upper="2" velocity="3"/><dynamics damping="0.5"/><mimic joint="other"/>'
+    hinge = parse_urdf(urdf(joint=joint)).joints["hinge"]
+    assert (hinge.parent, hinge.child, hinge.type, hinge.mimic) == ("base", "tip", "revolute", "other")
+    assert hinge.limits == {"lower": -1.5, "upper": 2.0, "velocity": 3.0}
+    assert (hinge.damping, hinge.friction) == (0.5, 0.0)
+
+
+def test_unlimited_effort_may_be_infinite() -> None:
+    assert parse_urdf(urdf(joint='<limit lower="-1" upper="1" effort="inf"/>')).joints["hinge"].limits["effort"] == np.inf
+
+
+def test_transmissions_plugins_and_namespaces_are_not_links() -> None:
+    extra = (
+        '<transmission name="t"><joint name="hinge"/></transmission><gazebo><link name="tip"/></gazebo><joint name="hinge"/>'
+    )
+    text = urdf(extra=extra).replace("<robot", '<robot xmlns="http://ros.org"')
+    assert list(parse_urdf(text).links) == ["base", "tip"]
+
+
+MASS, TENSOR = '<mass value="1"/>', '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+JOINT = '<joint name="hinge" type="fixed"><parent link="base"/><child link="tip"/></joint>'
+BAD = {
+    "NaN inertia": (urdf(INERTIAL.replace('ixx="1"', 'ixx="nan"')), "link 'tip': <inertia ixx> is not a finite.*got 'nan'"),
+    "infinite inertia": (urdf(INERTIAL.replace('izz="1"', 'izz="inf"')), "link 'tip': <inertia izz>"),
+    "NaN mass": (urdf(INERTIAL.replace('value="1"', 'value="NaN"')), "link 'tip': <mass value>"),
+    "infinite mass": (urdf(INERTIAL.replace('value="1"', 'value="1e999"')), "link 'tip': <mass value>"),
+    "words": (urdf(INERTIAL.replace('value="1"', 'value="heavy"')), "got 'heavy'"),
+    "decimal comma": (urdf(INERTIAL.replace('value="1"', 'value="1,5"')), "got '1,5'"),
+    "negative mass": (urdf(INERTIAL.replace('value="1"', 'value="-1"')), "link 'tip': negative mass, got -1 kg.*check --fix"),
+    "no ixy": (urdf(INERTIAL.replace(' ixy="0"', "")), "link 'tip': <inertia> lacks 'ixy'"),
+    "no mass value": (urdf(INERTIAL.replace(' value="1"', "")), "link 'tip': <mass> lacks 'value'"),
+    "no mass": (urdf(f"<inertial>{TENSOR}</inertial>"), "link 'tip': <inertial> without <mass>"),
+    "no inertia": (urdf(f"<inertial>{MASS}</inertial>"), "link 'tip': <inertial> without <mass> or <inertia>"),
+    "origin NaN": (urdf(INERTIAL.replace(MASS, '<origin xyz="0 nan 0"/>' + MASS)), "link 'tip': <origin xyz>"),
+    "origin of two": (urdf(INERTIAL.replace(MASS, '<origin xyz="0 0"/>' + MASS)), "link 'tip': <origin xyz> is not three"),
+    "rpy words": (urdf(INERTIAL.replace(MASS, '<origin rpy="0 pi 0"/>' + MASS)), "link 'tip': <origin rpy>"),
+    "no limit": (urdf(joint=""), "joint 'hinge': revolute joint without <limit>.*add <limit"),
+    "NaN limit": (urdf(joint='<limit lower="nan" upper="1"/>'), "joint 'hinge': <limit lower>"),
+    "NaN damping": (urdf(joint=LIMIT + '<dynamics damping="nan"/>'), "joint 'hinge': <dynamics damping>"),
+    "no parent": (urdf(ends='<child link="tip"/>'), "joint 'hinge': <parent link"),
+    "no child link": (urdf(ends='<parent link="base"/><child/>'), "joint 'hinge': <child link"),
+    "unknown link": (urdf(ends='<parent link="bass"/><child link="tip"/>'), "joint 'hinge' names a link.*got 'bass'"),
+    "two links": (urdf(extra='<link name="tip"/>'), "two elements are called 'tip'"),
+    "two joints": (urdf(extra=JOINT), "two elements.*'hinge'"),
+    "xacro": (urdf(extra='<xacro:include filename="a"/>'), "unprocessed xacro.*run `xacro"),
+    "doctype": ("<!DOCTYPE robot []>" + urdf(), "DOCTYPE"),
+    "entity": ('<!DOCTYPE robot [<!ENTITY a "b">]>' + urdf(), "DOCTYPE or entity is refused"),
+    "SDF": ("<sdf><model/></sdf>", "not a URDF, got <sdf>, expected <robot>"),
+    "not XML": ("t,q_1,q_2\n0,1,2\n", "line 1, column 1: URDF does not parse"),
+    "cut short": (urdf()[:-20], r"line 4.*URDF does not parse"),
+    "empty": ("", "URDF does not parse"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_give_one_line_that_finds_the_place(case: str) -> None:
+    text, words = BAD[case]
+    with pytest.raises(UrdfError, match=words) as caught:
+        parse_urdf(text, "arm.urdf")
+    assert str(caught.value).startswith("arm.urdf")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_robot_refuses_them_too(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.urdf"
+    path.write_text(BAD[case][0])
+    with pytest.raises(UrdfError, match=r"bad\.urdf"):
+        Robot.from_urdf(path)
+
+
+def test_an_entity_bomb_is_refused_at_once() -> None:
+    levels = "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, 12))
+    with pytest.raises(UrdfError, match="DOCTYPE"):
+        parse_urdf(f'<!DOCTYPE r [<!ENTITY a0 "x">{levels}]><robot name="&a11;"/>')
+
+
+def test_negative_mass_can_be_read_for_repair() -> None:
+    theta = parse_urdf(BAD["negative mass"][0], allow_negative_mass=True).links["tip"].theta
+    assert theta is not None
+    assert theta[0] == -1.0
