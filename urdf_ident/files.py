@@ -62,7 +62,7 @@ def write_text(path: str | Path, text: str) -> Path:
     Raises:
         OutputError: The folder or the file cannot be written.
     """
-    target = Path(path)
+    target, data = Path(path), text.encode("utf-8")
     temporary: str | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def write_text(path: str | Path, text: str) -> Path:
             raise PermissionError(13, "is a folder" if target.is_dir() else "is read-only")
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as stream:
-            stream.write(text.encode("utf-8"))
+            stream.write(data)
         os.chmod(temporary, (target.stat().st_mode & 0o777) if target.exists() else 0o644 & ~_umask())
         os.replace(temporary, target)
     except OSError as error:
