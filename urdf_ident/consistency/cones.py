@@ -95,12 +95,27 @@ class Cones:
     linear: Array
 
     def at(self, x: Array) -> Array:
-        """The matrices, shape (c, 4, 4), at x of shape (p,)."""
+        """The matrices at a point.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Shape (c, 4, 4).
+        """
         own = x[: 10 * (self.body.max(initial=-1) + 1)].reshape(-1, 10)[self.body]
         return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear, own))
 
     def adjoint(self, dual: Array, p: int) -> Array:
-        """Gradient of ``Σ tr(Z_i S_i)`` with respect to x, shape (p,), for duals of shape (c, 4, 4)."""
+        """Gradient of ``Σ tr(Z_i S_i)`` with respect to x.
+
+        Args:
+            dual: The Z_i, shape (c, 4, 4), symmetric.
+            p: Length of x.
+
+        Returns:
+            Shape (p,).
+        """
         out = np.zeros(p)
         np.add.at(out, (10 * self.body[:, None] + np.arange(10)), np.einsum("cijk,cij->ck", self.linear, dual))
         return out
@@ -154,24 +169,53 @@ class Feasible:
         return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
 
     def theta(self, x: Array) -> Array:
-        """Parameters of a whitened point, shape (p,)."""
+        """Parameters of a whitened point.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Shape (p,).
+        """
         return np.asarray(self.theta0 + self.back @ x)
 
     def margins(self, theta: Array) -> Array:
-        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body, shape (n,): at least ε where it is feasible."""
+        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body: at least ε where it is feasible.
+
+        Args:
+            theta: Parameters, shape (p,).
+
+        Returns:
+            Shape (n,).
+        """
         P = pseudo_inertia(theta[: 10 * self.n].reshape(-1, 10))
         half = np.linalg.solve(self.unwhiten, P)
         return np.asarray(np.linalg.eigvalsh(np.linalg.solve(self.unwhiten, half.transpose(0, 2, 1)))[:, 0])
 
     def violation(self, x: Array) -> float:
-        """Largest violation of any constraint, in whitened units; 0 for a feasible point."""
+        """Largest violation of any constraint, in prior standard deviations.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            0 for a feasible point.
+        """
         worst = [0.0, -float(np.linalg.eigvalsh(self.cones.at(x)).min(initial=0.0))]
         worst.append(-float((self.G @ x + self.h).min(initial=0.0)))
         worst.append(float(np.abs(self.E @ x - self.e).max(initial=0.0)))
         return max(worst)
 
     def active(self, x: Array, tolerance: float = 1e-5) -> tuple[str, ...]:
-        """The constraints that hold the solution back, in words."""
+        """The constraints that hold a point back.
+
+        Args:
+            x: Shape (p,).
+            tolerance: How close to its limit a constraint counts as active, in prior standard deviations.
+
+        Returns:
+            In words.
+        """
         least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
         held = [name for name, value in zip(self.cone_names, least, strict=True) if value < tolerance]
         return tuple(

@@ -33,11 +33,25 @@ class DataTerm:
     constant: float
 
     def value(self, x: Array) -> float:
-        """The data term at x of shape (p,)."""
+        """The data term at a point.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Squared whitened residual.
+        """
         return float(np.sum(np.square(self.s * (self.V @ x - self.a)))) + self.constant
 
     def gradient(self, x: Array) -> Array:
-        """Its gradient, shape (p,)."""
+        """Gradient of :meth:`value`.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Shape (p,).
+        """
         return np.asarray(2.0 * self.V.T @ (self.s**2 * (self.V @ x - self.a)))
 
 
