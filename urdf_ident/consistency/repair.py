@@ -24,6 +24,8 @@ from ..model.urdf import Description
 MARGIN = 1e-6
 #: Bodies closer to the boundary than this, on either side, are there by rounding.
 ROUNDING = 1e-9
+#: A wrong inertial that is lighter than this has no mass: a ball of steel's inertia would be below MuJoCo's 1e-15 [kg].
+_LEAST_MASS = 1e-7
 #: Density that gives a size to a body without one: nothing on a robot is denser, on the whole, than steel [kg/m³].
 _DENSITY = 8000.0
 
@@ -152,9 +154,9 @@ def repaired_theta(
         values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
     elif found.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
         values = -values
-    elif values[0] <= 0:
+    if values[0] < _LEAST_MASS:
         mass, com, inertia = to_com(values)
-        values = from_com(-mass if mass < 0 else small_mass, com, inertia)
+        values = from_com(-mass if mass <= -_LEAST_MASS else small_mass, com, inertia)
     radius = _ball_radius(values[0])
     return nearest_physical(values, 1.01 * margin, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0))
 

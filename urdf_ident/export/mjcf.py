@@ -156,11 +156,15 @@ class _Writer:
         return mujoco
 
     def _body(self, parent: ElementTree.Element, name: str, joint: Node | None) -> None:
-        body = ElementTree.SubElement(parent, "body", name=name)
+        # MuJoCo's world is called "world" already: a root link of that name is the world.
+        if joint is None and name == "world":
+            body = parent
+        else:
+            body = ElementTree.SubElement(parent, "body", name="world_link" if name == "world" else name)
         if joint is not None:
             self._place(body, joint)
         theta = self.inertials.get(name)
-        if theta is not None and theta.any():
+        if theta is not None and theta.any() and body is not parent:
             mass, com, inertia = to_com(theta)
             six = [inertia[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
             ElementTree.SubElement(body, "inertial", pos=_words(com), mass=number(mass), fullinertia=_words(six))

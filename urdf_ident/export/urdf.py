@@ -233,7 +233,7 @@ def number(value: float | Array) -> str:
     """The shortest text that reads back to the same double.
 
     Args:
-        value: Finite number.
+        value: Finite number, or an array of shape ().
 
     Returns:
         Its text; never ``-0.0``.
