@@ -233,15 +233,11 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                 f"{int(bad.sum())} value(s) of {name} are impossible (up to {worst:.3g}); left out",
                 joint=joint, at=np.flatnonzero(bad),
             )  # fmt: skip
-        spikes = _spikes(clean[:, j], _SPIKE.get(name, _SPIKE_OTHER))
-        if spikes.any():
-            state.add(
-                "values_spike",
-                "repaired",
-                f"{int(spikes.sum())} spike(s) of {name} left out",
-                joint=joint,
-                at=np.flatnonzero(spikes),
-            )
+        if name in _SPIKE:
+            spikes = _spikes(clean[:, j], _SPIKE[name])
+            words = f"{int(spikes.sum())} spike(s) of {name} left out"
+            if spikes.any():
+                state.add("values_spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
             clean[spikes, j] = np.nan
     return clean
 
@@ -265,7 +261,8 @@ def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.
         share = 100 * holes[:, j].mean()
         state.add(
             "channel_missing", "refused", f"{share:.3g} % of the {name} values are missing or impossible",
-            joint=robot.joints[j], at=np.flatnonzero(holes[:, j]), remedy="check the column and its sensor, or record the log again",
+            joint=robot.joints[j], at=np.flatnonzero(holes[:, j]),
+            remedy="check the column and its sensor, or record the log again",
         )  # fmt: skip
 
 
