@@ -16,7 +16,7 @@ from urdf_samples import STYLES, changed, random_theta, random_urdf
 
 from urdf_ident.errors import EstimationError, ModelError, OutputError, ShapeError, UrdfError
 from urdf_ident.export.splice import Splicer
-from urdf_ident.export.split import split_bodies, transported
+from urdf_ident.export.split import physical_bodies, split_bodies, transported
 from urdf_ident.export.urdf import JointDynamics, corrected_urdf, torque_difference, write_urdf
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, transform
 from urdf_ident.model.prior import lumped_inertials
@@ -331,18 +331,15 @@ def test_random_robots_load_everywhere_with_equal_torques(seed: int, tmp_path: P
     moving = [name for name, joint in parse_urdf(text).joints.items() if joint.type != "fixed"]
     locked = {name: 0.3 for name in moving[1:] if rng.random() < 0.15}
     robot = Robot.from_urdf(text, lock=locked)
-    theta = changed(rng, lumped_inertials(robot)).ravel()
+    theta, _ = physical_bodies(robot, changed(rng, lumped_inertials(robot)).ravel())
     path = tmp_path / "out.urdf"
-    damping = dict.fromkeys(robot.joints, 0.5)
-    write_urdf(path, robot, theta, damping=damping, friction={robot.joints[0]: 0.25}, repair=bool(thin))
+    write_urdf(path, robot, theta, damping=dict.fromkeys(robot.joints, 0.5), friction={robot.joints[0]: 0.25})
     written = path.read_bytes().decode()
     again = Robot.from_urdf(written, lock=locked)
-    bodies = lumped_inertials(again)
-    worst = min(margins(body).relative for body in lumped_inertials(robot))
+    assert torque_difference(robot, theta, again.model) < 1e-9
+    assert [again.description.joints[name].damping for name in robot.joints] == [0.5] * robot.n
     q, v, a = states(robot, 20, seed)
-    expected = regressor_torques(robot, theta if worst > 1e-5 else bodies.ravel(), q, v, a)
-    assert torque_difference(robot, bodies.ravel() if worst <= 1e-5 else theta, again.model) < 1e-9
-    assert all(again.description.joints[name].damping == 0.5 for name in robot.joints)
+    expected = regressor_torques(robot, theta, q, v, a)
     for fuse in (True, False):
         model = load_urdf(written, fuse=fuse)
         tau = inverse_dynamics(model, robot.joints, robot.model.gravity.linear, q, v, a, fixed=locked)
@@ -381,6 +378,24 @@ def test_impossible_bodies_are_refused_unless_repair_is_asked_for(tmp_path: Path
     notes = write_urdf(tmp_path / "x.urdf", robot, theta, repair=True)
     assert "nearest" in notes[0]
     assert margins(lumped_inertials(Robot.from_urdf(tmp_path / "x.urdf"))[0]).consistent
+
+
+def test_impossible_links_that_are_not_identified_are_repaired_and_said(tmp_path: Path) -> None:
+    """A child and the base that break the triangle inequality: every engine has to take the result."""
+    rng = np.random.default_rng(8)
+    text = _chain({"arm": random_theta(rng), "hand": random_theta(rng), "cover": random_theta(rng) * 0.01})
+    text = re.sub(r'(<link name="cover">.*?izz=")', r"\g<1>9", text, flags=re.S)
+    bad = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="3"/></inertial>'
+    robot = Robot.from_urdf(text.replace('<link name="base"/>', f'<link name="base">{bad}</link>'))
+    with pytest.raises(ValueError, match=r"A \+ B >= C"):
+        load_urdf(robot.urdf, fuse=False)
+    theta = changed(rng, lumped_inertials(Robot.from_urdf(_chain({"arm": random_theta(rng), "hand": None, "cover": None}))))[0]
+    notes = write_urdf(tmp_path / "x.urdf", robot, theta)
+    assert {name for name in ("cover", "base") if any(f"link '{name}'" in note for note in notes)} == {"cover", "base"}
+    written = (tmp_path / "x.urdf").read_text()
+    q, v, a = states(robot, 20)
+    tau = inverse_dynamics(load_urdf(written, fuse=False), robot.joints, robot.model.gravity.linear, q, v, a)
+    assert difference(tau, regressor_torques(robot, theta, q, v, a)) < 1e-9
 
 
 def test_negative_friction_is_written_as_zero_and_said(tmp_path: Path) -> None:

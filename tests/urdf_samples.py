@@ -81,7 +81,7 @@ def _link(rng: np.random.Generator, style: Style, name: str, body: tuple | None)
         return [(1, f'<link name="{name}"/>')]
     lines = [(1, f'<link name="{name}">')]
     if style.comments:
-        lines.append((2, '<!-- mass value="12" is < not > a number -->'))
+        lines.append((2, '<!-- masse \u00e9 \u2713: mass value="12" is < not > a number -->'))
     if rng.random() < 0.5:
         lines += [(2, "<visual>"), (3, '<geometry><box size="0.1 0.2 0.3"/></geometry>'), (2, "</visual>")]
     if body is not None:
