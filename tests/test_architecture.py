@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = ("errors", "units", "files", "linalg", "provenance")
 ROOMS = (
     "model", "motion", "data", "simulation", "estimation", "consistency", "excitation", "compensation", "export",
-    "project", "validate", "identification", "result_file", "identify", "summary",
+    "project", "validation", "result", "pipeline", "check",
 )  # fmt: skip
 SHELL = ("viz", "report", "demo", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -15,7 +15,6 @@ from .errors import QualityError, UrdfIdentError
 
 if TYPE_CHECKING:
     from .data.recording import Recording
-    from .identification import Identification
     from .model.robot import Robot
     from .project import Project
 
@@ -63,9 +62,9 @@ def check(
     fix: Annotated[Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physical URDF to F.")] = None,
 ) -> None:
     """Joints, bodies, lumped links, impossible inertias, and what is identifiable."""
+    from .check import check_dict, check_text
     from .export.fix import fix_urdf
     from .files import read_text, write_text
-    from .summary import check_dict, check_text
 
     project, folder = _project(config)
     if fix is not None:
@@ -93,9 +92,9 @@ def inspect(
     ] = None,
 ) -> None:
     """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
+    from .check import findings_text
     from .data.joint_side import joint_side
     from .data.quality import assess
-    from .summary import findings_text
 
     project, folder = _project(config)
     built = project.build_robot(robot, folder)
@@ -125,8 +124,9 @@ def identify(
 ) -> None:
     """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
     from .files import check_writable
-    from .identify import identify as run
-    from .summary import summary
+    from .pipeline import identify as run
+    from .result.exports import write_all
+    from .validation import better_than_urdf
 
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
@@ -135,27 +135,25 @@ def identify(
     check_writable(out)
     with _progress(sum(len(recording) for recording in recordings)) as progress:
         ident = run(model, recordings, held_out=held_out, project=project, force=force, progress=progress)
-    notes = _write(ident, out)
-    typer.echo(summary(ident))
+    notes = write_all(ident, out)
+    typer.echo(ident.summary())
     typer.echo("\n".join(["", *notes]))
-    if any(item["mean_rmse"] >= item["urdf_mean_rmse"] for item in ident.validation):
+    if not better_than_urdf(ident.validation):
         raise typer.Exit(JUDGED_BAD)
 
 
 @app.command()
 def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False) -> None:
     """Scores a result on other logs; exit code 1 if it is worse than the original URDF."""
-    from .identify import validated
+    from .pipeline import validate as score
     from .project import Project
-    from .result_file import load
-    from .summary import validation_table
+    from .result.file import load
 
     ident = load(result)
     project = Project.model_validate(ident.config)
-    ident = validated(ident, _read(logs, ident.model.robot, project), force=force)
-    lines = validation_table(ident.validation, ident.model.robot.joints)
-    typer.echo(json.dumps(list(ident.validation), indent=1) if as_json else "\n".join(lines))
-    if any(item["mean_rmse"] >= item["urdf_mean_rmse"] for item in ident.validation):
+    report = score(ident, _read(logs, ident.model.robot, project), force=force)
+    typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
+    if not report.better_than_urdf:
         raise typer.Exit(JUDGED_BAD)
 
 
@@ -168,22 +166,20 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Even if the URDF has changed since the identification.")] = False,
 ) -> None:
     """Writes a result in other formats."""
-    from .export.sidecar import write_sidecar
-    from .result_file import load
+    from .result.exports import check_source, write_mjcf, write_sidecar, write_urdf
+    from .result.file import load
 
     ident = load(result)
-    if urdf is None and mjcf is None and sidecar is None:
+    wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sidecar, write_sidecar)]
+    if all(path is None for path, _ in wanted):
         raise typer.BadParameter("nothing to write: give --urdf, --mjcf or --sidecar")
-    _check_source(ident, force)
-    if urdf is not None:
-        for note in _write_urdf(ident, urdf):
-            typer.echo(note)
-    if mjcf is not None:
-        _write_mjcf(ident, mjcf)
-    if sidecar is not None:
-        write_sidecar(sidecar, ident.model, ident.theta)
-    for path in (urdf, mjcf, sidecar):
+    if not force:
+        check_source(ident)
+    for path, write in wanted:
         if path is not None:
+            notes = write(ident, path)
+            for note in notes if isinstance(notes, tuple) else ():
+                typer.echo(note)
             typer.echo(f"wrote {path}")
 
 
@@ -199,48 +195,6 @@ def _read(arguments: list[str], robot: Robot, project: Project) -> list[Recordin
 
     layout = project.log_layout()
     return [read_recording(source, robot, layout) for source in expand_logs(arguments, layout)] if arguments else []
-
-
-def _write(ident: Identification, out: Path) -> list[str]:
-    """Writes everything that `identify` promises; returns the lines to print."""
-    from .export.sidecar import write_sidecar
-    from .result_file import save
-
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in ident.model.robot.name)
-    urdf = out / f"{name}_identified.urdf"
-    notes = _write_urdf(ident, urdf)
-    written = [urdf, write_sidecar(out / "joints.yaml", ident.model, ident.theta), save(ident, out / "identification.json")]
-    return [*notes, *(f"wrote {path}" for path in written)]
-
-
-def _write_urdf(ident: Identification, path: Path) -> list[str]:
-    from .export.urdf import write_urdf
-
-    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    damping, friction = ident.term_values("Fv"), ident.term_values("Fc")
-    return list(write_urdf(path, robot, inertial, damping=damping, friction=friction, repair=True))
-
-
-def _write_mjcf(ident: Identification, path: Path) -> None:
-    from .export.mjcf import write_mjcf
-
-    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    terms = {"damping": ident.term_values("Fv"), "frictionloss": ident.term_values("Fc"), "armature": ident.term_values("Ia")}
-    write_mjcf(path, robot, inertial, **terms)
-
-
-def _check_source(ident: Identification, force: bool) -> None:
-    """Refuses to export when the source URDF was edited since: the numbers would belong to another robot."""
-    from .errors import FingerprintError
-    from .provenance import sha256
-
-    source = Path(ident.model.robot.path)
-    if force or not source.is_file() or sha256(source.read_bytes()) == ident.model.robot.sha256:
-        return
-    raise FingerprintError(
-        "the URDF has changed since the identification", where=str(source),
-        remedy="identify again, or give --force to write the embedded, older URDF corrected",
-    )  # fmt: skip
 
 
 def _write_project(path: Path, project: Project, robot: Robot, urdf: Path | None) -> None:

@@ -25,7 +25,11 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     Raises:
         LogError: The effort is a current or voltage and no gain is known.
     """
-    if recording.effort is not None and recording.effort_unit not in _TORQUE_UNITS and drive.gain_origin == "effort is a torque":
+    if (
+        recording.effort is not None
+        and recording.effort_unit not in _TORQUE_UNITS
+        and drive.gain_origin == "effort is a torque"
+    ):
         raise LogError(
             f"the effort is in {recording.effort_unit}, not a torque", where=recording.path or recording.name,
             remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ..errors import LogError, QualityError
 from ..model.drive import Drive
@@ -15,7 +13,7 @@ from ..model.segment import Segment
 from .joint_side import joint_side
 from .quality import Finding, QualityReport, assess
 from .recording import Recording
-from .signals import Conditioned, SignalConfig, condition
+from .signals import Conditioned, SignalConfig, condition, resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +46,7 @@ class PreparedLog:
         }
 
 
-def prepare_log(
-    recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False
-) -> PreparedLog:
+def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False) -> PreparedLog:
     """Prepares one log.
 
     Args:
@@ -67,10 +63,7 @@ def prepare_log(
         QualityError: The log is refused; the error carries all findings.
         LogError: The effort is a current without a known gain, or nothing is left.
     """
-    report = assess(joint_side(recording, drive), robot)
-    refused = [finding for finding in report.findings if finding.severity == "refused"]
-    if refused and not force:
-        raise _refusal(recording, report.findings, refused)
+    report = _assessed(recording, robot, drive, force)
     return PreparedLog(recording, report, condition(report.recording, robot, config))
 
 
@@ -100,12 +93,20 @@ def prepare_logs(
     names = [recording.name for recording in recordings]
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
-    prepared = [prepare_log(recording, robot, drive, config, force=force) for recording in recordings]
-    if len(prepared) == 1 or "auto" not in (config.cutoff, config.decimate):
-        return prepared
-    cutoff = float(np.median([log.conditioned.cutoff for log in prepared]))
-    fixed = replace(config, cutoff=cutoff if config.cutoff == "auto" else config.cutoff)
-    return [replace(log, conditioned=condition(log.report.recording, robot, fixed)) for log in prepared]
+    reports = [_assessed(recording, robot, drive, force) for recording in recordings]
+    fixed = resolve([report.recording for report in reports], robot, config)
+    return [
+        PreparedLog(recording, report, condition(report.recording, robot, fixed))
+        for recording, report in zip(recordings, reports, strict=True)
+    ]
+
+
+def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
+    report = assess(joint_side(recording, drive), robot)
+    refused = [finding for finding in report.findings if finding.severity == "refused"]
+    if refused and not force:
+        raise _refusal(recording, report.findings, refused)
+    return report
 
 
 def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:

@@ -92,4 +92,3 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
         rmse.append([np.sqrt(held_out.residual_squares(theta, g) / max(rows[g], 1)) for g in split.groups])
         effort.append([np.sqrt(held_out.effort_squares(g) / max(rows[g], 1)) for g in split.groups])
     return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))
-

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.filters import decimate
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, ModelError
 from ..linalg import triangle
@@ -81,13 +82,7 @@ class RowFilter:
         if self.factor == 1:
             return x
         if self.kind == "chebyshev":
-            from scipy import signal
-
-            b, a = signal.cheby1(8, 0.05, 0.8 / self.factor)
-            padding = 3 * (max(len(a), len(b)) - 1)
-            smooth = signal.filtfilt(b, a, x, axis=0, padtype="odd", padlen=padding)
-            last = len(x) - (-(-len(x) // self.factor) - 1) * self.factor - 1  # MATLAB keeps the last sample's phase
-            return np.asarray(smooth[last :: self.factor])
+            return decimate(x, self.factor)
         rows = self.output_rows(len(x))
         return np.asarray(self.matrix(rows) @ x[: (rows - 1) * self.factor + len(self.taps())]) if rows else x[:0]
 
@@ -206,7 +201,11 @@ def _absorb(factor: Array, rows: Array) -> Array:
 
 
 def build_statistics(
-    model: DynamicModel, logs: Sequence[PreparedLog], *, blocks: int = BLOCKS, progress: Callable[[str, int], None] | None = None
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    *,
+    blocks: int = BLOCKS,
+    progress: Callable[[str, int], None] | None = None,
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
@@ -225,7 +224,7 @@ def build_statistics(
     total: StatisticSet | None = None
     for log in logs:
         done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
-        row_filter = RowFilter(log.conditioned.decimation)
+        row_filter = RowFilter(log.conditioned.factor)
         part = accumulate(model, log.name, log.segments, row_filter, blocks=blocks, progress=done)
         total = part if total is None else total.merged(part)
     if total is None:

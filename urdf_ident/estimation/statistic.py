@@ -8,12 +8,12 @@ are merged (stacked and factored again) at the moment of solving and never down-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import EstimationError, FingerprintError
 from ..linalg import triangle
@@ -200,7 +200,7 @@ class StatisticSet:
             self._factors[group] = triangle(*parts)
         return self._factors[group]
 
-    def stacked(self, weights: Mapping[str, float] | None = None, columns: Sequence[int] | None = None) -> Array:
+    def stacked(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> Array:
         """One factor of the whole weighted problem, ``[columns | tau]``.
 
         Args:

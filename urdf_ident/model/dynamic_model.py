@@ -56,7 +56,8 @@ class DynamicModel:
             ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`.
         rotor_inertia: Whether each axis gets a rotor inertia.
         drive: The drive train; direct drive with torque logs if None.
-        motor_friction: Like ``friction``, for the motor side of coupled axes, by joint name.
+        motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
+            alone, both sides are the same column and the joint-side one is made, once.
 
     Raises:
         ModelError: Unknown terms, or a drive of another size.
@@ -83,8 +84,11 @@ class DynamicModel:
             if rotor_inertia:
                 terms.append(AppliedTerm(RotorInertia(), j, "motor" if coupled else "joint"))
             terms += [AppliedTerm(law, j) for law in laws[joint]]
-            if coupled:  # on an uncoupled axis the motor side would make the same column twice
+            if np.delete(self.drive.reduction[j], j).any():
                 terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
+            else:  # the motor moves its joint alone: its side would make the same column twice
+                present = {law.name for law in laws[joint]}
+                terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
         self.terms = tuple(terms)
 
     @property
@@ -271,8 +275,9 @@ class DynamicModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that decides the columns; statistics of unequal models are never merged."""
-        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        """Hash of everything that decides the columns, wherever the URDF lies; unequal statistics are never merged."""
+        content = {key: value for key, value in self.as_dict().items() if key not in ("path", "order")}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def term_of(self, index: int) -> Term:
         """The term that owns a parameter.

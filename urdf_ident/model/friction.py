@@ -17,7 +17,7 @@ from .inertia import Array
 from .terms import AxisMotion, RotorInertia, Term
 
 #: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].
-SIGN_WIDTH = 0.01
+SIGN_WIDTH = 0.02
 
 
 def smooth_sign(v: Array, width: float) -> Array:

@@ -219,6 +219,9 @@ def _choose_joints(
     for name in [*(joints or ()), *lock]:
         if name not in moving:
             raise ModelError(f"no moving joint is called '{name}'", where=where, remedy=nearest(name, moving))
+    for name, value in lock.items():
+        if not math.isfinite(value):
+            raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")
     if joints is not None:
         both = set(joints) & set(lock)
         if both or len(set(joints)) != len(joints):

@@ -97,13 +97,36 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
     for element in root:
         if element.tag == "link":
             _add(links, _link(element, where, allow_negative_mass), where)
-        elif element.tag == "joint" and element.get("type"):
+        elif element.tag == "joint":
             _add(joints, _joint(element, where), where)
+    _check_tree(links, joints, where)
+    return Description(root.get("name") or "robot", links, joints)
+
+
+def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
+    """Links and joints must form one tree; urdfdom does not notice a loop, and Pinocchio crashes on it."""
+    above: dict[str, str] = {}
     for joint in joints.values():
         for end in (joint.parent, joint.child):
             if end not in links:
                 raise UrdfError(f"joint '{joint.name}' names a link that does not exist", where=where, got=repr(end))
-    return Description(root.get("name") or "robot", links, joints)
+        if joint.child in above:
+            raise UrdfError(
+                f"link '{joint.child}' is the child of two joints", where=where, expected="a kinematic tree",
+                remedy=f"remove joint '{joint.name}' or close the loop outside the URDF",
+            )  # fmt: skip
+        above[joint.child] = joint.parent
+    roots = [name for name in links if name not in above]
+    if len(roots) != 1:
+        got = f"{len(roots)} links without a parent ({', '.join(roots[:3]) or 'the joints form a loop'})"
+        raise UrdfError("not a kinematic tree", where=where, got=got, expected="exactly one root link")
+    for name in above:
+        seen = {name}
+        while name in above:
+            name = above[name]
+            if name in seen:
+                raise UrdfError(f"link '{name}' hangs in a loop of joints", where=where, expected="a kinematic tree")
+            seen.add(name)
 
 
 def _read_xml(text: str, where: str) -> ElementTree.Element:
@@ -167,6 +190,8 @@ def _link(element: ElementTree.Element, where: str, allow_negative_mass: bool) -
 def _joint(element: ElementTree.Element, where: str) -> Joint:
     name, kind = element.get("name") or "", element.get("type") or ""
     here = f"{where}, joint '{name}'"
+    if not kind:
+        raise UrdfError("<joint> lacks 'type'", where=here, expected=" | ".join((*MOVING_TYPES, "fixed")))
     ends = {}
     for end in ("parent", "child"):
         node = element.find(end)

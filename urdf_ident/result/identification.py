@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .consistency.cholesky import ConsistencyReport, check_consistency
-from .estimation.fit import Fit
-from .model.dynamic_model import DynamicModel
-from .model.inertia import Array
-from .model.prior import Prior, from_data
-from .model.segment import freeze_arrays
+from ..consistency.cholesky import ConsistencyReport, check_consistency
+from ..estimation.fit import Fit
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.prior import Prior, from_data
+from ..model.segment import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,3 +143,22 @@ class Identification:
             level = max(level, 1)
             reasons.append("not validated: no held-out data")
         return {"level": ("good", "usable", "poor")[level], "reasons": reasons}
+
+    def summary(self) -> str:
+        """The result on one screen (:mod:`.summary`)."""
+        from .summary import summary
+
+        return summary(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes identification.json (:func:`.file.save`).
+
+        Args:
+            path: The file.
+
+        Returns:
+            The path written.
+        """
+        from .file import save
+
+        return save(self, path)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from .errors import LogError
-from .estimation.fit import Fit
-from .files import read_text, write_text
+from ..errors import LogError
+from ..estimation.fit import Fit
+from ..files import read_text, write_text
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.prior import Prior
+from ..provenance import versions
 from .identification import Identification
-from .model.base import BaseParameters
-from .model.dynamic_model import DynamicModel
-from .model.prior import Prior
-from .provenance import versions
 
 SCHEMA = "urdf-ident/1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,11 +62,6 @@ class Validation:
     fit: LogScore
     urdf: LogScore
     urdf_friction: LogScore
-
-    @property
-    def better_than_urdf(self) -> bool:
-        """Whether the exported model beats the URDF as it came."""
-        return self.exported.mean_rmse < self.urdf.mean_rmse
 
     def as_dict(self) -> dict[str, Any]:
         """The entry in ``validation`` of identification.json."""
@@ -134,7 +129,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
                 p95=float(np.percentile(np.abs(e), 95)),
             )
         )
-    return LogScore(log.name, tuple(scores), float(np.linalg.norm(error) / max(np.linalg.norm(tau), 1e-300)))
+    return LogScore(log.name, tuple(scores), _rms(error) / max(_rms(tau), 1e-300))
 
 
 def validate_log(
@@ -163,3 +158,15 @@ def validate_log(
 
 def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2)))
+
+
+def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the exported model beats the URDF as it came, on every log.
+
+    Args:
+        entries: Results of :meth:`Validation.as_dict`.
+
+    Returns:
+        True if so (also without any log).
+    """
+    return all(entry["mean_rmse"] < entry["urdf_mean_rmse"] for entry in entries)

@@ -1,118 +1,13 @@
-"""The result on one screen, with units."""
+"""What `check` and `inspect` say: a URDF or a log judged before anything is estimated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .identification import Identification
+from .consistency.repair import assess_urdf
 from .model.dynamic_model import DynamicModel
-
-
-def summary(ident: Identification) -> str:
-    """What was found, what it is worth, and what the data could not tell.
-
-    Args:
-        ident: The result.
-
-    Returns:
-        Several lines of text, at most about 40 for a 6-axis arm.
-    """
-    fit, robot = ident.fit, ident.model.robot
-    verdict = ident.verdict()
-    weak = int(((fit.relative_percent > 50) & fit.seen).sum())
-    lines = [
-        f"{robot.name}: {verdict['level'].upper()} ({'; '.join(verdict['reasons'])})",
-        f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} parameters, {len(fit.base)} of them (or of their "
-        f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
-        *(f"  {line}" for line in ident.signals.get("why", ())),
-        *(f"  {note}" for note in ident.solver.get("notes", ())),
-        "",
-        *_bodies(ident),
-        "",
-        *_joints(ident),
-    ]
-    if ident.validation:
-        lines += ["", *validation_table(ident.validation, robot.joints)]
-    elif ident.cross_validation:
-        lines += ["", *_cross(ident.cross_validation)]
-    return "\n".join(lines)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned text columns, the first one left.
-
-    Args:
-        header: Column titles.
-        rows: Cells.
-
-    Returns:
-        Lines.
-    """
-    widths = [max(len(str(row[k])) for row in [header, *rows]) for k in range(len(header))]
-    lines = []
-    for row in [header, *rows]:
-        cells = [str(cell).rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join([str(row[0]).ljust(widths[0]), *cells]).rstrip())
-    return lines
-
-
-def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
-    """Held-out errors, ours beside what the user had before.
-
-    Args:
-        validations: Entries of ``validation``.
-        joints: Joint names.
-
-    Returns:
-        Lines.
-    """
-    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", "fit", "URDF", "URDF+friction"]
-    rows = []
-    for item in validations:
-        cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
-        means = [f"{item[key]:.3f}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
-        rows.append([item["log"], *cells, *means])
-    return table(header, rows)
-
-
-def _bodies(ident: Identification) -> list[str]:
-    rows = []
-    share = ident.from_data[: ident.model.n_inertial].reshape(-1, 10)
-    prior = ident.prior.theta0[: ident.model.n_inertial].reshape(-1, 10)
-    for k, entry in enumerate(ident.consistency.per_body):
-        lumped = len(ident.model.robot.bodies[k].links) - 1
-        name = entry.body + (f" (+{lumped} fixed)" if lumped else "")
-        rows.append(
-            [
-                name,
-                f"{ident.bodies[k, 0]:.4g}",
-                f"{prior[k, 0]:.4g}",
-                f"{100 * share[k].mean():.0f} %",
-                f"{entry.margins.min_eigenvalue:.2g}",
-                "yes" if entry.consistent else "NO: " + entry.words,
-            ]
-        )
-    return table(["body", "mass [kg]", "URDF [kg]", "from data", "min CoM inertia [kg·m²]", "can exist"], rows)
-
-
-def _joints(ident: Identification) -> list[str]:
-    symbols = list(dict.fromkeys(p.symbol for p in ident.model.parameters[ident.model.n_inertial :]))
-    if not symbols:
-        return []
-    units = {p.symbol: p.unit for p in ident.model.parameters}
-    values = {symbol: ident.term_values(symbol) for symbol in symbols}
-    rows = [
-        [joint, *(f"{values[s][joint]:.4g}" if joint in values[s] else "-" for s in symbols)]
-        for joint in ident.model.robot.joints
-    ]
-    return table(["joint", *(f"{symbol} [{units[symbol]}]" for symbol in symbols)], rows)
-
-
-def _cross(cross: Mapping[str, Any]) -> list[str]:
-    header = [f"cross-validated over {len(cross['folds'])} folds", "RMSE [N·m or N]"]
-    rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
-    return table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
+from .result.summary import table
 
 
 def check_dict(model: DynamicModel) -> dict[str, Any]:
@@ -124,8 +19,6 @@ def check_dict(model: DynamicModel) -> dict[str, Any]:
     Returns:
         Joints, bodies with their lumped links, findings on inertials, and what can be identified.
     """
-    from .consistency.repair import assess_urdf
-
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
     findings = assess_urdf(robot)

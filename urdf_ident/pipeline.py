@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,19 @@ from .consistency.standard import prior_with_first_fit, standard_parameters
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
-from .errors import EstimationError
+from .errors import EstimationError, LogError
 from .estimation.cross_validation import cross_validate
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.rows import build_statistics
 from .estimation.statistic import StatisticSet
-from .identification import Identification
 from .model.base import BaseParameters
 from .model.dynamic_model import DynamicModel
 from .model.inertia import Array
 from .model.prior import inertial_prior
 from .project import Project
-from .validate import validate_log
+from .result.identification import Identification
+from .result.summary import validation_table
+from .validation import better_than_urdf, validate_log
 
 
 def identify(
@@ -30,6 +32,7 @@ def identify(
     logs: Sequence[Recording],
     *,
     held_out: Sequence[Recording] = (),
+    prior: str = "urdf",
     project: Project | None = None,
     force: bool = False,
     progress: Callable[[str, int], None] | None = None,
@@ -40,6 +43,7 @@ def identify(
         model: The dynamic model.
         logs: Logs to learn from.
         held_out: Logs to score on; they take no part in the fit.
+        prior: What the standard parameters stay close to: "urdf".
         project: Settings; all defaults if None.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the log at work and the number of rows done.
@@ -49,61 +53,91 @@ def identify(
 
     Raises:
         QualityError: A log is refused.
+        LogError: A held-out log is also one to learn from.
         EstimationError: The data are too few.
         SolverError: The consistency step failed.
     """
     project = project or Project()
+    if prior != "urdf":
+        raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
+    _refuse_overlap(logs, held_out)
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
     statistics = build_statistics(model, prepared, progress=progress)
     base = model.base()
-    prior = inertial_prior(model.robot, project.consistency.relative_std)
-    reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
+    believed = inertial_prior(model.robot, project.consistency.relative_std)
+    reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     fit = fit_base(statistics, base, method=project.estimation.method, reference=reference)
-    prior = prior_with_first_fit(prior, model.parameters, fit)
-    standard = standard_parameters(project.consistency.method, fit, prior)
-    notes = [*prior.notes, *standard.solver.get("notes", ())]
+    believed = prior_with_first_fit(believed, model.parameters, fit)
+    standard = standard_parameters(project.consistency.method, fit, believed)
+    notes = [*believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
         fit,
         standard.theta,
-        prior,
+        believed,
         statistics.stacked(fit.weights),
-        _urdf_with_friction(model, statistics, fit, prior.theta0),
+        _urdf_with_friction(model, statistics, fit, believed.theta0),
         solver={**standard.solver, "notes": notes},
         signals=_signals(prepared),
         inputs=tuple(log.as_dict() for log in prepared),
         cross_validation=_cross_validation(statistics, base, project.estimation.method),
         config=project.model_dump(),
     )
-    return validated(result, held_out, force=force)
+    return replace(result, validation=validate(result, held_out, force=force).entries)
 
 
-def validated(ident: Identification, held_out: Sequence[Recording], *, force: bool = False) -> Identification:
-    """Scores a result on held-out logs, conditioned as the fit's logs were.
+@dataclass(frozen=True)
+class ValidationReport:
+    """Scores of a result on held-out logs: ``entries`` as in identification.json."""
+
+    joints: tuple[str, ...]
+    entries: tuple[Mapping[str, Any], ...]
+
+    @property
+    def better_than_urdf(self) -> bool:
+        """Whether the exported model beats the URDF as it came, on every log."""
+        return better_than_urdf(self.entries)
+
+    def summary(self) -> str:
+        """A line a log: ours beside what the user had before."""
+        return "\n".join(validation_table(self.entries, self.joints))
+
+    __str__ = summary
+
+
+def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = False) -> ValidationReport:
+    """Scores a result on logs that took no part in the fit, conditioned as the fit's logs were.
 
     Args:
         ident: The result.
-        held_out: Logs that took no part in the fit.
+        logs: The held-out logs.
         force: Score logs in spite of findings that refuse them.
 
     Returns:
-        The result with its ``validation`` replaced.
+        The scores.
 
     Raises:
         QualityError: A log is refused.
     """
-    from dataclasses import replace
-
     model, project = ident.model, Project.model_validate(ident.config)
     signals = SignalConfig(
         cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=project.signals.velocity
     )
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []
-    for recording in held_out:
+    for recording in logs:
         log = prepare_log(recording, model.robot, model.drive, signals, force=force)
         entries.append(validate_log(model, thetas, log, project.validation.score_cutoff).as_dict())
-    return replace(ident, validation=tuple(entries))
+    return ValidationReport(model.robot.joints, tuple(entries))
+
+
+def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:
+    """A log that is both learnt from and scored on would judge itself."""
+    learnt = {recording.sha256: recording.name for recording in logs if recording.sha256}
+    for recording in held_out:
+        if recording.sha256 in learnt:
+            raise LogError("this held-out log is also one of the logs to learn from", where=recording.path or recording.name,
+                           remedy="leave it out of one of the two lists")  # fmt: skip
 
 
 def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
@@ -120,7 +154,7 @@ def _signals(logs: Sequence[PreparedLog]) -> dict[str, Any]:
         "cutoff": first.cutoff,
         "decimate": first.decimate_rate,
         "velocity": {log.name: log.conditioned.velocity_source for log in logs},
-        "why": list(first.why),
+        "why": [f"{key}: {text}" for key, text in dict(first.why).items()],
     }
 
 

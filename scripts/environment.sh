@@ -1,0 +1,18 @@
+# Sourced by scripts/demo and scripts/test: makes .venv with everything the project needs, once per pyproject.toml.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+python=${PYTHON:-python3}
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "Python 3.10 or newer is needed; got: $("$python" --version 2>&1 || true). Set PYTHON=/path/to/python3" >&2
+    exit 2
+fi
+stamp=.venv/installed-$(cksum < pyproject.toml | tr ' ' -)
+if [ ! -e "$stamp" ]; then
+    echo "Setting up .venv (a minute or two, once) ..." >&2
+    "$python" -m venv .venv || { echo "the venv module is missing: on Debian, apt-get install python3-venv" >&2; exit 2; }
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+    rm -f .venv/installed-*
+    touch "$stamp"
+fi
+export PATH="$PWD/.venv/bin:$PATH"

@@ -1,0 +1,100 @@
+"""A result in the formats that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import FingerprintError
+from ..export import mjcf, sidecar, urdf
+from ..provenance import sha256
+from .identification import Identification
+
+
+def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+    """Writes the corrected URDF, with viscous and Coulomb friction as ``damping`` and ``friction``.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        Notes on what was done beside writing numbers.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
+    damping, friction = ident.term_values("Fv"), ident.term_values("Fc")
+    return urdf.write_urdf(path, robot, inertial, damping=damping, friction=friction, repair=True)
+
+
+def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+    """Writes a MuJoCo model with damping, frictionloss and armature.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        Notes on what was done beside writing numbers.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
+    terms = {"damping": ident.term_values("Fv"), "frictionloss": ident.term_values("Fc"), "armature": ident.term_values("Ia")}
+    return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
+
+
+def write_sidecar(ident: Identification, path: str | Path) -> Path:
+    """Writes what a URDF cannot hold as YAML.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    return sidecar.write_sidecar(path, ident.model, ident.theta)
+
+
+def write_all(ident: Identification, folder: str | Path) -> list[str]:
+    """Writes identification.json, the corrected URDF and joints.yaml.
+
+    Args:
+        ident: The result.
+        folder: Output folder.
+
+    Returns:
+        Lines that say what was written and done.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    out = Path(folder)
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in ident.model.robot.name)
+    target = out / f"{name}_identified.urdf"
+    notes = write_urdf(ident, target)
+    written = [target, write_sidecar(ident, out / "joints.yaml"), ident.save(out / "identification.json")]
+    return [*notes, *(f"wrote {path}" for path in written)]
+
+
+def check_source(ident: Identification) -> None:
+    """Refuses when the source URDF was edited since: the numbers would belong to another robot.
+
+    Args:
+        ident: The result.
+
+    Raises:
+        FingerprintError: The file is there and differs from the embedded one.
+    """
+    source = Path(ident.model.robot.path)
+    if source.is_file() and sha256(source.read_bytes()) != ident.model.robot.sha256:
+        raise FingerprintError(
+            "the URDF has changed since the identification", where=str(source),
+            remedy="identify again, or give --force to write the embedded, older URDF corrected",
+        )  # fmt: skip
