@@ -205,7 +205,7 @@ class StatisticSet:
 
         Args:
             weights: Row group → weight on its rows, ``1/σ``; the same factor multiplies W and tau. 1 if None.
-            columns: Indices into theta to keep, in this order; all if None.
+            columns: Indices into theta to keep, in this order, shape (c,); all if None.
 
         Returns:
             Shape (≤ c + 1, c + 1).

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
-from .inertia import Array
 from ..linalg import triangle
+from .inertia import Array
 from .segment import Segment, freeze_arrays
 
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     q = generator.uniform(np.maximum(lower, -2 * reach), np.minimum(upper, 2 * reach), (samples, robot.n))
     v, a = (scale * generator.standard_normal((samples, robot.n)) for scale in (2.0, 5.0))
     reference = 10.0 * generator.standard_normal((samples, robot.n))
-    return Segment("random", 0.0, 100.0, q, v, a, reference_torque=reference)
+    deflection, vm, am = (scale * generator.standard_normal((samples, robot.n)) for scale in (0.05, 2.0, 5.0))
+    return Segment("random", 0.0, 100.0, q, v, a, None, q + deflection, vm, am, reference_torque=reference)
 
 
 def reduce_to_base(
