@@ -59,15 +59,17 @@ def test_unlimited_effort_may_be_infinite() -> None:
 
 
 def test_transmissions_plugins_and_namespaces_are_not_links() -> None:
-    extra = (
-        '<transmission name="t"><joint name="hinge"/></transmission><gazebo><link name="tip"/></gazebo><joint name="hinge"/>'
-    )
+    extra = '<transmission name="t"><joint name="hinge"/></transmission><gazebo><link name="tip"/></gazebo>'
     text = urdf(extra=extra).replace("<robot", '<robot xmlns="http://ros.org"')
     assert list(parse_urdf(text).links) == ["base", "tip"]
 
 
 MASS, TENSOR = '<mass value="1"/>', '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
 JOINT = '<joint name="hinge" type="fixed"><parent link="base"/><child link="tip"/></joint>'
+LOOP = (
+    '<link name="a"/><link name="b"/><joint name="p" type="fixed"><parent link="a"/><child link="b"/></joint>'
+    '<joint name="q" type="fixed"><parent link="b"/><child link="a"/></joint>'
+)
 BAD = {
     "NaN inertia": (urdf(INERTIAL.replace('ixx="1"', 'ixx="nan"')), "link 'tip': <inertia ixx> is not a finite.*got 'nan'"),
     "infinite inertia": (urdf(INERTIAL.replace('izz="1"', 'izz="inf"')), "link 'tip': <inertia izz>"),
@@ -91,6 +93,15 @@ BAD = {
     "unknown link": (urdf(ends='<parent link="bass"/><child link="tip"/>'), "joint 'hinge' names a link.*got 'bass'"),
     "two links": (urdf(extra='<link name="tip"/>'), "two elements are called 'tip'"),
     "two joints": (urdf(extra=JOINT), "two elements.*'hinge'"),
+    "no type": (urdf(kind=""), "joint 'hinge': <joint> lacks 'type', expected revolute"),
+    "two parents": (urdf(extra=JOINT.replace("hinge", "h2")), "'tip' is the child of two joints.*kinematic tree.*joint 'h2'"),
+    "two roots": (urdf(extra='<link name="stray"/>'), "2 links without a parent .base, stray., expected exactly one root"),
+    "no link at all": ('<robot name="r"/>', "not a kinematic tree, got 0 links"),
+    "loop": (urdf(extra=LOOP), "link '[ab]' hangs in a loop of joints"),
+    "loop of one": (
+        urdf(extra='<link name="a"/>' + JOINT.replace("hinge", "o").replace("base", "a").replace("tip", "a")),
+        "link 'a' hangs in a loop",
+    ),
     "xacro": (urdf(extra='<xacro:include filename="a"/>'), "unprocessed xacro.*run `xacro"),
     "doctype": ("<!DOCTYPE robot []>" + urdf(), "DOCTYPE"),
     "entity": ('<!DOCTYPE robot [<!ENTITY a "b">]>' + urdf(), "DOCTYPE or entity is refused"),

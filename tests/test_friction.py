@@ -1,0 +1,101 @@
+"""Friction laws: values, units, and what a user may write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from urdf_ident.errors import ModelError
+from urdf_ident.model.friction import (
+    DEFAULT_FRICTION,
+    FRICTION,
+    Coulomb,
+    Offset,
+    Viscous,
+    friction_by_joint,
+    friction_term,
+    smooth_sign,
+)
+from urdf_ident.model.terms import AppliedTerm, AxisMotion, RotorInertia
+
+V = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
+AXIS = AxisMotion(q=10 * V, v=V, a=V**2, rate=100.0)
+
+
+def test_columns() -> None:
+    np.testing.assert_array_equal(Viscous().columns(AXIS), V[:, None])
+    np.testing.assert_array_equal(Offset().columns(AXIS), np.ones((6, 1)))
+    np.testing.assert_array_equal(RotorInertia().columns(AXIS), V[:, None] ** 2)
+    np.testing.assert_allclose(Coulomb(width=0.1).columns(AXIS)[:, 0], np.tanh(V / 0.1), atol=1e-15)
+    np.testing.assert_array_equal(Coulomb(width=0).columns(AXIS)[:, 0], [-1, -1, -1, 0, 1, 1])
+
+
+def test_noise_of_a_filter_at_rest_is_not_a_sign() -> None:
+    noise = np.array([1e-6, -1e-6, 3e-7])
+    assert np.abs(smooth_sign(noise, Coulomb().width)).max() < 1e-3
+    assert np.abs(smooth_sign(noise, 0)).min() == 1
+
+
+@given(st.floats(-100, 100), st.floats(1e-4, 1))
+def test_smooth_sign_is_odd_bounded_and_right_when_moving(v: float, width: float) -> None:
+    value = float(smooth_sign(np.array(v), width))
+    assert abs(value) <= 1
+    assert value == -float(smooth_sign(np.array(-v), width))
+    if abs(v) > 6 * width:
+        assert value == pytest.approx(np.sign(v), abs=2e-5)
+
+
+@pytest.mark.parametrize("law", [*FRICTION.values(), RotorInertia], ids=lambda law: law.name)
+def test_every_law_has_a_symbol_a_unit_and_a_sign_per_column(law: type) -> None:
+    term = law()
+    width = term.columns(AXIS).shape[1]
+    assert len(term.symbols) == len(term.nonnegative) == len(term.units(True)) == len(term.units(False)) == width
+    assert friction_term(term.as_dict()) == term
+
+
+def test_units_follow_the_joint() -> None:
+    assert Viscous().units(False) == ("N·m·s/rad",)
+    assert Viscous().units(True) == ("N·s/m",)
+    assert RotorInertia().units(True) == ("kg",)
+    assert Coulomb().units(True) == Offset().units(True) == ("N",)
+
+
+def test_ways_to_write_a_law() -> None:
+    assert friction_term("coulomb") == Coulomb()
+    assert friction_term({"term": "coulomb", "width": 0.5}) == Coulomb(0.5)
+    assert friction_term(Coulomb(0.3)) == Coulomb(0.3)
+
+
+@pytest.mark.parametrize(("spec", "words"), [
+    ("viscos", "did you mean 'viscous'"), ({"term": "coulomb", "widht": 1}, "no shape 'widht'; did you mean 'width'"),
+    ({"term": "coulomb", "width": -1}, "expected a number >= 0"), ({"term": "coulomb", "width": "wide"}, "expected a number"),
+    ({"term": "coulomb", "width": float("nan")}, "expected a number"), ({"width": 1}, "unknown friction term"),
+    ({"term": "viscous", "width": 1}, "no shape 'width'"),
+])  # fmt: skip
+def test_what_cannot_be_understood_is_refused(spec: object, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        friction_term(spec)
+
+
+def test_three_ways_to_give_friction_to_joints() -> None:
+    joints = ("a", "b")
+    default = tuple(friction_term(name) for name in DEFAULT_FRICTION)
+    assert friction_by_joint("auto", joints) == {"a": default, "b": default}
+    assert friction_by_joint("none", joints) == {"a": (), "b": ()}
+    assert friction_by_joint(["viscous"], joints) == {"a": (Viscous(),), "b": (Viscous(),)}
+    assert friction_by_joint({"default": ["viscous"], "b": []}, joints) == {"a": (Viscous(),), "b": ()}
+    assert friction_by_joint({"b": ["offset"]}, joints) == {"a": default, "b": (Offset(),)}
+    with pytest.raises(ModelError, match="'c', which is no joint"):
+        friction_by_joint({"c": []}, joints)
+    with pytest.raises(ModelError, match="unknown friction"):
+        friction_by_joint("all", joints)
+
+
+def test_sides_of_a_term() -> None:
+    A = np.array([[45.0, 0.0], [32.0, 32.0]])
+    np.testing.assert_array_equal(AppliedTerm(Viscous(), 1, "joint").distribution(A), [0, 1])
+    np.testing.assert_array_equal(AppliedTerm(Viscous(), 1, "motor").distribution(A), [32, 32])
+    with pytest.raises(ModelError, match=r"joint \| motor"):
+        AppliedTerm(Viscous(), 0, "gear")

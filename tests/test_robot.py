@@ -1,0 +1,220 @@
+"""The robot against Pinocchio and MuJoCo: order of joints, continuous and sliding joints, locked and fixed ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.errors import MissingFileError, ModelError, ShapeError, UrdfError
+from urdf_ident.model.engine import pinocchio as engine
+from urdf_ident.model.inertia import transform
+from urdf_ident.model.robot import Robot
+
+
+def link(name: str, mass: float) -> str:
+    return (
+        f'<link name="{name}"><inertial><origin xyz="0.1 {mass / 50} -0.05" rpy="0.3 -0.2 0.1"/><mass value="{mass}"/>'
+        f'<inertia ixx="{0.02 * mass}" ixy="{0.001 * mass}" ixz="{0.002 * mass}" '
+        f'iyy="{0.025 * mass}" iyz="{-0.001 * mass}" izz="{0.015 * mass}"/></inertial></link>'
+    )
+
+
+def joint(name: str, parent: str, child: str, kind: str = "revolute", axis: str = "0 1 0", extra: str = "") -> str:
+    limit = "" if kind in ("fixed", "continuous") else '<limit lower="-2" upper="2.5" velocity="0" effort="40"/>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.1 0.2 0.3" rpy="0.5 0.1 -0.3"/><axis xyz="{axis}"/>{limit}{extra}</joint>'
+    )
+
+
+# Two branches whose document order is not alphabetical, all three joint types, oblique axes, fixed links.
+TREE = "\n".join([
+    '<robot name="tree">', link("world", 9), link("trunk", 5), link("zoe", 3), link("zoe_tip", 1),
+    link("adam", 2), link("slide", 1.5), link("camera", 0.4), link("lens", 0.1),
+    joint("m_base", "world", "trunk", "continuous", "0 0 1"),
+    joint("z_arm", "trunk", "zoe", "revolute", "0.6 0 0.8"),
+    joint("y_spin", "zoe", "zoe_tip", "continuous", "1 2 -1"),
+    joint("a_arm", "trunk", "adam", "revolute", "0 1 0"),
+    joint("b_slide", "adam", "slide", "prismatic", "0 0.8 0.6"),
+    joint("mount", "adam", "camera", "fixed"), joint("screw", "camera", "lens", "fixed"),
+    "</robot>",
+])  # fmt: skip
+
+
+def motion(robot: Robot, samples: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-2, 2, (samples, robot.n)), rng.normal(size=(samples, robot.n)), rng.normal(size=(samples, robot.n))
+
+
+def inertials(robot: Robot) -> np.ndarray:
+    return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+
+
+def test_siblings_come_alphabetically_and_the_document_order_is_kept_beside() -> None:
+    robot = Robot.from_urdf(TREE)
+    assert robot.order == ("m_base", "z_arm", "y_spin", "a_arm", "b_slide")
+    assert robot.joints == ("m_base", "a_arm", "b_slide", "z_arm", "y_spin")
+    assert [body.name for body in robot.bodies] == ["trunk", "adam", "slide", "zoe", "zoe_tip"]
+    assert [body.joint for body in robot.bodies] == list(robot.joints)
+    assert robot.prismatic.tolist() == [False, False, True, False, False]
+    assert robot.continuous.tolist() == [True, False, False, False, True]
+    assert robot.model.nq == robot.n + 2
+    assert robot.subtrees == ((0, 1, 2, 3, 4), (1, 2), (2,), (3, 4), (4,))
+    assert robot.index("z_arm") == 3
+
+
+def test_torque_by_joint_name_is_mujocos() -> None:
+    robot = Robot.from_urdf(TREE)
+    option = '<mujoco><compiler fusestatic="false" balanceinertia="false"/></mujoco>'
+    model = mujoco.MjModel.from_xml_string(TREE.replace('<robot name="tree">', f'<robot name="tree">{option}'))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data = mujoco.MjData(model)
+    names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(model.njnt)]
+    assert names == list(robot.order)  # MuJoCo follows the document
+    place = [names.index(name) for name in robot.joints]
+    q, v, a = motion(robot)
+    theta = inertials(robot)
+    for tau, *state in zip(engine.regressor(robot, q, v, a) @ theta, q, v, a, strict=True):
+        data.qpos[place], data.qvel[place], data.qacc[place] = state
+        mujoco.mj_inverse(model, data)
+        np.testing.assert_allclose(tau, data.qfrc_inverse[place], atol=1e-9)
+
+
+def test_continuous_joints_turn_like_revolute_ones() -> None:
+    turning = Robot.from_urdf(arm_urdf("zyx", kind="continuous"))
+    limited = Robot.from_urdf(arm_urdf("zyx"))
+    assert (turning.model.nq, turning.n) == (6, 3)
+    q, v, a = motion(turning)
+    q[0] += 40 * np.pi  # several turns away
+    np.testing.assert_allclose(engine.regressor(turning, q, v, a), engine.regressor(limited, q, v, a), atol=1e-10)
+    data = turning.model.createData()
+    for k, row in enumerate(turning.configuration(q)):
+        expected = pin.rnea(turning.model, data, row, v[k], a[k])
+        np.testing.assert_allclose(engine.regressor(turning, q, v, a)[k] @ inertials(turning), expected, atol=1e-9)
+    assert np.isinf(turning.limit("lower")).all()
+    assert np.isinf(turning.limit("upper")).all()
+
+
+def test_limits_are_the_urdfs_and_zero_means_not_stated() -> None:
+    robot = Robot.from_urdf(TREE)
+    np.testing.assert_array_equal(robot.limit("lower"), [-np.inf, -2, -2, -2, -np.inf])
+    np.testing.assert_array_equal(robot.limit("upper"), [np.inf, 2.5, 2.5, 2.5, np.inf])
+    np.testing.assert_array_equal(robot.limit("velocity"), [np.inf] * 5)
+    np.testing.assert_array_equal(robot.limit("effort"), [np.inf, 40, 40, 40, np.inf])
+
+
+def test_fixed_links_are_lumped_named_and_placed() -> None:
+    robot = Robot.from_urdf(TREE)
+    adam = robot.bodies[1]
+    assert adam.links[0].name == "adam"
+    assert {item.name for item in adam.links} == {"adam", "camera", "lens"}
+    for body, inertia in zip(robot.bodies, list(robot.model.inertias)[1:], strict=True):
+        total = sum(transform(robot.description.links[x.name].theta, x.rotation, x.translation) for x in body.links)
+        np.testing.assert_allclose(total, inertia.toDynamicParameters(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("lock", [
+    {"a_arm": 0.7}, {"y_spin": 2.0, "b_slide": -0.3}, {"m_base": -1.2}, {"z_arm": 1.0, "y_spin": 0.4, "m_base": 3.0},
+], ids=str)  # fmt: skip
+def test_locked_joints_are_lumped_without_changing_the_dynamics(lock: dict[str, float]) -> None:
+    full, robot = Robot.from_urdf(TREE), Robot.from_urdf(TREE, lock=lock)
+    assert set(robot.joints) == set(full.joints) - set(lock)
+    assert dict(robot.locked) == lock
+    q, v, a = motion(robot)
+    wide = np.zeros((3, len(q), full.n))
+    for k, name in enumerate(full.joints):
+        if name in lock:
+            wide[0, :, k] = lock[name]
+        else:
+            wide[:, :, k] = [x[:, robot.index(name)] for x in (q, v, a)]
+    expected = engine.regressor(full, *wide) @ inertials(full)
+    got = engine.regressor(robot, q, v, a) @ inertials(robot)
+    np.testing.assert_allclose(got, expected[:, [full.index(name) for name in robot.joints]], atol=1e-9)
+    for body, inertia in zip(robot.bodies, list(robot.model.inertias)[1:], strict=True):
+        total = sum(transform(robot.description.links[x.name].theta, x.rotation, x.translation) for x in body.links)
+        np.testing.assert_allclose(total, inertia.toDynamicParameters(), rtol=1e-10, atol=1e-12)
+
+
+def test_naming_the_joints_locks_the_others_and_sets_the_order() -> None:
+    robot = Robot.from_urdf(TREE, joints=["z_arm", "a_arm"], lock={"b_slide": 0.25})
+    assert robot.order == ("z_arm", "a_arm")
+    assert robot.joints == ("a_arm", "z_arm")
+    assert dict(robot.locked) == {"b_slide": 0.25, "m_base": 0.0, "y_spin": 0.0}
+    raised = TREE.replace('lower="-2"', 'lower="0.5"')
+    assert Robot.from_urdf(raised, joints=["a_arm"]).locked["z_arm"] == 0.5
+    with pytest.raises(ModelError, match="joint 'y_spin' is locked"):
+        robot.index("y_spin")
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"joints": ["z_arn"]}, "did you mean 'z_arm'"), ({"lock": {"mount": 0.0}}, "no moving joint is called 'mount'"),
+    ({"joints": ["z_arm", "z_arm"]}, "named twice"), ({"joints": ["z_arm"], "lock": {"z_arm": 0}}, "named twice"),
+    ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves"),
+    ({"gravity": [0, 0, np.nan]}, "gravity"),
+    ({"lock": {"z_arm": np.nan}}, "z_arm"), ({"lock": {"z_arm": np.inf}}, "z_arm"),
+])  # fmt: skip
+def test_wrong_names_and_values_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        Robot.from_urdf(TREE, **options)
+
+
+def test_gravity_has_three_numbers() -> None:
+    with pytest.raises(ShapeError):
+        Robot.from_urdf(TREE, gravity=[9.81])
+    tilted = Robot.from_urdf(TREE, gravity=(3.0, -2.0, -9.0))
+    q, v, a = motion(tilted)
+    q4, data = tilted.configuration(q), tilted.model.createData()
+    expected = [pin.rnea(tilted.model, data, *row) for row in zip(q4, v, a, strict=True)]
+    np.testing.assert_allclose(engine.regressor(tilted, q, v, a) @ inertials(tilted), expected, atol=1e-9)
+    np.testing.assert_array_equal(tilted.model.gravity.linear, [3, -2, -9])
+
+
+def test_mimic_joints_are_refused_unless_locked() -> None:
+    text = TREE.replace('<joint name="a_arm" type="revolute">', '<joint name="a_arm" type="revolute"><mimic joint="z_arm"/>')
+    with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock it: .*a_arm: 0\.0"):
+        Robot.from_urdf(text)
+    with pytest.raises(ModelError, match="mimics"):
+        Robot.from_urdf(text, lock={"z_arm": 0.0})
+    assert "a_arm" not in Robot.from_urdf(text, lock={"a_arm": 0.0}).joints
+
+
+@pytest.mark.parametrize("kind", ["floating", "planar", "spherical"])
+def test_other_joint_types_are_refused(kind: str) -> None:
+    with pytest.raises(ModelError, match=f"'mount' has an unsupported type, got {kind}"):
+        Robot.from_urdf(TREE.replace('name="mount" type="fixed"', f'name="mount" type="{kind}"'))
+
+
+def test_a_robot_without_joints_and_one_that_is_no_tree() -> None:
+    with pytest.raises(ModelError, match="no joint that moves"):
+        Robot.from_urdf('<robot name="brick"><link name="brick"/></robot>')
+    looped = TREE.replace("</robot>", joint("loop", "lens", "trunk", "fixed") + "</robot>")
+    with pytest.raises(UrdfError, match="kinematic tree") as caught:
+        Robot.from_urdf(looped)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_and_file_are_the_same_robot(tmp_path: Path) -> None:
+    path = tmp_path / "tree.urdf"
+    path.write_bytes(TREE.replace("\n", "\r\n").encode())
+    robot = Robot.from_urdf(path)
+    assert robot.urdf == TREE.replace("\n", "\r\n")
+    assert robot.joints == Robot.from_urdf(TREE).joints
+    assert robot.sha256 != Robot.from_urdf(TREE).sha256  # line ends count
+    with pytest.raises(MissingFileError, match=r"no\.urdf"):
+        Robot.from_urdf(tmp_path / "no.urdf")
+
+
+def test_shapes_are_checked() -> None:
+    robot = Robot.from_urdf(TREE)
+    q, v, a = motion(robot)
+    with pytest.raises(ShapeError, match="'q'"):
+        robot.configuration(q[:, :-1])
+    with pytest.raises(ShapeError, match="'v'"):
+        engine.regressor(robot, q, v[:, :-1], a)
+    with pytest.raises(ShapeError, match="'a'"):
+        engine.regressor(robot, q, v, a[:-1])
