@@ -1,0 +1,215 @@
+"""Base parameters: published ranks, exact torque, and two independent reductions (SVD, exact RREF by sympy)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy
+from conftest import arm_urdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.model.base import random_motion, reduce_factor
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+
+FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
+
+
+def stacked(model: DynamicModel, samples: int = 150, seed: int = 99) -> np.ndarray:
+    """The regressor of all joints by probing ``torque`` with unit parameters."""
+    motion = random_motion(model.robot, samples, seed)
+    return model.torque(np.eye(len(model.parameters)), motion.q, motion.v, motion.a).reshape(samples * model.n, -1)
+
+
+def svd_rank(W: np.ndarray) -> int:
+    norms = np.linalg.norm(W, axis=0)
+    kept = norms > 1e-10 * norms.max()
+    values = np.linalg.svd(W[:, kept] / norms[kept], compute_uv=False)
+    return int((values > 1e-9 * values[0]).sum())
+
+
+@cache
+def build(name: str, rotor_inertia: bool = True, friction: str = "none") -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(robot_path(name)), friction=friction, rotor_inertia=rotor_inertia)
+
+
+RANKS = {"ur10e": (36, 40), "puma560": (36, 40), "tx40": (36, 40), "szabo_3r": (15, 16), "zollo_2r": (6, 7), "emps": (1, 1)}
+
+
+@pytest.mark.parametrize("name", RANKS)
+@pytest.mark.parametrize("rotor_inertia", [False, True], ids=["rigid", "rotors"])
+def test_published_ranks(name: str, rotor_inertia: bool) -> None:
+    model = build(name, rotor_inertia)
+    base = model.base()
+    assert len(base) == RANKS[name][rotor_inertia] == svd_rank(stacked(model))
+    assert base.rank_gap > 1e5
+    assert len(base) + len(base.dependent) + len(base.zero) == len(model.parameters)
+
+
+@pytest.mark.parametrize("rotor_inertia", [False, True], ids=["rigid", "rotors"])
+@pytest.mark.parametrize("seed", range(3))
+def test_panda_is_43_and_48_and_never_44(data: Path, rotor_inertia: bool, seed: int) -> None:
+    """Trap 10: a column of rounding noise that is scaled to length one makes a false parameter."""
+    robot = Robot.from_urdf(data / "panda" / "panda.urdf", lock=FINGERS)
+    base = DynamicModel(robot, friction="none", rotor_inertia=rotor_inertia).base(seed=seed)
+    assert len(base) == (48 if rotor_inertia else 43)
+    assert base.rank_gap > 1e5
+
+
+def test_ranks_of_the_other_ur10e(data: Path) -> None:
+    robot = Robot.from_urdf(data / "ur10e" / "ur10e.urdf")
+    assert [len(DynamicModel(robot, friction="none", rotor_inertia=r).base()) for r in (False, True)] == [36, 40]
+
+
+def test_noise_columns_have_a_floor() -> None:
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(50, 4)) * [1.0, 100.0, 1e-13, 1e-7]
+    base = reduce_factor(W, list("abcd"))
+    assert base.zero.tolist() == [2]
+    assert base.independent.tolist() == [0, 1, 3]
+
+
+def test_tx40_with_its_coupled_wrist_has_rank_60_of_86() -> None:
+    """D: joint-side viscous, Coulomb, offset on every axis, and friction of the coupled motor 6."""
+    robot = Robot.from_urdf(robot_path("tx40"))
+    A = np.diag([32.0, 32, 45, -48, 45, 32])
+    A[5, 4] = 32.0
+    last = robot.joints[5]
+    model = DynamicModel(robot, drive=Drive.build(6, reduction=A), motor_friction={last: ["viscous", "coulomb"]})
+    assert len(model.parameters) == 86
+    assert len(model.base()) == 60 == svd_rank(stacked(model, 300))
+
+
+@pytest.mark.parametrize("name", ["ur10e", "szabo_3r"])
+def test_beta_gives_the_torque_of_theta(name: str) -> None:
+    model = build(name, True, "auto")
+    base, rng = model.base(), np.random.default_rng(5)
+    theta = rng.normal(size=len(model.parameters))
+    only_base = np.zeros(len(theta))
+    only_base[base.independent] = base.of(theta)
+    motion = random_motion(model.robot, 60, 7)
+    expected = model.torque(theta, motion.q, motion.v, motion.a)
+    np.testing.assert_allclose(
+        model.torque(only_base, motion.q, motion.v, motion.a), expected, atol=1e-8 * np.abs(expected).max()
+    )
+    np.testing.assert_allclose(base.projection @ theta, base.of(theta), rtol=1e-12)
+    hidden = theta.copy()
+    hidden[base.zero] += 7.0
+    np.testing.assert_array_equal(base.of(hidden), base.of(theta))
+
+
+def test_order_decides_who_is_independent() -> None:
+    model = build("szabo_3r")
+    names = model.names
+    plain, reverse = model.base(), model.base(order=names[::-1])
+    assert len(plain) == len(reverse)
+    assert set(plain.zero) == set(reverse.zero)
+    last = max(set(range(len(names))) - set(reverse.zero))
+    assert reverse.independent[0] == last
+    assert set(plain.independent) != set(reverse.independent)
+    theta = np.random.default_rng(0).normal(size=len(names))
+    W = stacked(model, 30)
+    for base in (plain, reverse):
+        np.testing.assert_allclose(W[:, base.independent] @ base.of(theta), W @ theta, atol=1e-7 * np.abs(W @ theta).max())
+    by_index = model.base(order=list(range(len(names)))[::-1])
+    np.testing.assert_array_equal(by_index.independent, reverse.independent)
+    for wrong in (names[:-1], (*names[:-1], names[0]), (*names[:-1], "nobody")):
+        with pytest.raises(ModelError, match="permutation"):
+            model.base(order=wrong)
+
+
+def planar_regressor() -> tuple[sympy.Matrix, list[sympy.Symbol]]:
+    """Two-link planar arm by Lagrange, in exact rationals: torque is linear in the ten parameters of each link."""
+    names = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+    theta = [sympy.Symbol(f"{name}_l{k}") for k in (1, 2) for name in names]
+    t, length, g = sympy.Symbol("t"), sympy.Rational(1, 2), sympy.Rational(981, 100)
+    q = [sympy.Function(f"q{k}")(t) for k in (1, 2)]
+    angle = [q[0], q[0] + q[1]]
+    elbow = sympy.Matrix([length * sympy.cos(q[0]), length * sympy.sin(q[0])])
+    lagrangian = sympy.Integer(0)
+    for k, origin in enumerate((sympy.zeros(2, 1), elbow)):
+        m, mx, my, izz = (theta[10 * k + names.index(name)] for name in ("m", "mx", "my", "Izz"))
+        c, s, w = sympy.cos(angle[k]), sympy.sin(angle[k]), sympy.diff(angle[k], t)
+        arm = sympy.Matrix([c * mx - s * my, s * mx + c * my])
+        speed = sympy.diff(origin, t)
+        kinetic = m * speed.dot(speed) / 2 + w * (speed[1] * arm[0] - speed[0] * arm[1]) + izz * w**2 / 2
+        lagrangian += kinetic - g * (m * origin[1] + arm[1])
+    rates = [sympy.diff(x, t) for x in q]
+    torque = [sympy.diff(sympy.diff(lagrangian, r), t) - sympy.diff(lagrangian, x) for x, r in zip(q, rates, strict=True)]
+    matrix = sympy.Matrix(torque).jacobian(theta)
+    second = [sympy.diff(x, t, 2) for x in q]
+    symbols = list(sympy.symbols("c1 s1 c2 s2 v1 v2 a1 a2"))
+    matrix = matrix.applyfunc(sympy.expand_trig)
+    places = [(second[0], "a1"), (second[1], "a2"), (rates[0], "v1"), (rates[1], "v2")]
+    trig = [(sympy.cos(q[0]), "c1"), (sympy.sin(q[0]), "s1"), (sympy.cos(q[1]), "c2"), (sympy.sin(q[1]), "s2")]
+    return matrix.subs([(old, sympy.Symbol(new)) for old, new in [*places, *trig]]), symbols
+
+
+def test_reduction_is_the_exact_rref_of_a_planar_arm() -> None:
+    matrix, symbols = planar_regressor()
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(12):
+        values: list[sympy.Rational] = []
+        for half in rng.integers(-9, 10, 2):  # rational points of the circle
+            tangent = sympy.Rational(int(half), 7)
+            values += [(1 - tangent**2) / (1 + tangent**2), 2 * tangent / (1 + tangent**2)]
+        values += [sympy.Rational(int(x), 3) for x in rng.integers(-9, 10, 4)]
+        rows.append(matrix.subs(dict(zip(symbols, values, strict=True))))
+    exact, pivots = sympy.Matrix.vstack(*rows).rref()
+    text = (
+        '<robot name="planar"><link name="base"/><link name="l1"/><link name="l2"/>'
+        '<joint name="j1" type="continuous"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/></joint>'
+        '<joint name="j2" type="continuous"><parent link="l1"/><child link="l2"/>'
+        '<origin xyz="0.5 0 0"/><axis xyz="0 0 1"/></joint>'
+        "</robot>"
+    )
+    model = DynamicModel(Robot.from_urdf(text, gravity=(0, -9.81, 0)), friction="none", rotor_inertia=False)
+    base = model.base()
+    assert tuple(base.independent) == pivots
+    np.testing.assert_allclose(base.projection, np.array(exact[: len(pivots), :], dtype=float), atol=1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 6))
+def test_reduction_of_any_matrix_of_known_rank(seed: int, rank: int, extra: int) -> None:
+    rng = np.random.default_rng(seed)
+    mixing = np.hstack([np.eye(rank), rng.normal(size=(rank, extra))])[:, rng.permutation(rank + extra)]
+    W = rng.normal(size=(40, rank)) @ mixing * 10.0 ** rng.uniform(-3, 3, rank + extra)
+    base = reduce_factor(W, [str(k) for k in range(rank + extra)])
+    assert len(base) == rank
+    np.testing.assert_allclose(W[:, base.independent] @ base.projection, W, atol=1e-7 * np.abs(W).max())
+    R = np.linalg.qr(W, mode="r")
+    np.testing.assert_array_equal(reduce_factor(R, base.names).independent, base.independent)
+
+
+def test_words() -> None:
+    base = build("szabo_3r").base()
+    text = base.summary()
+    assert text.startswith("16 of 33 parameters can be seen")
+    assert len(text.splitlines()) == 17
+    assert len(base.summary(limit=3).splitlines()) == 4
+    for row, label in enumerate(base.labels):
+        listed = base.terms(row)
+        assert listed[0] == (base.names[base.independent[row]], 1.0)
+        assert label.endswith("+") == (len(listed) > 1)
+    with pytest.raises(ShapeError):
+        base.of(np.zeros(5))
+
+
+def test_motion_stays_inside_the_limits_and_repeats_by_seed() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    motion = random_motion(robot, 500, 3)
+    assert (np.abs(motion.q) <= 2.6).all()
+    assert np.ptp(motion.q, axis=0).min() > 5
+    np.testing.assert_array_equal(motion.q, random_motion(robot, 500, 3).q)
+    assert not np.array_equal(motion.q, random_motion(robot, 500, 4).q)
+    endless = random_motion(Robot.from_urdf(arm_urdf("zy", kind="continuous")), 500)
+    assert (np.abs(endless.q) <= np.pi).all()

@@ -1,0 +1,181 @@
+"""The model against Pinocchio's own inverse dynamics; what it holds, what it does not, and its way through JSON."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.engine import pinocchio as engine
+from urdf_ident.model.friction import Coulomb, Viscous
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+
+FRICTION = ["viscous", {"term": "coulomb", "width": 0.3}, "offset"]
+
+
+def states(n: int, samples: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return tuple(np.random.default_rng(seed).normal(size=(3, samples, n)))  # type: ignore[return-value]
+
+
+def inertials(robot: Robot) -> np.ndarray:
+    return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+
+
+def rnea(model: pin.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    data = model.createData()
+    return np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(arm_urdf()), friction=FRICTION)
+
+
+def test_torque_is_rnea_plus_armature_plus_friction(model: DynamicModel) -> None:
+    """Trap 3: Pinocchio's rnea holds the armature, its regressor does not; neither holds friction."""
+    robot, rng = model.robot, np.random.default_rng(4)
+    theta = np.concatenate([inertials(robot), rng.uniform(0.1, 2, len(model.parameters) - 60)])
+    q, v, a = states(6)
+    at = dict(zip(model.names, theta, strict=True))
+    Ia, Fv, Fc, offset = (np.array([at[f"{s}_j{k}"] for k in range(1, 7)]) for s in ("Ia", "Fv", "Fc", "offset"))
+    with_rotors = robot.model.copy()
+    with_rotors.armature = Ia
+    expected = rnea(with_rotors, q, v, a) + Fv * v + Fc * np.tanh(v / 0.3) + offset
+    np.testing.assert_allclose(model.torque(theta, q, v, a), expected, rtol=1e-12, atol=1e-11)
+    no_rotors = engine.regressor(robot, q, v, a) @ inertials(robot)
+    np.testing.assert_allclose(no_rotors, rnea(robot.model, q, v, a), rtol=1e-12, atol=1e-11)
+    assert np.abs(rnea(with_rotors, q, v, a) - no_rotors).min() > 1e-3
+    np.testing.assert_allclose(
+        rnea(engine.with_inertias(robot, inertials(robot), Ia), q, v, a), rnea(with_rotors, q, v, a), atol=1e-11
+    )
+
+
+def test_other_inertias_than_the_urdfs(model: DynamicModel) -> None:
+    theta = inertials(model.robot) * np.random.default_rng(0).uniform(0.7, 1.3, 60)
+    q, v, a = states(6, seed=1)
+    changed = engine.with_inertias(model.robot, theta)
+    full = np.concatenate([theta, np.zeros(len(model.parameters) - 60)])
+    np.testing.assert_allclose(model.torque(full, q, v, a), rnea(changed, q, v, a), rtol=1e-11, atol=1e-11)
+    assert (np.asarray(model.robot.model.armature) == 0).all()
+
+
+def test_names_units_and_order(model: DynamicModel) -> None:
+    assert len(model.parameters) == 60 + 6 * 4
+    assert model.names[:4] == ("m_l1", "mx_l1", "my_l1", "mz_l1")
+    assert model.names[10] == "m_l2"
+    assert model.names[60:64] == ("Ia_j1", "Fv_j1", "Fc_j1", "offset_j1")
+    by_name = {parameter.name: parameter for parameter in model.parameters}
+    assert by_name["Ia_j1"].unit == "kg·m²"
+    assert by_name["Fv_j3"].nonnegative
+    assert not by_name["offset_j3"].nonnegative
+    assert model.term_of(60 + 6) == Coulomb(0.3)
+    assert model.term_of(60 + 5) == Viscous()
+    sliding = DynamicModel(Robot.from_urdf(arm_urdf("xz", kind="prismatic")))
+    assert {p.unit for p in sliding.parameters if p.symbol == "Ia"} == {"kg"}
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx", kind=kind)), friction=FRICTION)
+    theta = np.random.default_rng(0).normal(size=(len(model.parameters), 4))
+    q, v, a = states(3)
+    together = model.torque(theta, q, v, a)
+    assert together.shape == (7, 3, 4)
+    for k in range(4):
+        np.testing.assert_allclose(model.torque(theta[:, k], q, v, a), together[..., k], rtol=1e-12, atol=1e-12)
+    one = model.torque(theta[:, 0], q[2], v[2], a[2])
+    assert one.shape == (3,)
+    np.testing.assert_allclose(one, together[2, :, 0], rtol=1e-12, atol=1e-12)
+    assert model.torque(theta, q[2], v[2], a[2]).shape == (3, 4)
+
+
+def test_long_motions_are_cut_into_chunks_without_a_seam(model: DynamicModel) -> None:
+    q, v, a = states(6, samples=2 * engine.CHUNK + 3)
+    theta = np.concatenate([inertials(model.robot), np.ones(24)])
+    tau = model.torque(theta, q, v, a)
+    for k in (0, engine.CHUNK - 1, engine.CHUNK, 2 * engine.CHUNK, 2 * engine.CHUNK + 2):
+        np.testing.assert_allclose(tau[k], model.torque(theta, q[k], v[k], a[k]), rtol=1e-12)
+
+
+def test_rows_times_theta_are_the_torque_and_carry_only_the_subtree(model: DynamicModel) -> None:
+    q, v, a = states(6, samples=20)
+    theta = np.random.default_rng(2).normal(size=len(model.parameters))
+    tau = model.torque(theta, q, v, a)
+    for part, blocks in model.row_blocks(Segment("s", 0.0, 1.0, q, v, a), chunk=8):
+        for group, block in zip(model.groups, blocks, strict=True):
+            np.testing.assert_allclose(block @ theta[group.columns], tau[part, group.joint], rtol=1e-10, atol=1e-10)
+    for j, group in enumerate(model.groups):
+        assert group.name == f"joint:j{j + 1}"
+        owners = {model.parameters[k].owner for k in group.columns}
+        assert owners == {f"l{k}" for k in range(j + 1, 7)} | {f"j{j + 1}"}
+
+
+def test_shapes_are_checked(model: DynamicModel) -> None:
+    q, v, a = states(6)
+    theta = np.zeros(len(model.parameters))
+    for wrong in (theta[:-1], np.zeros((1, len(theta)))):
+        with pytest.raises(ShapeError, match="theta"):
+            model.torque(wrong, q, v, a)
+    with pytest.raises(ShapeError, match="'v'"):
+        model.torque(theta, q, v[:-1], a)
+    with pytest.raises(ShapeError, match="'q'"):
+        model.torque(theta, q[:, :5], v[:, :5], a[:, :5])
+
+
+def test_a_law_given_twice_is_refused() -> None:
+    with pytest.raises(ModelError, match="listed twice, got Fv_j1"):
+        DynamicModel(Robot.from_urdf(arm_urdf("z")), friction=["viscous", "viscous"]).parameters
+
+
+def test_without_terms_the_model_is_rigid() -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction="none", rotor_inertia=False)
+    q, v, a = states(2)
+    assert len(model.parameters) == 20
+    np.testing.assert_allclose(model.torque(inertials(model.robot), q, v, a), rnea(model.robot.model, q, v, a), atol=1e-12)
+
+
+def test_json_builds_the_same_model_to_the_last_bit() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyyxyx"), joints=["j5", "j2", "j6", "j3"], lock={"j1": 1 / 3}, gravity=(0.1, 1 / 7, -9.8))
+    A = np.diag([3.0, -1 / 3, 45.0, 32.0])
+    A[3, 2] = 32.0
+    drive = Drive.build(4, reduction=A, gain=[1 / 3, 2, 3, 0.1], offset=[0.1, 0.2, 0.3, np.pi], gain_origin="data sheet")
+    model = DynamicModel(
+        robot, drive=drive, friction={"default": FRICTION, "j2": ["offset"]}, motor_friction={"j6": ["viscous"]}
+    )
+    again = DynamicModel.from_dict(json.loads(json.dumps(model.as_dict())))
+    assert again.as_dict() == model.as_dict()
+    assert again.names == model.names
+    assert again.parameters == model.parameters
+    assert (again.robot.order, again.robot.joints) == (robot.order, robot.joints)
+    assert dict(again.robot.locked) == {"j1": 1 / 3, "j4": 0.0}
+    assert again.fingerprint == model.fingerprint
+    q, v, a = states(4)
+    theta = np.random.default_rng(0).normal(size=len(model.parameters))
+    np.testing.assert_array_equal(again.torque(theta, q, v, a), model.torque(theta, q, v, a))
+    segment = Segment("s", 0.0, 1.0, q, v, a)
+    for (_, old), (_, new) in zip(model.row_blocks(segment), again.row_blocks(segment), strict=True):
+        for x, y in zip(old, new, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_fingerprint_is_of_the_columns_and_not_of_the_place(tmp_path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm_urdf("zy"))
+    here = DynamicModel(Robot.from_urdf(path))
+    assert here.fingerprint == DynamicModel(Robot.from_urdf(arm_urdf("zy"))).fingerprint
+    others = [
+        DynamicModel(Robot.from_urdf(arm_urdf("zx"))),
+        DynamicModel(Robot.from_urdf(path, gravity=(0, 0, -9.80665))),
+        DynamicModel(Robot.from_urdf(path), friction=["viscous", {"term": "coulomb", "width": 0.5}, "offset"]),
+        DynamicModel(Robot.from_urdf(path), rotor_inertia=False),
+        DynamicModel(Robot.from_urdf(path), drive=Drive.build(2, gain=[1, 2])),
+        DynamicModel(Robot.from_urdf(path, lock={"j2": 0.1})),
+    ]
+    assert len({here.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
