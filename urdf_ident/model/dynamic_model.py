@@ -221,6 +221,7 @@ class DynamicModel:
         q, theta = np.asarray(q, dtype=float), np.asarray(theta, dtype=float)
         check_shape("theta", theta.shape, (len(self.parameters), *theta.shape[1:2]))
         rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, reference)]
+        check_shape("q", q.shape[-1:], (self.n,))
         segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], reference_torque=rows[3])  # type: ignore[arg-type]
         tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
         for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
@@ -263,6 +264,10 @@ class DynamicModel:
         """
         from .friction import friction_term
 
+        if data.get("elastic"):
+            from .elasticity import ElasticModel
+
+            return ElasticModel.from_dict(data)
         robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
         object.__setattr__(robot, "path", data.get("path", robot.path))
         model = cls(robot, friction="none", rotor_inertia=False, drive=Drive.from_dict(data["drive"]))
