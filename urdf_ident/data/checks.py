@@ -157,8 +157,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         _freeze(state, frozen, runs, "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
-            lengths = [end - begin for begin, end in _constant_runs(effort, 2)]
-            usual = float(np.percentile(lengths, 95)) if lengths else 1.0
+            usual = float(np.percentile([end - begin for begin, end in _constant_runs(effort, 1)], 95))
             runs = [
                 (b, e)
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))

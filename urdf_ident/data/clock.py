@@ -151,7 +151,8 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
     if after > 0.1 or after > 0.5 * before:
         return None
     period = float(intervals[fast].sum() / count[fast].sum())
-    repaired = time[0] + np.concatenate([[0.0], np.cumsum(np.where(fast, count * period, intervals))])
+    slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period) if in_bursts else intervals
+    repaired = time[0] + np.concatenate([[0.0], np.cumsum(np.where(fast, count * period, slow))])
     if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
         return None
     return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))

@@ -23,7 +23,8 @@ class VelocityMatch:
         lag: Time by which v comes after dq/dt [s], the median over the moving joints.
         lag_error: What the lag does to v, as a share of its size: lag · rms(a) / rms(v).
         noise_ratio: Power of the acceleration around the cut-off, from v over from q; below 1 v is the quieter source.
-        cross: Shape (n, n): correlation of dq/dt of joint i with v of joint j, lag removed.
+        cross: Shape (n, n): correlation of dq/dt of joint i with v of joint j, lag removed (for joints that do
+            not match their own velocity, the lag of each pair).
         words: One sentence.
     """
 
@@ -65,6 +66,11 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
     shifted = _advance(smooth, lag_samples)
     cross = _correlation(derivative, shifted)
+    strangers = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
+    for i in strangers:  # whose velocities are they? With the wrong owner, the lag above means nothing
+        for j in strangers[strangers != i]:
+            other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+            cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
     power = np.maximum((shifted**2).sum(axis=0), 1e-300)
     scale = np.where(moving, (derivative * shifted).sum(axis=0) / power, np.nan)
     correlation = np.where(moving, np.diag(cross), np.nan)
@@ -81,18 +87,24 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
 
 
 def _lag(reference: Array, delayed: Array, reach: int) -> float:
-    """Samples by which ``delayed`` comes later, to a fraction (parabola through the peak of the correlation)."""
-    x, y = reference - reference.mean(), delayed - delayed.mean()
-    size = 1 << int(np.ceil(np.log2(2 * len(x))))
-    correlation = np.fft.irfft(np.conj(np.fft.rfft(x, size)) * np.fft.rfft(y, size), size)
-    shifts = np.arange(-reach, reach + 1)
-    values = np.abs(correlation[shifts])
+    """Samples by which ``delayed`` comes later, to a fraction: the peak of their correlation.
+
+    The inner part of the reference slides over the other signal, and each overlap is scaled by its own size:
+    with ends cut off instead, slow motions would pull the lag towards zero.
+    """
+    inner = reference[reach : len(reference) - reach]
+    size = 1 << int(np.ceil(np.log2(len(delayed) + len(inner))))
+    products = np.fft.irfft(np.conj(np.fft.rfft(inner, size)) * np.fft.rfft(delayed, size), size)[: 2 * reach + 1]
+    energy = np.concatenate([[0.0], np.cumsum(delayed**2)])
+    energy = energy[len(inner) : len(inner) + 2 * reach + 1] - energy[: 2 * reach + 1]
+    values = np.abs(products) / np.sqrt(np.maximum(energy, 1e-300))
     k = int(np.argmax(values))
+    fraction = 0.0
     if 0 < k < len(values) - 1:
         left, middle, right = values[k - 1 : k + 2]
         bend = left - 2 * middle + right
-        return float(shifts[k] + (0.5 * (left - right) / bend if bend < 0 else 0.0))
-    return float(shifts[k])
+        fraction = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    return float(k - reach + fraction)
 
 
 def _advance(x: Array, samples: float) -> Array:

@@ -1,0 +1,479 @@
+"""The quality check: every way a log is bad is found, repaired without loss, or refused with its remedy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from urdf_ident.data.clock import device_clock, read_clock
+from urdf_ident.data.quality import QualityReport, assess
+from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.velocity import match_velocity
+from urdf_ident.model.robot import Robot
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+JOINTS = ("a", "b", "slide")
+URDF = """<robot name="three">
+  <link name="base"/><link name="l1"/><link name="l2"/><link name="l3"/>
+  <joint name="a" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
+    <limit lower="-2.8" upper="2.8" velocity="3" effort="50"/></joint>
+  <joint name="b" type="continuous"><parent link="l1"/><child link="l2"/><axis xyz="0 1 0"/></joint>
+  <joint name="slide" type="prismatic"><parent link="l2"/><child link="l3"/><axis xyz="1 0 0"/>
+    <limit lower="-1" upper="1" velocity="2" effort="500"/></joint>
+</robot>"""
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(URDF)
+
+
+def motion(t: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Positions and exact velocities of three different smooth motions."""
+    w = 2 * np.pi * np.array([0.31, 0.47, 0.23])
+    size = np.array([1.2, 0.9, 0.5])
+    phase = np.array([0.0, 1.0, 2.0])
+    x = t[:, None] * w + phase
+    return size * np.sin(x) + 0.2 * size * np.sin(2.7 * x), size * w * np.cos(x) + 0.54 * size * w * np.cos(2.7 * x)
+
+
+def make_log(duration: float = 20.0, rate: float = 250.0, seed: int = 0, **changes: Any) -> Recording:
+    """A good log: even clock, small sensor noise, velocities that are dq/dt."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(duration * rate)) / rate
+    q, v = motion(t)
+    effort = 5 * q + 2 * v + 0.3 * rng.standard_normal(q.shape)
+    log = Recording(
+        name="log", joints=JOINTS, time=t, position=q + 1e-5 * rng.standard_normal(q.shape),
+        velocity=v + 1e-3 * rng.standard_normal(q.shape), effort=effort, rows=np.arange(len(t)) + 2,
+    )  # fmt: skip
+    return replace(log, **changes)
+
+
+def edit(log: Recording, **cells: tuple[Any, Any]) -> Recording:
+    """Sets ``signal[index] = value``."""
+    arrays = {name: getattr(log, name).copy() for name in cells}
+    for name, (index, value) in cells.items():
+        arrays[name][index] = value
+    return replace(log, **arrays)
+
+
+def found(report: QualityReport, code: str) -> Any:
+    """The one finding of that code."""
+    matches = [finding for finding in report.findings if finding.code == code]
+    assert len(matches) == 1, [(f.code, f.message) for f in report.findings]
+    return matches[0]
+
+
+def codes(report: QualityReport, *severities: str) -> set[str]:
+    return {finding.code for finding in report.findings if finding.severity in severities}
+
+
+def test_a_good_log_has_nothing_to_repair(robot: Robot) -> None:
+    log = make_log()
+    report = assess(log, robot)
+    assert report.acceptable
+    assert codes(report, "repaired", "warning", "refused") == set()
+    assert found(report, "velocity_agrees").severity == "info"
+    np.testing.assert_array_equal(report.recording.position, log.position)
+
+
+def test_report_is_json(robot: Robot) -> None:
+    report = assess(edit(make_log(), position=((5, 1), np.nan)), robot)
+    data = json.loads(json.dumps(report.as_dict()))
+    assert data["acceptable"] is True
+    assert data["rows"] == 5000
+    assert data["rows_used"] == 4999
+    assert set(data["findings"][0]) == {"code", "severity", "joint", "rows", "message", "remedy"}
+
+
+def test_every_refusal_has_a_remedy(robot: Robot) -> None:
+    log = make_log()
+    bad = [
+        replace(log, effort=None), replace(log, position=np.rad2deg(log.position)), replace(log, time=log.time[::-1].copy()),
+        replace(log, time=log.time * 1e3), replace(log, position=log.position[:1] + 0 * log.position, velocity=None),
+        log.take(slice(0, 50)), replace(log, velocity=-log.velocity), edit(log, position=((slice(0, 1000), 0), np.nan)),
+    ]  # fmt: skip
+    for each in bad:
+        report = assess(each, robot)
+        assert not report.acceptable
+        for finding in report.findings:
+            assert finding.severity != "refused" or finding.remedy, finding
+
+
+# ---- rows and values -----------------------------------------------------------------------------
+
+
+def test_unreadable_rows_are_left_out_and_named(robot: Robot) -> None:
+    log = make_log()
+    log = edit(log, position=([100, 2000], np.nan), time=([100, 3000], np.nan), effort=([100, 2000], np.nan))
+    report = assess(log, robot)
+    finding = found(report, "rows_unreadable")
+    assert (finding.severity, finding.rows) == ("repaired", (102, 2002, 3002))
+    assert len(report.recording) == len(log) - 3
+    assert report.acceptable
+
+
+def test_too_many_unreadable_rows_are_refused(robot: Robot) -> None:
+    log = make_log()
+    report = assess(edit(log, position=(slice(0, len(log), 15), np.nan)), robot)
+    assert found(report, "rows_unreadable").severity == "refused"
+
+
+def test_row_of_1e300(robot: Robot) -> None:
+    log = make_log()
+    bad = edit(log, position=(700, 1e300), velocity=(700, 1e300), effort=(700, -1e300))
+    report = assess(bad, robot)
+    assert report.acceptable
+    assert {f.joint for f in report.findings if f.code == "values_impossible"} == set(JOINTS)
+    assert found(report, "values_missing").rows == (702,)
+    assert len(report.recording) == len(log) - 1
+    assert np.abs(report.recording.position).max() < 3
+
+
+def test_nan_run_in_one_channel_splits_the_log(robot: Robot) -> None:
+    report = assess(edit(make_log(), effort=((slice(1000, 1100), 2), np.nan)), robot)
+    assert report.acceptable
+    assert found(report, "values_missing").rows[0] == 1002
+    assert found(report, "clock_gaps").severity == "repaired"
+
+
+def test_channel_with_many_holes_is_refused_by_name(robot: Robot) -> None:
+    finding = found(assess(edit(make_log(), effort=((slice(1000, 1400), 2), np.nan)), robot), "channel_missing")
+    assert (finding.severity, finding.joint) == ("refused", "slide")
+
+
+def test_holes_in_an_optional_signal_cost_no_rows(robot: Robot) -> None:
+    log = make_log()
+    report = assess(edit(log, velocity=((slice(1000, 1010), 2), np.nan)), robot)
+    assert found(report, "values_bridged").severity == "repaired"
+    assert len(report.recording) == len(log)
+    np.testing.assert_allclose(report.recording.velocity[1000:1010, 2], log.velocity[1000:1010, 2], atol=0.02)
+    report = assess(edit(log, velocity=((slice(1000, 4000), 2), np.nan)), robot)
+    assert found(report, "signal_dropped").severity == "repaired"
+    assert report.recording.velocity is None
+
+
+def test_spikes_are_left_out_but_steps_and_noise_stay(robot: Robot) -> None:
+    log = make_log()
+    report = assess(edit(log, position=((1234, 0), log.position[1234, 0] + 0.4), effort=((300, 1), 90.0)), robot)
+    spikes = {(f.joint, f.rows) for f in report.findings if f.code == "values_spike"}
+    assert spikes == {("a", (1236,)), ("b", (302,))}
+    stepped = log.effort + 10 * np.sign(log.velocity)  # dry friction: steps, no spikes
+    assert codes(assess(replace(log, effort=stepped), robot), "repaired", "warning", "refused") == set()
+    rng = np.random.default_rng(1)
+    heavy = log.effort + rng.standard_t(3, log.effort.shape)
+    assert "values_spike" not in codes(assess(replace(log, effort=heavy), robot), "repaired")
+
+
+def test_wrapped_joint_is_joined(robot: Robot) -> None:
+    log = make_log()
+    turning = log.position + np.array([0, 2.5, 0])
+    wrapped = turning.copy()
+    wrapped[:, 1] = (wrapped[:, 1] + np.pi) % (2 * np.pi) - np.pi
+    assert np.abs(np.diff(wrapped[:, 1])).max() > 6
+    report = assess(replace(log, position=wrapped), robot)
+    assert found(report, "position_wrapped").joint == "b"
+    difference = report.recording.position[:, 1] - turning[:, 1]
+    np.testing.assert_allclose(difference, difference[0], atol=1e-9)
+
+
+# ---- the clock -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+def test_time_in_another_unit_is_refused(robot: Robot, unit: str, factor: float) -> None:
+    log = make_log()
+    finding = found(assess(replace(log, time=log.time * factor), robot), "time_unit")
+    assert finding.severity == "refused"
+    assert f"time: {unit}" in finding.remedy
+
+
+def test_time_that_counts_samples_names_rate(robot: Robot) -> None:
+    log = make_log()
+    finding = found(assess(replace(log, time=np.arange(len(log)) * 1.0), robot), "time_unit")
+    assert "rate" in finding.remedy
+
+
+def test_time_that_stands_is_refused(robot: Robot) -> None:
+    assert found(assess(make_log(time=np.zeros(5000)), robot), "clock_stands").severity == "refused"
+
+
+def test_time_running_backwards_is_refused(robot: Robot) -> None:
+    log = make_log()
+    restarted = log.time.copy()
+    restarted[2500:] -= restarted[2500]
+    report = assess(replace(log, time=restarted), robot)
+    finding = found(report, "time_backwards")
+    assert (finding.severity, finding.rows) == ("refused", (2502,))
+    assert "split" in finding.remedy
+    assert not assess(replace(log, time=log.time[::-1].copy()), robot).acceptable
+
+
+@pytest.mark.parametrize("jump", [-0.5, 0.5, 100.0, -3000.0])
+def test_single_stamps_out_of_order_are_left_out(robot: Robot, jump: float) -> None:
+    log = make_log()
+    stamps = log.time.copy()
+    stamps[[400, 1700]] += jump
+    report = assess(replace(log, time=stamps), robot)
+    assert report.acceptable
+    assert found(report, "time_out_of_order").rows == (402, 1702)
+    assert len(report.recording) == len(log) - 2
+    np.testing.assert_allclose(np.diff(report.recording.time).max(), 2 / 250)
+
+
+def test_gaps_split_the_log(robot: Robot) -> None:
+    log = make_log()
+    report = assess(log.take(np.r_[0:1000, 1100:3000, 3003:5000]), robot)
+    finding = found(report, "clock_gaps")  # three lost samples are bridged, a hundred are not
+    assert finding.message.startswith("1 pause")
+    assert finding.rows == (1102,)
+
+
+def test_duplicated_rows_are_left_out(robot: Robot) -> None:
+    log = make_log()
+    twice = np.sort(np.r_[0:5000, 100:5000:40])
+    report = assess(log.take(twice), robot)
+    assert report.acceptable
+    np.testing.assert_array_equal(report.recording.time, log.time)
+
+
+def test_repeated_samples_with_new_stamps_are_left_out_in_motion_only(robot: Robot) -> None:
+    log = make_log()
+    still = 1.0 * (log.time < 4)  # a simulator at rest repeats itself exactly: nothing is wrong with that
+    position = np.where(still[:, None] > 0, log.position[1000], log.position)
+    velocity = np.where(still[:, None] > 0, 0.0, log.velocity)
+    effort = np.where(still[:, None] > 0, 1.0, log.effort)
+    for array in (position, velocity, effort):
+        array[[2000, 3000, 3001]] = array[[1999, 2999, 2999]]
+    report = assess(replace(log, position=position, velocity=velocity, effort=effort), robot)
+    assert found(report, "samples_repeated").rows == (2002, 3002, 3003)
+    assert len(report.recording) == len(log) - 3
+
+
+@pytest.mark.parametrize(("jitter", "lose", "noise"), [(0.3, 0.03, 1e-6), (1.0, 0.0, 0.0), (0.6, 0.05, 1e-5)])
+def test_device_clock_behind_jittering_stamps(robot: Robot, jitter: float, lose: float, noise: float) -> None:
+    rng = np.random.default_rng(3)
+    true = np.arange(0, 20, 0.002)
+    true = true[rng.random(len(true)) >= lose]
+    q = motion(true)[0] + noise * rng.standard_normal((len(true), 3))
+    stamps = np.sort(true + 0.002 * jitter * rng.random(len(true)))
+    clock = device_clock(stamps, q)
+    assert clock is not None
+    assert clock.period == pytest.approx(0.002, rel=1e-3)
+    assert clock.spread_after < 0.1
+    error = (clock.time - true) - np.mean(clock.time - true)
+    assert np.std(np.diff(error)) < 0.15 * np.std(np.diff(stamps - true))
+    log = make_log(duration=len(true) / 250).take(slice(0, len(true)))
+    report = assess(replace(log, time=stamps, position=q, velocity=None), robot)
+    assert found(report, "clock_jitter").severity == "repaired"
+
+
+def test_device_clock_behind_bursts() -> None:
+    true = np.arange(0, 20, 0.001)
+    stamps = np.ceil(np.round(true / 0.008, 6)) * 0.008  # eight samples arrive at a time, with one stamp
+    clock = device_clock(stamps, motion(true)[0])
+    assert clock is not None
+    assert np.std(clock.time - true) < 0.001
+
+
+def test_device_clock_does_not_invent_one() -> None:
+    rng = np.random.default_rng(4)
+    uneven = np.cumsum(0.002 * (1 + 0.4 * rng.random(10_000)))  # the samples really were uneven
+    assert device_clock(uneven, motion(uneven)[0]) is None
+    true = np.arange(0, 20, 0.002)
+    coarse = np.round(motion(true)[0], 2)  # an encoder too coarse to show intervals
+    assert device_clock(true + 0.0005 * rng.random(len(true)), coarse) is None
+    still = np.zeros((10_000, 3))
+    assert device_clock(true + 0.0005 * rng.random(len(true)), still) is None
+
+
+def test_alternating_clock_is_reported_with_its_mean_rate(robot: Robot) -> None:
+    stamps = np.cumsum(np.tile([0.010, 0.010, 0.012], 700))
+    q, v = motion(stamps)
+    log = Recording("log", JOINTS, stamps, q, velocity=v, effort=5 * q + 0.1 * v)
+    assert "93.75 Hz" in found(assess(log, robot), "clock_uneven").message
+
+
+def test_read_clock_with_lost_samples_has_the_rate_of_the_grid() -> None:
+    time = np.delete(np.arange(1000) * 0.01, [100, 200, 201, 700])
+    clock = read_clock(time)
+    assert clock.rate == pytest.approx(100)
+    assert not clock.even
+    assert read_clock(np.arange(1000) * 0.01 + 1.7e9).even
+
+
+# ---- channels, units, signs, joints --------------------------------------------------------------
+
+
+def test_effort_missing_dead_or_constant(robot: Robot) -> None:
+    log = make_log()
+    assert found(assess(replace(log, effort=None), robot), "effort_missing").severity == "refused"
+    finding = found(assess(edit(log, effort=((slice(None), 1), 0.0)), robot), "effort_dead")
+    assert (finding.severity, finding.joint) == ("refused", "b")
+    report = assess(
+        edit(log, effort=((slice(None), 1), 0.0), position=((slice(None), 1), 0.3), velocity=((slice(None), 1), 0.0)), robot
+    )
+    assert report.acceptable
+    assert found(report, "effort_constant").joint == "b"
+    assert found(report, "joint_at_rest").joint == "b"
+
+
+def test_position_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
+    log = make_log()
+    start = int(np.argmax(np.abs(log.velocity[:4500, 0])))
+    frozen = edit(log, position=((slice(start, start + 100), 0), log.position[start, 0]))
+    for each in (frozen, replace(frozen, velocity=None)):
+        report = assess(each, robot)
+        finding = next(f for f in report.findings if f.code == "channel_frozen")
+        assert finding.joint == "a"
+        assert len(log) - 101 <= len(report.recording) <= len(log) - 99
+
+
+def test_effort_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
+    log = make_log()
+    report = assess(edit(log, effort=((slice(2000, 2200), 0), log.effort[2000, 0])), robot)
+    assert found(report, "channel_frozen").joint == "a"
+    assert len(report.recording) == len(log) - 200
+    rounded = replace(log, effort=np.round(log.effort))  # coarse efforts repeat, but do not freeze
+    assert "channel_frozen" not in codes(assess(rounded, robot), "warning")
+
+
+def test_log_at_rest_only_is_refused(robot: Robot) -> None:
+    rng = np.random.default_rng(5)
+    log = make_log()
+    still = replace(log, position=0.5 + 1e-5 * rng.standard_normal(log.position.shape), velocity=0 * log.velocity)
+    finding = found(assess(still, robot), "at_rest")
+    assert finding.severity == "refused"
+    assert "does not move" in finding.message
+
+
+def test_short_logs(robot: Robot) -> None:
+    assert found(assess(make_log().take(slice(0, 80)), robot), "too_few_rows").severity == "refused"
+    assert found(assess(make_log().take(slice(0, 200)), robot), "too_short").severity == "refused"
+    report = assess(make_log().take(slice(0, 800)), robot)
+    assert report.acceptable
+    assert found(report, "short").severity == "warning"
+
+
+def test_positions_in_degrees_are_refused(robot: Robot) -> None:
+    log = make_log()
+    degrees = log.position * np.array([np.rad2deg(1), np.rad2deg(1), 1])
+    for each in (
+        replace(log, position=degrees, velocity=None),
+        replace(log, position=degrees, velocity=log.velocity * np.array([np.rad2deg(1), np.rad2deg(1), 1])),
+        replace(log, position=degrees),
+    ):
+        finding = found(assess(each, robot), "position_unit")
+        assert finding.severity == "refused"
+        assert "position: deg" in finding.remedy
+
+
+def test_positions_in_millimetres_are_refused(robot: Robot) -> None:
+    log = make_log(velocity=None)
+    finding = found(assess(replace(log, position=log.position * np.array([1, 1, 1000])), robot), "position_unit")
+    assert finding.joint == "slide"
+    assert "mm" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(np.rad2deg(1), "deg/s"), (30 / np.pi, "rpm"), (1 / (2 * np.pi), "rev/s"), (1 / np.rad2deg(1), "position: deg")],
+)
+def test_velocity_in_another_unit_is_refused(robot: Robot, factor: float, words: str) -> None:
+    log = make_log()
+    report = assess(replace(log, velocity=log.velocity * np.array([factor, factor, 1])), robot)
+    finding = found(report, "velocity_unit")
+    assert finding.severity == "refused"
+    assert words in finding.remedy
+
+
+def test_velocity_with_an_odd_scale_is_not_used(robot: Robot) -> None:
+    log = make_log()
+    report = assess(replace(log, velocity=log.velocity * np.array([1, 1.3, 1])), robot)
+    assert found(report, "velocity_scale").severity == "repaired"
+    assert "b" in found(report, "velocity_scale").message
+    assert report.recording.velocity is None
+
+
+def test_velocity_of_the_wrong_sign_is_refused(robot: Robot) -> None:
+    log = make_log()
+    finding = found(assess(replace(log, velocity=log.velocity * np.array([1, 1, -1])), robot), "velocity_sign")
+    assert (finding.severity, finding.joint) == ("refused", "slide")
+
+
+def test_swapped_joints_are_refused_by_name(robot: Robot) -> None:
+    log = make_log()
+    finding = found(assess(replace(log, velocity=log.velocity[:, [1, 0, 2]]), robot), "joints_swapped")
+    assert finding.severity == "refused"
+    assert "a and b" in finding.message
+
+
+def test_velocity_of_something_else_or_dead_is_not_used(robot: Robot) -> None:
+    log = make_log()
+    noise = np.random.default_rng(6).standard_normal(len(log))
+    report = assess(edit(log, velocity=((slice(None), 1), noise)), robot)
+    assert found(report, "velocity_unrelated").severity == "repaired"
+    assert report.recording.velocity is None
+    report = assess(edit(log, velocity=((slice(None), 1), 0.0)), robot)
+    assert found(report, "velocity_dead").severity == "repaired"
+
+
+@pytest.mark.parametrize("lag", [0.18, 0.05, -0.03])
+def test_lag_of_logged_velocities_is_measured(robot: Robot, lag: float) -> None:
+    log = make_log()
+    late = motion(log.time - lag)[1] + 1e-3 * np.random.default_rng(7).standard_normal(log.position.shape)
+    report = assess(replace(log, velocity=late), robot)
+    assert report.acceptable
+    assert found(report, "velocity_lag").severity == "repaired"
+    match = match_velocity(log.position, late, 250.0, 10.0)
+    assert match.lag == pytest.approx(lag, abs=2e-3)
+    np.testing.assert_allclose(match.scale, 1, atol=0.01)
+
+
+def test_position_beyond_its_limits_is_a_warning(robot: Robot) -> None:
+    log = make_log()
+    report = assess(replace(log, position=log.position + np.array([1.6, 0, 0])), robot)
+    assert report.acceptable
+    assert found(report, "position_beyond_limit").joint == "a"
+
+
+def test_effort_far_beyond_its_limit_is_a_warning(robot: Robot) -> None:
+    log = make_log()
+    report = assess(replace(log, effort=log.effort * np.array([100, 1, 1])), robot)
+    assert found(report, "effort_beyond_limit").joint == "a"
+    assert "effort_beyond_limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
+
+
+# ---- real logs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
+def test_real_panda_clock_is_repaired() -> None:
+    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    report = assess(read_recording(DATA / "panda/panda_exciting.csv", robot), robot)
+    assert report.acceptable
+    assert "even clock of 1 ms" in found(report, "clock_jitter").message
+    assert 0.05 < 1 - len(report.recording) / report.rows < 0.07  # the duplicated samples
+    assert read_clock(report.recording.time).rate == pytest.approx(1000, rel=1e-3)
+
+
+@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
+def test_real_ur10e_logs_are_good_and_degrees_are_not() -> None:
+    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
+    columns = {"time": 0, "position": range(1, 7), "velocity": range(7, 13), "effort": range(13, 19)}
+    layout = LogLayout(columns=columns, units={"effort": "A"})
+    for source in expand_logs([DATA / "ur10e"]):
+        log = read_recording(source, robot, layout)
+        report = assess(log, robot)
+        assert report.acceptable, report.findings
+        assert len(report.recording) >= len(log) - 2
+        assert not assess(replace(log, position=np.rad2deg(log.position)), robot).acceptable
+        assert not assess(replace(log, velocity=np.rad2deg(log.velocity)), robot).acceptable
+        assert not assess(replace(log, velocity=log.velocity[:, [0, 2, 1, 3, 4, 5]]), robot).acceptable

@@ -1,0 +1,374 @@
+"""Reading logs: columns by name, by number, by layout; split logs; and every way a file can be bad."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
+from urdf_ident.data.tables import open_table
+from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
+from urdf_ident.model.robot import Robot
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+# Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
+URDF = """<robot name="three">
+  <link name="base"/><link name="l1"/><link name="l2"/><link name="l3"/><link name="l4"/>
+  <joint name="zeta" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+  <joint name="alpha" type="revolute"><parent link="base"/><child link="l2"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+  <joint name="slide" type="prismatic"><parent link="l2"/><child link="l3"/><axis xyz="1 0 0"/>
+    <limit lower="-1" upper="1" velocity="1" effort="50"/></joint>
+  <joint name="finger" type="prismatic"><parent link="l3"/><child link="l4"/><axis xyz="1 0 0"/>
+    <limit lower="0" upper="1" velocity="1" effort="50"/></joint>
+</robot>"""
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(URDF, lock={"finger": 0.0})
+
+
+def write(folder: Path, text: str, name: str = "run.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(n: int = 4, header: str = "t,q_zeta,q_alpha,q_slide", sep: str = ",") -> str:
+    rows = [sep.join(f"{value:g}" for value in (0.01 * k, 1 + k, 10 + k, 100 + k)) for k in range(n)]
+    return "\n".join(([header] if header else []) + rows) + "\n"
+
+
+def test_columns_are_matched_by_joint_name_in_model_order(tmp_path: Path, robot: Robot) -> None:
+    assert robot.joints == ("alpha", "slide", "zeta")
+    assert robot.order == ("zeta", "alpha", "slide")
+    log = read_recording(write(tmp_path, table()), robot)
+    assert log.joints == robot.joints
+    np.testing.assert_array_equal(log.position[1], [11.0, 101.0, 2.0])
+    np.testing.assert_allclose(log.time, [0, 0.01, 0.02, 0.03])
+    np.testing.assert_array_equal(log.rows, [2, 3, 4, 5])
+    assert log.velocity is None
+    assert log.effort is None
+    assert log.name == "run"
+    assert len(log.sha256) == 64
+
+
+def test_all_default_quantities_and_wrench(tmp_path: Path, robot: Robot) -> None:
+    names = [f"{p}_{j}" for p in ("q", "v", "a", "tau", "qm", "vm") for j in ("zeta", "alpha", "slide")]
+    wrench = [f"wrench_tool_{axis}" for axis in ("fx", "fy", "fz", "mx", "my", "mz")]
+    header = ",".join(["t", *names, *wrench, "q_finger", "temperature"])
+    values = np.arange(len(header.split(",")), dtype=float)
+    text = header + "\n" + "\n".join(",".join(map(str, values + k)) for k in range(3))
+    log = read_recording(write(tmp_path, text), robot)
+    np.testing.assert_array_equal(log.effort[0], [11, 12, 10])
+    np.testing.assert_array_equal(log.motor_velocity[0], [17, 18, 16])
+    np.testing.assert_array_equal(log.wrenches["tool"][0], [19, 20, 21, 22, 23, 24])
+    assert any("temperature" in note for note in log.notes)
+    assert not any("q_finger" in note for note in log.notes)  # a locked joint's column is no surprise
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", " "])
+def test_delimiters_comments_and_blank_lines(tmp_path: Path, robot: Robot, sep: str) -> None:
+    text = "# made by hand\n\n" + table(sep=sep, header=sep.join(["t", "q_zeta", "q_alpha", "q_slide"]))
+    text = text.replace("0.02", "# pause\n0.02", 1)
+    log = read_recording(write(tmp_path, text), robot)
+    np.testing.assert_array_equal(log.position[:, 2], [1, 2, 3, 4])
+    np.testing.assert_array_equal(log.rows, [4, 5, 7, 8])
+
+
+def test_header_of_savetxt_is_a_comment(tmp_path: Path, robot: Robot) -> None:
+    path = tmp_path / "saved.csv"
+    np.savetxt(path, np.ones((5, 4)), delimiter=",", header="t,q_zeta,q_alpha,q_slide")
+    assert read_recording(path, robot).position.shape == (5, 3)
+
+
+def test_decimal_commas_of_a_spreadsheet(tmp_path: Path, robot: Robot) -> None:
+    text = "t;q_zeta;q_alpha;q_slide\n0,00;1,5;2,5;3,5\n0,01;1,6;2,6;3,6\n"
+    np.testing.assert_allclose(read_recording(write(tmp_path, text), robot).position[1], [2.6, 3.6, 1.6])
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path: Path, robot: Robot) -> None:
+    path = tmp_path / "dos.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + table().replace("\n", "\r\n").encode())
+    assert len(read_recording(path, robot)) == 4
+
+
+def test_numbered_columns_follow_robot_order_and_are_noted(tmp_path: Path, robot: Robot) -> None:
+    log = read_recording(write(tmp_path, "t,q1,q2,q3,dq1,dq2,dq3\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n"), robot)
+    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
+    np.testing.assert_array_equal(log.velocity[0], [5, 6, 4])
+    assert "zeta, alpha, slide" in log.notes[0]
+
+
+def test_numbered_columns_of_another_count_name_lock(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"numbers 3 joints.*robot has 4.*lock"):
+        read_recording(write(tmp_path, "t,q1,q2,q3\n0,1,2,3\n"), Robot.from_urdf(URDF))
+
+
+def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -> None:
+    layout = LogLayout(
+        columns={"time": 0, "position": [1, 2, 3], "effort": [1, 2, 3]},
+        units={"time": "ms", "position": "deg", "effort": "mA"},
+        effort_side="motor",
+    )
+    log = read_recording(write(tmp_path, table(header="")), robot, layout)
+    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 100.0, np.deg2rad(1)])  # deg is no unit of a sliding joint
+    np.testing.assert_allclose(log.effort[0], [0.010, 0.100, 0.001])
+    assert log.effort_unit == "A"
+    assert log.effort_side == "motor"
+    np.testing.assert_allclose(log.time[1], 1e-5)
+    assert log.rows[0] == 1
+
+
+def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
+    log = read_recording(write(tmp_path, table()), robot, LogLayout(units={"position": ["deg", "rad", "mm"]}))
+    np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])
+    with pytest.raises(UnitError, match="sliding"):
+        read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
+
+
+def test_columns_by_header_name(tmp_path: Path, robot: Robot) -> None:
+    text = table(header="stamp,A,B,C")
+    layout = LogLayout(columns={"time": "stamp", "position": ["C", "B", "A"]})
+    np.testing.assert_array_equal(read_recording(write(tmp_path, text), robot, layout).position[0], [10, 1, 100])
+    with pytest.raises(LogError, match="did you mean 'stamp'"):
+        read_recording(tmp_path / "run.csv", robot, LogLayout(columns={"time": "stmp", "position": ["C", "B", "A"]}))
+
+
+def test_rate_replaces_a_time_column(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, table(header=""))
+    log = read_recording(path, robot, LogLayout(rate=50.0, columns={"position": [1, 2, 3]}))
+    np.testing.assert_allclose(log.time, [0, 0.02, 0.04, 0.06])
+    with pytest.raises(LogError, match=r"no time column.*rate"):
+        read_recording(path, robot, LogLayout(columns={"position": [1, 2, 3]}))
+
+
+# ---- split logs and arguments -----------------------------------------------------------------
+
+
+def split_layout() -> LogLayout:
+    return LogLayout(files={"position": "*_pos.csv", "effort": "*_curr.csv"}, rate=100.0, units={"effort": "A"})
+
+
+def make_split(folder: Path, stem: str, n: int = 5, shift: float = 0.0) -> None:
+    np.savetxt(folder / f"{stem}_pos.csv", shift + np.arange(3.0 * n).reshape(n, 3), delimiter=",")
+    np.savetxt(folder / f"{stem}_curr.csv", shift + 100 + np.arange(3.0 * n).reshape(n, 3), delimiter=",")
+
+
+def test_split_log_by_stem(tmp_path: Path, robot: Robot) -> None:
+    make_split(tmp_path, "run1")
+    log = read_recording(tmp_path / "run1", robot, split_layout())
+    np.testing.assert_array_equal(log.position[0], [1, 2, 0])
+    np.testing.assert_array_equal(log.effort[0], [101, 102, 100])
+    assert log.effort_unit == "A"
+    assert log.name == "run1"
+
+
+@pytest.mark.parametrize("how", ["stem", "folder", "glob of stems", "glob of files", "part"])
+def test_split_logs_from_any_argument(tmp_path: Path, how: str) -> None:
+    make_split(tmp_path, "run1")
+    make_split(tmp_path, "run2", shift=7.0)
+    arguments = {
+        "stem": [tmp_path / "run1", tmp_path / "run2"],
+        "folder": [tmp_path],
+        "glob of stems": [tmp_path / "run*"],
+        "glob of files": [tmp_path / "*_pos.csv"],
+        "part": [tmp_path / "run2_curr.csv", tmp_path / "run1_pos.csv"],
+    }[how]
+    found = expand_logs(arguments, split_layout())
+    assert [source.name for source in found] == ["run1", "run2"]
+    assert dict(found[0].files)["effort"].endswith("run1_curr.csv")
+
+
+def test_split_log_with_parts_of_different_length(tmp_path: Path, robot: Robot) -> None:
+    make_split(tmp_path, "run1")
+    np.savetxt(tmp_path / "run1_curr.csv", np.ones((4, 3)), delimiter=",")
+    with pytest.raises(LogError, match=r"differ in length.*got 4 rows.*expected 5"):
+        read_recording(tmp_path / "run1", robot, split_layout())
+
+
+def test_split_log_with_a_missing_part(tmp_path: Path) -> None:
+    make_split(tmp_path, "run1")
+    (tmp_path / "run1_curr.csv").unlink()
+    with pytest.raises(MissingFileError, match="effort file of a split log is missing"):
+        expand_logs([tmp_path / "run1"], split_layout())
+    with pytest.raises(MissingFileError, match="no split log"):
+        expand_logs([tmp_path / "other"], split_layout())
+
+
+def test_arguments_are_sorted_and_taken_once(tmp_path: Path) -> None:
+    for k, name in enumerate(("b.csv", "a.csv", "c.csv")):
+        write(tmp_path, f"t\n{k}\n", name)
+    found = expand_logs([tmp_path / "c.csv", tmp_path, str(tmp_path / "[ab].csv")])
+    assert [source.name for source in found] == ["a", "b", "c"]
+
+
+def test_same_content_twice_names_both(tmp_path: Path) -> None:
+    write(tmp_path, table(), "first.csv")
+    write(tmp_path, table(), "second.csv")
+    with pytest.raises(LogError, match=r"second\.csv.*given twice.*first\.csv"):
+        expand_logs([tmp_path])
+
+
+def test_equal_names_in_two_folders_get_different_names(tmp_path: Path) -> None:
+    for folder in ("monday", "tuesday"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, f"t\n{folder}\n")
+    names = [source.name for source in expand_logs([tmp_path / "monday", tmp_path / "tuesday"])]
+    assert names == ["monday/run", "tuesday/run"]
+
+
+def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:
+    write(tmp_path, table(), "run_01.csv")
+    with pytest.raises(MissingFileError, match=r"did you mean 'run_01\.csv'"):
+        expand_logs([tmp_path / "run_1.csv"])
+    with pytest.raises(MissingFileError, match="no log matches"):
+        expand_logs([str(tmp_path / "*.tsv")])
+    with pytest.raises(MissingFileError, match="does not exist"):
+        expand_logs([tmp_path / "nowhere" / "run.csv"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="holds no log"):
+        expand_logs([tmp_path / "empty"])
+
+
+# ---- bad files: one line, with the place and the remedy ------------------------------------------
+
+
+def test_missing_file(tmp_path: Path, robot: Robot) -> None:
+    with pytest.raises(MissingFileError, match="log not found"):
+        read_recording(tmp_path / "none.csv", robot)
+
+
+def test_joint_missing_from_the_log_names_lock(tmp_path: Path, robot: Robot) -> None:
+    text = "t,q_zeta,q_alpha\n0,1,2\n"
+    with pytest.raises(LogError, match=r"joint 'slide' is missing.*lock: \{slide: 0\.0\}"):
+        read_recording(write(tmp_path, text), robot)
+
+
+def test_joint_extra_in_the_log_names_the_nearest(tmp_path: Path, robot: Robot) -> None:
+    text = "t,q_zeta,q_alpha,q_slide,q_zeto\n0,1,2,3,4\n"
+    with pytest.raises(LogError, match=r"'q_zeto' names no joint.*did you mean 'zeta'"):
+        read_recording(write(tmp_path, text), robot)
+
+
+def test_effort_of_one_joint_missing(tmp_path: Path, robot: Robot) -> None:
+    text = "t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slyde\n0,1,2,3,4,5,6\n"
+    with pytest.raises(LogError, match=r"no column 'tau_slide'.*tau_slyde"):
+        read_recording(write(tmp_path, text), robot)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"  \n\n", "empty"),
+        (b"# nothing\n", "holds no rows"),
+        (b"t,q_zeta,q_alpha,q_slide\n", "header and no rows"),
+        (b"\x89PNG\x00\x01\x02", "not a text file"),
+        (b"t,q_zeta\xff\xfe\n0,1\n", "not a text file"),
+        (b"t,q_zeta,q_alpha,q_slide\n0,1,2\n0,1,2\n", "header does not fit"),
+        (b"0,1,2,3\n0,1,2,3\n", "no header"),
+        (b"t,x,y\n0,1,2\n", "no column holds a joint position"),
+    ],
+)
+def test_unusable_files(tmp_path: Path, robot: Robot, content: bytes, words: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    with pytest.raises(LogError, match=words) as caught:
+        read_recording(path, robot)
+    assert "\n" not in str(caught.value)
+    assert "bad.csv" in str(caught.value)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (LogLayout(columns={"time": 0, "position": [1, 2, 4]}), r"no such column.*got 4.*expected 0 to 3"),
+        (LogLayout(columns={"time": 0, "position": [1, 2, -1]}), r"got -1"),
+        (LogLayout(columns={"time": 0, "position": [1, 2]}), r"2 columns of position for 3 joints.*zeta, alpha, slide"),
+        (LogLayout(columns={"time": 0, "position": [1, 2, 2]}), r"listed twice"),
+        (LogLayout(columns={"time": 0, "position": ["a", "b", "c"]}), r"has no header"),
+        (LogLayout(columns={"time": 0, "positions": [1, 2, 3]}), r"did you mean 'position'"),
+        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "N"}), r"not of position"),
+        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "degs"}), r"did you mean"),
+        (LogLayout(columns={"position": [1, 2, 3]}, rate=0.0), r"positive"),
+        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, effort_side="gear"), r"joint or motor"),
+    ],
+)
+def test_wrong_layouts(tmp_path: Path, robot: Robot, layout: LogLayout, words: str) -> None:
+    with pytest.raises(UrdfIdentError, match=words):
+        read_recording(write(tmp_path, table(header="")), robot, layout)
+
+
+def test_bad_rows_survive_as_nan_with_their_row_number(tmp_path: Path, robot: Robot) -> None:
+    lines = table(3000).splitlines()
+    lines[10] = "0.1,1,broken,3"
+    lines[20] = "0.2,1"  # cut short
+    lines[30] = "0.3,1,2,3,0.31,1,2,3"  # two rows run together
+    lines[40] = "0.4,,2,3"
+    lines[50] = "0.5,1e300,2,3"
+    log = read_recording(write(tmp_path, "\n".join(lines)), robot)
+    assert len(log) == 3000
+    assert log.rows[9] == 11
+    np.testing.assert_array_equal(np.isnan(log.position[9]), [True, False, False])
+    assert np.isnan(log.position[19]).all()
+    assert np.isnan(log.time[19])
+    assert np.isnan(log.position[29]).all()
+    np.testing.assert_array_equal(np.isnan(log.position[39]), [False, False, True])
+    assert log.position[49, 2] == 1e300
+    assert np.isfinite(np.delete(log.position, [9, 19, 29, 39], axis=0)).all()
+
+
+def test_row_cut_inside_its_last_number_is_found_by_its_unused_columns(tmp_path: Path, robot: Robot) -> None:
+    lines = table(10, header="t,q_zeta,q_alpha,q_slide,note").replace("\n", ",5\n").splitlines()
+    lines[0] = "t,q_zeta,q_alpha,q_slide,note"
+    lines[4] = lines[4].split(",5")[0][:-1]  # "103" became "10": a number, but not the one that was measured
+    log = read_recording(write(tmp_path, "\n".join(lines)), robot)
+    assert np.isnan(log.position[3]).all()
+    assert np.isfinite(np.delete(log.position, 3, axis=0)).all()
+
+
+def test_hundred_thousand_rows_are_read_fast(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = np.round(rng.standard_normal((100_000, 20)), 6)
+    lines = [",".join(map(str, row)) for row in values.tolist()]
+    lines[777] = "broken"
+    path = write(tmp_path, "\n".join(lines))
+    begin = time.perf_counter()
+    read = open_table(path).read(range(20))
+    elapsed = time.perf_counter() - begin
+    np.testing.assert_array_equal(np.delete(read, 777, axis=0), np.delete(values, 777, axis=0))
+    assert np.isnan(read[777]).all()
+    assert elapsed < 5.0  # about 0.6 s; the bound only catches a row-by-row parser on a busy machine
+
+
+# ---- real logs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
+def test_real_panda_log() -> None:
+    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    log = read_recording(DATA / "panda/panda_exciting.csv", robot)
+    raw = np.loadtxt(DATA / "panda/panda_exciting.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(log.effort, raw[:, 15:22])
+    assert "numbered columns" in log.notes[0]
+
+
+@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
+def test_real_ur10e_logs() -> None:
+    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
+    layout = LogLayout(columns={"time": 0, "position": range(1, 7), "effort": range(13, 19)}, units={"effort": "A"})
+    sources = expand_logs([DATA / "ur10e"], layout)
+    assert len(sources) == 7
+    log = read_recording(sources[0], robot, layout)
+    raw = np.loadtxt(sources[0].path, delimiter=",")
+    elbow = robot.order.index("elbow_joint")
+    np.testing.assert_array_equal(log.effort[:, robot.index("elbow_joint")], raw[:, 13 + elbow])
+    assert log.effort_unit == "A"
