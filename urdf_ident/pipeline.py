@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .consistency.standard import prior_with_first_fit, standard_parameters
+from .consistency.cones import LmiOptions
+from .consistency.standard import Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
@@ -20,7 +21,7 @@ from .estimation.statistic import StatisticSet
 from .model.base import BaseParameters
 from .model.dynamic_model import DynamicModel
 from .model.inertia import Array
-from .model.prior import inertial_prior
+from .model.prior import Prior, fixed_children, inertial_prior
 from .project import Project
 from .result.identification import Identification
 from .result.summary import validation_table
@@ -68,7 +69,7 @@ def identify(
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     fit = fit_base(statistics, base, method=project.estimation.method, reference=reference)
     believed = prior_with_first_fit(believed, model.parameters, fit)
-    standard = standard_parameters(project.consistency.method, fit, believed)
+    standard = _standard(model, statistics, fit, believed, project)
     notes = [*believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
@@ -138,6 +139,15 @@ def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) ->
         if recording.sha256 in learnt:
             raise LogError("this held-out log is also one of the logs to learn from", where=recording.path or recording.name,
                            remedy="leave it out of one of the two lists")  # fmt: skip
+
+
+def _standard(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project) -> Standard:
+    wanted = project.consistency
+    if wanted.method not in ("auto", "lmi"):
+        return nearest_to_prior(wanted.method, fit, prior)
+    options = LmiOptions(wanted.distance, total_mass=wanted.total_mass, children=fixed_children(model.robot))
+    weight = None if wanted.weight == "auto" else float(wanted.weight)
+    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight)
 
 
 def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:

@@ -99,8 +99,13 @@ class EstimationSection(Section):
 class ConsistencySection(Section):
     """How standard parameters are chosen among those that fit the data."""
 
-    method: Literal["auto", "minimum_norm", "frozen"] = Field("auto", description="minimum_norm | frozen")
+    method: Literal["auto", "lmi", "minimum_norm", "frozen"] = Field(
+        "auto", description="auto is lmi: bodies that can exist, close to the prior; the others fit exactly and ask nobody"
+    )
     prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
+    distance: Literal["entropic", "euclid"] = Field("entropic", description="how far from the prior is measured")
+    weight: float | Auto = Field("auto", description="of the prior; auto: by held-out error over logs or parts in time")
+    total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
     relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
 
 

@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, nearest
+from ..estimation.cross_validation import folds_of
 from ..estimation.fit import Fit
+from ..estimation.statistic import StatisticSet
 from ..model.inertia import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior, with_joint_terms
+from .cones import LmiOptions
+from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm
 
-METHODS = ("minimum_norm", "frozen")
+METHODS = ("lmi", "minimum_norm", "frozen")
+#: Weights of the prior that are tried. 1 would be Bayes' answer if residuals were independent; they never are, so
+#: the data know less than they seem to and the weight is never below 1.
+WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, 10000.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,25 +53,87 @@ def prior_with_first_fit(prior: Prior, parameters: tuple[Parameter, ...], fit: F
     return with_joint_terms(prior, parameters, value[n:], std_error=error[n:])
 
 
-def standard_parameters(method: str, fit: Fit, prior: Prior) -> Standard:
-    """Standard parameters with exactly the fit's base parameters.
+def nearest_to_prior(method: str, fit: Fit, prior: Prior) -> Standard:
+    """Standard parameters with exactly the fit's base parameters (D, 27-33); bodies may come out impossible.
 
     Args:
-        method: "minimum_norm" ("auto"): the least change of the prior in its own metric; "frozen": the dependent
+        method: "minimum_norm": the least change of the prior in its own metric; "frozen": the dependent
             parameters stay at the prior (theory §6).
         fit: The base parameters.
         prior: The prior of all parameters.
 
     Returns:
-        The choice; its bodies may be impossible, which :mod:`.cholesky` tells.
+        The choice.
 
     Raises:
         EstimationError: Unknown method.
     """
     base = fit.base
     arguments = (prior.theta0, base.independent, base.dependent, base.K, fit.params)
-    if method in ("auto", "minimum_norm"):
-        return Standard(minimum_norm(*arguments, metric_root=prior.root), {"method": "minimum_norm", "status": "exact"})
+    if method == "minimum_norm":
+        return Standard(minimum_norm(*arguments, metric_root=prior.root), {"method": method, "status": "exact"})
     if method == "frozen":
-        return Standard(frozen(*arguments), {"method": "frozen", "status": "exact"})
+        return Standard(frozen(*arguments), {"method": method, "status": "exact"})
     raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
+
+
+def consistent_parameters(
+    statistics: StatisticSet,
+    fit: Fit,
+    prior: Prior,
+    parameters: tuple[Parameter, ...],
+    options: LmiOptions | None = None,
+    weight: float | None = None,
+) -> Standard:
+    """The most plausible robot that could exist: LMI with the prior's weight chosen by held-out error.
+
+    The weight is the largest whose held-out error is within one standard error (over folds) of the best: where
+    the data cannot tell, the URDF is kept.
+
+    Args:
+        statistics: The data's factors.
+        fit: The fit, for the weights of the row groups.
+        prior: The prior of all parameters.
+        parameters: All of theta's entries.
+        options: What is demanded of the bodies.
+        weight: Of the prior; chosen from :data:`WEIGHTS` if None.
+
+    Returns:
+        The choice.
+
+    Raises:
+        SolverError: No robot satisfies the constraints, or no solver finds it.
+    """
+    problem = LmiProblem(prior, parameters, options)
+    record: dict[str, Any] = {}
+    if weight is None:
+        weight, record = _held_out_weight(problem, statistics, fit)
+    solution = problem.solve(*_data(statistics, fit), weight)
+    return Standard(solution.theta, {"method": "lmi", **solution.as_dict(), **record})
+
+
+def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
+    factor = statistics.stacked(fit.weights)
+    return factor[:, :-1], factor[:, -1]
+
+
+def _held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> tuple[float, dict[str, Any]]:
+    """Cross-validation over logs (or parts in time); errors are whitened, so that all joints count alike."""
+    try:
+        split = folds_of(statistics)
+    except EstimationError:
+        return 1.0, {"weight_choice": "too short to hold anything out"}
+    errors = np.empty((len(split.logs), len(WEIGHTS)))
+    for i, fold in enumerate(split.logs):
+        R, rho = _data(split.without([fold]), fit)
+        test = split.only([fold])
+        S, sigma = _data(test, fit)
+        for k, weight in enumerate(WEIGHTS):
+            theta = problem.solve(R, rho, weight).theta
+            errors[i, k] = np.sum((S @ theta - sigma) ** 2) / sum(test.rows.values())
+    mean = errors.mean(axis=0)
+    difference = errors - errors[:, [int(mean.argmin())]]
+    allowed = difference.std(axis=0, ddof=1) / np.sqrt(len(errors))
+    chosen = int(np.flatnonzero(difference.mean(axis=0) <= allowed).max())
+    table = [{"weight": w, "held_out": float(np.sqrt(e))} for w, e in zip(WEIGHTS, mean, strict=True)]
+    return WEIGHTS[chosen], {"weight_choice": f"held-out error over {len(errors)} folds", "weights_tried": table}
