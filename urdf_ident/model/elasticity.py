@@ -1,0 +1,360 @@
+"""Elastic joints (theory §4): springs between motors and links, as a linear model of twice as many rows.
+
+Link rows balance the torque of the springs with the rigid bodies, motor rows balance the measured torque with
+rotor inertia, friction and springs. q is the link's position, θ the motor's *after the gear*, d = θ − q:
+
+    link:   Y(q, v, a)·inertial + [rotor coupling]·Ia − K d − D d' − preload = known external torque
+    motor:  Ia θ'' + [rotor coupling]·Ia + friction(θ') + K d + D d' + preload = motor torque after the gear
+
+The sum of both rows holds no spring: it is the rigid robot's balance. A joint whose spring cannot be seen is therefore
+still identified, from the sum alone (``rigid``): its rows would otherwise claim that no torque acts on the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError, check_shape, nearest
+from .drive import Drive
+from .dynamic_model import DynamicModel, RowGroup
+from .engine import pinocchio as engine
+from .friction import friction_by_joint
+from .inertia import Array
+from .robot import Robot
+from .rotors import carriers_of_rotors, rotor_coupling
+from .segment import Segment
+from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
+
+COUPLINGS = ("complete", "reduced")
+
+
+@dataclass(frozen=True)
+class Stiffness(Term):
+    """``K · (θ − q)``: a spring between motor and link; on this axis q is the deflection."""
+
+    name: ClassVar[str] = "stiffness"
+    symbols: ClassVar[tuple[str, ...]] = ("K",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+
+    def columns(self, axis: AxisMotion) -> Array:
+        return axis.q[:, None]
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N/m",) if prismatic else ("N·m/rad",)
+
+
+@dataclass(frozen=True)
+class Damping(Term):
+    """``D · (θ' − v)``: damping inside the spring."""
+
+    name: ClassVar[str] = "spring_damping"
+    symbols: ClassVar[tuple[str, ...]] = ("D",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+
+    def columns(self, axis: AxisMotion) -> Array:
+        return axis.v[:, None]
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N·s/m",) if prismatic else ("N·m·s/rad",)
+
+
+@dataclass(frozen=True)
+class Preload(Term):
+    """The spring's torque where both encoders read the same: K times the difference of their zeros."""
+
+    name: ClassVar[str] = "preload"
+    symbols: ClassVar[tuple[str, ...]] = ("preload",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
+
+    def columns(self, axis: AxisMotion) -> Array:
+        return np.ones((len(axis.q), 1))
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N",) if prismatic else ("N·m",)
+
+
+SPRING_TERMS = (Stiffness, Damping, Preload)
+
+
+class ElasticModel(DynamicModel):
+    """A robot with elastic joints as a linear model, two rows a joint.
+
+    Segments must hold the motor side. Parameters a joint: the body's ten, ``Ia`` = r²Υ (rotor inertia after the gear),
+    friction of the motor side, ``K``, and, where asked for, ``D`` and ``preload``.
+
+    Args:
+        robot: The robot.
+        drive: The drive train; its reduction must be diagonal.
+        friction: On the motor side; as in :class:`DynamicModel`.
+        coupling: "complete", or "reduced" (Spong): without the torques by which rotors and links turn each other.
+        damping: Whether springs are damped.
+        preload: Whether the encoders' zeros may differ.
+        rigid: Joints that are stiffer than their encoders can show; see the module's text.
+
+    Raises:
+        ModelError: No gear ratios, a coupled drive, unknown terms, coupling or joints.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        drive: Drive | None,
+        friction: str | Sequence[Any] | Mapping[str, Sequence[Any]] = "auto",
+        coupling: str = "complete",
+        damping: bool = False,
+        preload: bool = True,
+        rigid: Collection[str] = (),
+    ) -> None:
+        if drive is None:
+            raise ModelError(
+                "elastic joints need the gear ratios", remedy="give drive.reduction (1 for each joint without a gear)"
+            )
+        super().__init__(robot, friction="none", rotor_inertia=False, drive=drive)
+        if self.drive.coupled.any():
+            joint = robot.joints[int(np.argmax(self.drive.coupled))]
+            raise ModelError(
+                "elastic joints with a coupled drive are not supported", where=f"joint '{joint}'",
+                expected="a diagonal drive.reduction", remedy="set model.elastic: false",
+            )  # fmt: skip
+        if coupling not in COUPLINGS:
+            raise ModelError("unknown rotor coupling", got=repr(coupling), remedy=nearest(coupling, COUPLINGS))
+        for joint in rigid:
+            robot.index(joint)
+        self.coupling, self.damping, self.preload = coupling, bool(damping), bool(preload)
+        self.rigid = tuple(joint for joint in robot.joints if joint in set(rigid))
+        laws = friction_by_joint(friction, robot.joints)
+        springs = [Stiffness()] + [Damping()] * self.damping + [Preload()] * self.preload
+        self.terms = tuple(
+            AppliedTerm(law, j)
+            for j, joint in enumerate(robot.joints)
+            for law in (RotorInertia(), *laws[joint], *springs)
+        )
+
+    def with_rigid(self, joints: Collection[str]) -> ElasticModel:
+        """The same model with other joints taken as rigid.
+
+        Args:
+            joints: Their names.
+
+        Returns:
+            A model with the same list of parameters.
+        """
+        data = self.as_dict()
+        return ElasticModel.from_dict({**data, "elastic": {**data["elastic"], "rigid": list(joints)}})
+
+    @property
+    def ratio(self) -> Array:
+        """Gear ratios r, shape (n,) [motor rad per joint rad or m]."""
+        return np.asarray(np.diag(self.drive.reduction))
+
+    @cached_property
+    def _owned(self) -> dict[str, NDArray[np.intp]]:
+        """Term columns by kind, as indices after the inertial ones: ``rotor``, ``friction``, ``spring``."""
+        kinds = [_kind(item.term) for item in self.terms for _ in item.term.symbols]
+        return {kind: np.flatnonzero([k == kind for k in kinds]) for kind in ("rotor", "friction", "spring")}
+
+    @cached_property
+    def _axis_of(self) -> NDArray[np.intp]:
+        return np.array([item.axis for item in self.terms for _ in item.term.symbols], dtype=np.intp)
+
+    def _of(self, kind: str, joint: int) -> NDArray[np.intp]:
+        owned = self._owned[kind]
+        return np.asarray(owned[self._axis_of[owned] == joint])
+
+    def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+        j = item.axis
+        qm, vm, am = motor_side(segment)
+        q, v, a = qm[:, j], vm[:, j], am[:, j]
+        if isinstance(item.term, SPRING_TERMS):
+            q, v, a = q - segment.q[:, j], v - segment.v[:, j], a - segment.a[:, j]
+        reference = segment.reference_torque
+        return AxisMotion(q, v, a, segment.rate, None if reference is None else reference[:, j])
+
+    @cached_property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """``link:j`` and ``motor:j`` of every elastic joint, ``joint:j`` (their sum) of every rigid one."""
+        groups = []
+        carriers = carriers_of_rotors(self.robot)
+        for j, joint in enumerate(self.robot.joints):
+            inertial = np.array([10 * body + k for body in self.robot.subtrees[j] for k in range(10)], dtype=np.intp)
+            carried = [k for k, body in enumerate(carriers) if body in self.robot.subtrees[j]]
+            coupled = np.concatenate([self._of("rotor", k) for k in carried]) if carried else np.array([], dtype=np.intp)
+            if self.coupling == "reduced":
+                coupled = coupled[:0]
+            own = np.concatenate([self._of("rotor", j), self._of("friction", j)])
+            spring, start = self._of("spring", j), self.n_inertial
+            if joint in self.rigid:
+                groups.append(self._group("joint", j, np.concatenate([inertial, start + coupled, start + own])))
+            else:
+                groups.append(self._group("link", j, np.concatenate([inertial, start + coupled, start + spring])))
+                groups.append(self._group("motor", j, np.concatenate([start + own, start + spring])))
+        return tuple(groups)
+
+    def _group(self, kind: str, j: int, columns: NDArray[np.intp]) -> RowGroup:
+        return RowGroup(f"{kind}:{self.robot.joints[j]}", j, np.eye(self.n)[j], columns, np.ones(len(columns)))
+
+    def _term_rows(self, segment: Segment) -> tuple[Array, Array]:
+        """All term columns in link rows and in motor rows, shape (N, n, k) each; the sum of both has no spring."""
+        values = self.term_columns(segment)
+        count, k = values.shape
+        link, motor = np.zeros((count, self.n, k)), np.zeros((count, self.n, k))
+        motor[:, self._axis_of, np.arange(k)] = values
+        spring = self._owned["spring"]
+        link[:, self._axis_of[spring], spring] = -values[:, spring]
+        if self.coupling == "complete":
+            _, vm, am = motor_side(segment)
+            turned = rotor_coupling(self.robot, self.ratio, segment.q, segment.v, segment.a, vm, am)
+            rotor = self._owned["rotor"]
+            link[:, :, rotor] = turned.link
+            motor[:, np.arange(self.n), rotor] += turned.motor
+        return link, motor
+
+    def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:
+        """The rows of the estimation problem, piece by piece.
+
+        Args:
+            segment: A whole segment at full rate, with the motor side.
+            chunk: Samples a piece.
+
+        Yields:
+            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)).
+
+        Raises:
+            ModelError: The segment has no motor side.
+        """
+        link, motor = self._term_rows(segment)
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a, chunk):
+            blocks = []
+            for group in self.groups:
+                kind, j = group.name.split(":", 1)[0], group.joint
+                inertial = group.columns[group.columns < self.n_inertial]
+                own = group.columns[len(inertial) :] - self.n_inertial
+                terms = link if kind == "link" else motor if kind == "motor" else link + motor
+                blocks.append(np.hstack([rigid[:, j][:, inertial], terms[part, j][:, own]]))
+            yield part, blocks
+
+    def row_targets(self, tau: Array) -> Array:
+        """Measured torques as the rows of the estimation problem see them: zero on link rows.
+
+        Args:
+            tau: Motor torques after the gear, shape (N, n) [N·m or N].
+
+        Returns:
+            Shape (N, number of row groups).
+        """
+        targets = [np.zeros(len(tau)) if g.name.startswith("link:") else np.asarray(tau)[:, g.joint] for g in self.groups]
+        return np.stack(targets, axis=1)
+
+    def torque(
+        self,
+        theta: Array,
+        q: Array,
+        v: Array,
+        a: Array,
+        *,
+        rate: float = 0.0,
+        reference: Array | None = None,
+        motor: tuple[Array, Array, Array] | None = None,
+    ) -> Array:
+        """Motor torque after the gear that a motion needs: the sum of link and motor rows, in which no spring appears.
+
+        Args:
+            theta: Parameters, shape (p,); or (p, k) for k models at the price of one regressor.
+            q, v, a: Link motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            rate: Samples per second [Hz], for terms with memory.
+            reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
+            motor: Motor motion after the gear, three arrays of the shape of q; if None the links', as if the joints
+                were rigid.
+
+        Returns:
+            Shape as ``q`` [N·m or N], with a last axis of length k for k models.
+
+        Raises:
+            ShapeError: The arrays do not fit.
+        """
+        q, theta = np.asarray(q, dtype=float), np.asarray(theta, dtype=float)
+        check_shape("theta", theta.shape, (len(self.parameters), *theta.shape[1:2]))
+        rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, *(motor or (q, v, a)))]
+        frozen = None if reference is None else np.atleast_2d(np.asarray(reference, dtype=float))
+        segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], None, *rows[3:], reference_torque=frozen)  # type: ignore[arg-type, misc]
+        return np.asarray(self.balance(theta, segment)[2].reshape(*q.shape, *theta.shape[1:]))
+
+    def balance(self, theta: Array, segment: Segment) -> tuple[Array, Array, Array]:
+        """What link rows, motor rows and their sum say of a motion.
+
+        Args:
+            theta: Parameters, shape (p,) or (p, k).
+            segment: With the motor side.
+
+        Returns:
+            Left-hand sides, shape (N, n) or (N, n, k) each [N·m or N]: of the link rows (zero, or the known external
+            torque, if the model is true), of the motor rows, and of their sum (both the motor torque).
+        """
+        link_terms, motor_terms = self._term_rows(segment)
+        own = theta[self.n_inertial :]
+        link, motor = link_terms @ own, motor_terms @ own
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
+            link[part] += rigid @ theta[: self.n_inertial]
+        return link, motor, link + motor
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form: everything that :meth:`from_dict` needs to build the same model."""
+        options = {
+            "coupling": self.coupling,
+            "damping": self.damping,
+            "preload": self.preload,
+            "rigid": list(self.rigid),
+        }
+        return {**super().as_dict(), "elastic": options}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ElasticModel:
+        """Builds the model that :meth:`as_dict` described.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The model; its columns are equal to the last bit.
+        """
+        rigid_body = DynamicModel.from_dict({**data, "elastic": None, "terms": []})
+        friction: dict[str, list[Any]] = {joint: [] for joint in rigid_body.robot.joints}
+        skipped = {RotorInertia.name, *(term.name for term in SPRING_TERMS)}
+        for item in data["terms"]:
+            if item["term"] not in skipped:
+                law = {key: value for key, value in item.items() if key not in ("axis", "side")}
+                friction[item["axis"]].append(law)
+        return cls(rigid_body.robot, drive=rigid_body.drive, friction=friction, **data["elastic"])
+
+
+def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
+    """The motor's motion after the gear.
+
+    Args:
+        segment: A segment.
+
+    Returns:
+        Position, velocity, acceleration, shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+    Raises:
+        ModelError: The segment has none.
+    """
+    if segment.qm is None or segment.vm is None or segment.am is None:
+        raise ModelError(
+            "elastic joints need the motors' positions", where=segment.log or None,
+            remedy="log them as qm_<joint> (before the gear), or set model.elastic: false",
+        )  # fmt: skip
+    return segment.qm, segment.vm, segment.am
+
+
+def _kind(term: Term) -> str:
+    if isinstance(term, RotorInertia):
+        return "rotor"
+    return "spring" if isinstance(term, SPRING_TERMS) else "friction"
