@@ -148,6 +148,7 @@ def accumulate(
     row_filter: RowFilter,
     *,
     blocks: int = BLOCKS,
+    conditioning: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StatisticSet:
     """Turns one log's segments into its statistic.
@@ -158,6 +159,7 @@ def accumulate(
         segments: Its pieces.
         row_filter: The filter and decimation of the rows.
         blocks: Time blocks of about equal length.
+        conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         progress: Called with the number of rows done.
 
     Returns:
@@ -190,7 +192,7 @@ def accumulate(
     entries = tuple(
         Statistic(log, block, layouts[g].group, triangle(R), rows) for (block, g), (R, rows) in sorted(factors.items())
     )
-    digest = hashlib.sha256(f"{model.fingerprint} {row_filter}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, entries, digest)
 
 
@@ -209,6 +211,8 @@ def build_statistics(
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
+    Logs may be sampled at different rates; what must agree is the low-pass and the source of the velocities.
+
     Args:
         model: The dynamic model.
         logs: Prepared logs.
@@ -220,12 +224,14 @@ def build_statistics(
 
     Raises:
         EstimationError: No log, or one without torque.
+        FingerprintError: The logs were conditioned differently, or two have the same name.
     """
     total: StatisticSet | None = None
     for log in logs:
         done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
         row_filter = RowFilter(log.conditioned.factor)
-        part = accumulate(model, log.name, log.segments, row_filter, blocks=blocks, progress=done)
+        conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
+        part = accumulate(model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done)
         total = part if total is None else total.merged(part)
     if total is None:
         raise EstimationError("no log to estimate from")
