@@ -18,6 +18,7 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes
 from urdf_ident.model.segment import Segment
+from urdf_ident.simulation.elastic_plant import ElasticPlant, MotorFriction
 
 RATIO = {"planar": [100.0, 80.0], "spatial": [-60.0, 45.0, -32.0]}
 K = {"planar": [18000.0, 14000.0], "spatial": [9000.0, 4000.0, 1500.0]}
@@ -41,7 +42,7 @@ def robot_of(name: str) -> Robot:
 
 def model_of(name: str, **options: object) -> ElasticModel:
     robot = robot_of(name)
-    options = {"friction": ["viscous", "coulomb"], "preload": False, **options}
+    options = {"friction": ["viscous", {"term": "coulomb", "width": 0.02}], "preload": False, **options}
     return ElasticModel(robot, drive=Drive.build(robot.n, reduction=RATIO[name]), **options)  # type: ignore[arg-type]
 
 
@@ -116,3 +117,34 @@ def test_complete_model_equals_an_independent_lagrangian(name: str) -> None:
     reduced = model_of(name, friction="none", coupling="reduced").balance(theta, motion)[0]
     apart = np.abs(reduced - link).max() / scale
     assert apart > (1e-6 if name == "planar" else 1e-5), "the switch does nothing"
+
+
+def exact_segment(name: str, samples: int = 400, *, damping: float = 0.0, external: bool = False) -> Segment:
+    """Random states and torques, accelerations from the plant: every equation holds to rounding."""
+    robot = robot_of(name)
+    n = robot.n
+    friction = MotorFriction.build(n, viscous=FV[:n], coulomb=FC[:n], width=0.02)
+    plant = ElasticPlant(
+        robot, stiffness=K[name], rotor_inertia=IA[name], ratio=RATIO[name], damping=damping, friction=friction
+    )
+    rng = np.random.default_rng(5)
+    q, v, vm = rng.uniform(-1.5, 1.5, (samples, n)), rng.normal(0, 1.5, (samples, n)), rng.normal(0, 1.5, (samples, n))
+    qm = q + rng.normal(0, 0.01, (samples, n))
+    tau = rng.normal(0, 60, (samples, n))
+    load = rng.normal(0, 20, (samples, n)) if external else np.zeros((samples, n))
+    turn = np.array([
+        plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k], load[k]) for k in range(samples)
+    ])  # fmt: skip
+    return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau, qm, vm, turn[:, n:])
+
+
+@pytest.mark.parametrize("name", ["planar", "spatial"])
+@pytest.mark.parametrize("damping", [0.0, 2.0])
+def test_exact_signals_give_every_identifiable_parameter(name: str, damping: float) -> None:
+    model = model_of(name, damping=damping > 0, preload=True)
+    base = model.base()
+    statistics = accumulate(model, "exact", [exact_segment(name, damping=damping)], RowFilter(1))
+    expected = base.of(truth_of(name, model, damping=damping))
+    fit = fit_base(statistics, base)
+    assert fit.seen.all()
+    np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)

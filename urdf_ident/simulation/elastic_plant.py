@@ -73,20 +73,34 @@ class MotorFriction:
                 (("viscous", viscous), ("coulomb", coulomb), ("offset", offset), ("stribeck", stribeck))]  # fmt: skip
         return cls(*wide, stribeck_speed=stribeck_speed, width=width)
 
-    def torque(self, speed: Array) -> tuple[Array, Array]:
-        """Friction torque and its slope.
+    def torque(self, speed: Array) -> Array:
+        """Friction torque.
 
         Args:
             speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
 
         Returns:
-            Torque [N·m or N] and its derivative by speed, both of the shape of ``speed``.
+            Shape of ``speed`` [N·m or N].
+        """
+        return np.asarray(self.viscous * speed + self._level(speed) * np.tanh(speed / self.width) + self.offset)
+
+    def slope(self, speed: Array) -> Array:
+        """Derivative of the torque by speed.
+
+        Args:
+            speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
+
+        Returns:
+            Shape of ``speed`` [N·m·s/rad or N·s/m].
         """
         sign = np.tanh(speed / self.width)
-        peak = self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2))
-        level = self.coulomb + peak
-        slope = level * (1.0 - sign**2) / self.width - 2.0 * speed / self.stribeck_speed**2 * peak * sign
-        return self.viscous * speed + level * sign + self.offset, self.viscous + slope
+        fall = -2.0 * speed / self.stribeck_speed**2 * (self._level(speed) - self.coulomb)
+        return np.asarray(self.viscous + self._level(speed) * (1.0 - sign**2) / self.width + fall * sign)
+
+    def _level(self, speed: Array) -> Array:
+        if not self.stribeck.any():
+            return self.coulomb
+        return np.asarray(self.coulomb + self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2)))
 
 
 class MotorLaw(Protocol):
@@ -281,7 +295,7 @@ class ElasticPlant:
         Returns:
             Shape (2 n,).
         """
-        load = self._load(state, speed, tau)[0]
+        load = self._load(state, speed, tau)
         if external is not None:
             load[: self.n] += external
         acceleration = pin.aba(self.model, self._data, self._full(state), self._full(speed), self._dual(load))
@@ -300,7 +314,7 @@ class ElasticPlant:
             Two matrices, shape (2 n, 2 n).
         """
         n, load = self.n, self._load(state, speed, tau)
-        pin.computeABADerivatives(self.model, self._data, self._full(state), self._full(speed), self._dual(load[0]))
+        pin.computeABADerivatives(self.model, self._data, self._full(state), self._full(speed), self._dual(load))
         pick = np.ix_(self._order, self._order)
         row, column = 1.0 / self._scale[:, None], self._scale
         inverse = np.asarray(self._data.Minv)
@@ -308,7 +322,7 @@ class ElasticPlant:
         by_load = inverse[pick] * row / column  # loads on motors act as tau/r on the rotor's own angle
         K, D = np.diag(self.stiffness), np.diag(self.damping)
         load_by_state = np.block([[-K, K], [K, -K - np.diag(law.kp)]])
-        load_by_speed = np.block([[-D, D], [D, -D - np.diag(law.kd + load[1])]])
+        load_by_speed = np.block([[-D, D], [D, -D - np.diag(law.kd + self.friction.slope(speed[n:]))]])
         by_state = np.asarray(self._data.ddq_dq)[pick] * row * column + by_load @ load_by_state
         by_speed = np.asarray(self._data.ddq_dv)[pick] * row * column + by_load @ load_by_speed
         return by_state, by_speed
@@ -361,12 +375,11 @@ class ElasticPlant:
         x, v = states[:, 0], states[:, 1]
         return ElasticRun(time, x[:, :n], v[:, :n], turn[:, :n], x[:, n:], v[:, n:], turn[:, n:], tau)
 
-    def _load(self, state: Array, speed: Array, tau: Array) -> tuple[Array, Array]:
-        """Torques on links and motors (2 n,) and the slope of friction (n,)."""
+    def _load(self, state: Array, speed: Array, tau: Array) -> Array:
+        """Torques on links and motors, shape (2 n,)."""
         n = self.n
         spring = self.stiffness * (state[n:] - state[:n]) + self.damping * (speed[n:] - speed[:n])
-        friction, slope = self.friction.torque(speed[n:])
-        return np.concatenate([spring, tau - friction - spring]), slope
+        return np.concatenate([spring, tau - self.friction.torque(speed[n:]) - spring])
 
     def _full(self, values: Array) -> Array:
         out = np.empty(2 * self.n)
