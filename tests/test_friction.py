@@ -21,7 +21,7 @@ from urdf_ident.model.friction import (
 from urdf_ident.model.terms import AppliedTerm, AxisMotion, RotorInertia
 
 V = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
-AXIS = AxisMotion(q=10 * V, v=V, a=V**2, rate=100.0)
+AXIS = AxisMotion(q=10 * V, v=V, a=V**2, rate=100.0, reference_torque=3 * V)
 
 
 def test_columns() -> None:

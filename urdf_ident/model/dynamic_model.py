@@ -6,10 +6,11 @@ friction) appended. Rows come in *row groups*: one a joint, or one an actuator w
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +91,49 @@ class DynamicModel:
                 present = {law.name for law in laws[joint]}
                 terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
         self.terms = tuple(terms)
+        #: Inertial parameters of the frozen rigid torque that load-dependent terms read, shape (10·n,), or None.
+        self.reference_theta: Array | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether some term depends on the rigid torque."""
+        return any(item.term.loaded for item in self.terms)
+
+    def with_reference(self, theta: Array | None) -> DynamicModel:
+        """The same model with a frozen rigid torque for its load-dependent terms.
+
+        Args:
+            theta: Inertial parameters that the torque is computed from, shape (10·n,) (more are ignored); it is what a
+                result saves, so that a reloaded one gives the same torque to the last bit. None: unknown.
+
+        Returns:
+            A model with the same list of parameters.
+        """
+        if theta is not None:
+            theta = np.array(theta, dtype=float)[: self.n_inertial]
+            check_shape("theta", theta.shape, (self.n_inertial,))
+            theta.setflags(write=False)
+        return self._changed(reference_theta=theta)
+
+    def with_terms(self, terms: Sequence[AppliedTerm]) -> DynamicModel:
+        """The same robot and drive with other terms.
+
+        Args:
+            terms: The terms, in the order of their parameters.
+
+        Returns:
+            The model.
+        """
+        return self._changed(terms=tuple(terms))
+
+    def _changed(self, **attributes: Any) -> DynamicModel:
+        """A copy with other attributes; what was derived from the old ones is forgotten."""
+        other = copy.copy(self)
+        for name in list(vars(other)):
+            if any(isinstance(vars(cls).get(name), cached_property) for cls in type(self).__mro__):
+                del other.__dict__[name]
+        other.__dict__.update(attributes)
+        return other
 
     @property
     def n(self) -> int:
@@ -157,17 +201,30 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of ``parameters[10 n:]``.
         """
+        segment = self._with_reference_torque(segment)
         values = [item.term.columns(self._axis_motion(segment, item)) for item in self.terms]
         return np.hstack([np.zeros((len(segment), 0)), *values])
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
-        j, reference = item.axis, segment.reference_torque
+        j, reference, before = item.axis, segment.reference_torque, segment.before
         if item.side == "joint":
             torque = None if reference is None else reference[:, j]
-            return AxisMotion(segment.q[:, j], segment.v[:, j], segment.a[:, j], segment.rate, torque)
-        row = self.drive.reduction[j]
+            past = None if before is None else before[:, j]
+            return AxisMotion(segment.q[:, j], segment.v[:, j], segment.a[:, j], segment.rate, torque, past)
+        row, offset = self.drive.reduction[j], self.drive.offset
         torque = None if reference is None else reference @ np.linalg.inv(self.drive.reduction)[:, j]
-        return AxisMotion((segment.q - self.drive.offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque)
+        past = None if before is None else (before - offset) @ row
+        return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
+
+    def _with_reference_torque(self, segment: Segment) -> Segment:
+        """The segment with the frozen rigid torque, where a term reads it and the segment does not bring its own."""
+        if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
+            return segment
+        chunks = engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a)
+        torque = np.zeros(segment.q.shape)
+        for part, rigid in chunks:
+            torque[part] = rigid @ self.reference_theta
+        return replace(segment, reference_torque=torque)
 
     def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:
         """The rows of the estimation problem, piece by piece.
@@ -250,6 +307,7 @@ class DynamicModel:
             "gravity": np.asarray(robot.model.gravity.linear).tolist(),
             "drive": self.drive.as_dict(),
             "terms": [{**item.term.as_dict(), "axis": robot.joints[item.axis], "side": item.side} for item in self.terms],
+            **({} if self.reference_theta is None else {"reference": self.reference_theta.tolist()}),
         }
 
     @classmethod
@@ -264,10 +322,11 @@ class DynamicModel:
         """
         from .friction import friction_term
 
+        reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
         if data.get("elastic"):
             from .elasticity import ElasticModel
 
-            return ElasticModel.from_dict(data)
+            return ElasticModel.from_dict(data).with_reference(reference)
         robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
         object.__setattr__(robot, "path", data.get("path", robot.path))
         model = cls(robot, friction="none", rotor_inertia=False, drive=Drive.from_dict(data["drive"]))
@@ -275,8 +334,7 @@ class DynamicModel:
         for item in data["terms"]:
             options = {key: value for key, value in item.items() if key not in ("axis", "side")}
             terms.append(AppliedTerm(friction_term(options), robot.index(item["axis"]), item["side"]))
-        model.terms = tuple(terms)
-        return model
+        return model.with_terms(terms).with_reference(reference)
 
     @cached_property
     def fingerprint(self) -> str:

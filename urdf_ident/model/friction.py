@@ -1,86 +1,39 @@
-"""Friction laws, each linear in its parameters (theory §3).
-
-The sign function is smooth: a measured velocity is never exactly zero at rest, and ``sign`` of the ±1e-6 rad/s
-that zero-phase filtering leaves there would be noise of the full Coulomb torque (design §6.12).
-"""
+"""Friction as a user writes it: names, fixed shapes, joints. The laws themselves are in :mod:`.friction_laws`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError, nearest
-from .inertia import Array
-from .terms import AxisMotion, RotorInertia, Term
+from .friction_laws import (
+    SIGN_WIDTH,
+    Asymmetric,
+    Coulomb,
+    Cubic,
+    LoadCoulomb,
+    Offset,
+    Presliding,
+    Stribeck,
+    StribeckArctan,
+    SubLinear,
+    Viscous,
+    play,
+    smooth_sign,
+)
+from .terms import RotorInertia, Term
 
-#: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].
-SIGN_WIDTH = 0.02
+__all__ = [
+    "DEFAULT_FRICTION", "FRICTION", "SIGN_WIDTH", "Asymmetric", "Coulomb", "Cubic", "LoadCoulomb", "Offset", "Presliding",
+    "Stribeck", "StribeckArctan", "SubLinear", "Viscous", "friction_by_joint", "friction_term", "play", "smooth_sign",
+]  # fmt: skip
 
-
-def smooth_sign(v: Array, width: float) -> Array:
-    """``tanh(v / width)``; the hard sign for width 0.
-
-    Args:
-        v: Velocity, any shape [rad/s or m/s].
-        width: Half-width of the transition [rad/s or m/s].
-
-    Returns:
-        Same shape, between −1 and 1.
-    """
-    return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
-
-
-@dataclass(frozen=True)
-class Viscous(Term):
-    """``Fv · v``."""
-
-    name: ClassVar[str] = "viscous"
-    symbols: ClassVar[tuple[str, ...]] = ("Fv",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.v[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N·s/m",) if prismatic else ("N·m·s/rad",)
-
-
-@dataclass(frozen=True)
-class Coulomb(Term):
-    """``Fc · S(v)`` with S = tanh(v/width), hard sign for width 0 [rad/s or m/s]."""
-
-    width: float = SIGN_WIDTH
-    name: ClassVar[str] = "coulomb"
-    symbols: ClassVar[tuple[str, ...]] = ("Fc",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return smooth_sign(axis.v, self.width)[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N",) if prismatic else ("N·m",)
-
-
-@dataclass(frozen=True)
-class Offset(Term):
-    """A constant: the amplifier's offset and the asymmetry of Coulomb friction in one (D, eq. 3)."""
-
-    name: ClassVar[str] = "offset"
-    symbols: ClassVar[tuple[str, ...]] = ("offset",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return np.ones((len(axis.v), 1))
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N",) if prismatic else ("N·m",)
-
-
+_LAWS = (Viscous, Coulomb, Offset, StribeckArctan, Stribeck, Asymmetric, LoadCoulomb, SubLinear, Cubic, Presliding)
 #: Friction laws by the name that a project file uses.
-FRICTION: Mapping[str, type[Term]] = {law.name: law for law in (Viscous, Coulomb, Offset)}
+FRICTION: Mapping[str, type[Term]] = {law.name: law for law in _LAWS}
 #: What ``friction: auto`` means.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
 
@@ -89,8 +42,8 @@ def friction_term(spec: str | Mapping[str, Any] | Term) -> Term:
     """Makes a friction law from what a user wrote.
 
     Args:
-        spec: A name (``"coulomb"``), a mapping with its fixed shapes (``{"term": "coulomb", "width": 0.02}``),
-            or a term.
+        spec: A name (``"coulomb"``), a mapping with its fixed shapes (``{"term": "coulomb", "width": 0.02}``; the
+            value ``auto`` leaves a shape to be fitted, from its default), or a term.
 
     Returns:
         The term.
@@ -100,20 +53,35 @@ def friction_term(spec: str | Mapping[str, Any] | Term) -> Term:
     """
     if isinstance(spec, Term):
         return spec
+    if not isinstance(spec, str | Mapping):
+        raise ModelError("a friction term is neither a name nor a mapping", got=repr(spec), expected="{term: name, ...}")
     options = {"term": spec} if isinstance(spec, str) else dict(spec)
-    name = str(options.pop("term", ""))
-    laws = {**FRICTION, RotorInertia.name: RotorInertia}
+    name, free = str(options.pop("term", "")), list(options.pop("free", ()))
+    laws: dict[str, type[Term]] = {**FRICTION, RotorInertia.name: RotorInertia}
     if name not in laws:
         raise ModelError("unknown friction term", got=repr(name), remedy=nearest(name, FRICTION))
     law = laws[name]
-    known = [item.name for item in fields(law)]
-    for key, value in options.items():
-        if key not in known:
-            raise ModelError(f"friction term '{name}' has no shape '{key}'", remedy=nearest(key, known or ["(none)"]))
-        if not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
-            raise ModelError(f"shape '{key}' of friction term '{name}'", got=repr(value), expected="a number >= 0")
-    term: Term = law(**options)
-    return term
+    free += [key for key, value in options.items() if value == "auto"]
+    for key in (*options, *free):
+        if key not in law.shapes:
+            raise ModelError(
+                f"friction term '{name}' has no shape '{key}'", remedy=nearest(key, list(law.shapes) or ["(none)"])
+            )
+    fixed = {key: value for key, value in options.items() if value != "auto"}
+    for key, value in fixed.items():
+        _check_shape_value(law, key, value)
+    numbers = {item.name: float(fixed[item.name]) for item in fields(law) if item.name in fixed}
+    return replace(law(**numbers), free=tuple(dict.fromkeys(free)))
+
+
+def _check_shape_value(law: type[Term], key: str, value: Any) -> None:
+    zero = law.shapes[key].zero
+    number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+    if not number or value < 0 or (value == 0 and not zero):
+        raise ModelError(
+            f"shape '{key}' of friction term '{law.name}'", got=repr(value),
+            expected=f"a number {'>= 0' if zero else '> 0'} [{' or '.join(law.shapes[key].units)}], or auto",
+        )  # fmt: skip
 
 
 def friction_by_joint(

@@ -26,6 +26,8 @@ class Segment:
         qm, vm, am: Motor side after the gear, shape (N, n), or None.
         reference_torque: Frozen rigid torque for load-dependent terms, shape (N, n) [N·m or N], or None.
         twin: The same motion without noise (simulated), for instruments, or None.
+        before: Positions up to the first sample, shape (M, n), for terms with memory: they live through the
+            standstill that is cut out. None where the segment is all there is.
     """
 
     log: str
@@ -40,6 +42,7 @@ class Segment:
     am: Array | None = None
     reference_torque: Array | None = None
     twin: Segment | None = None
+    before: Array | None = None
 
     def __post_init__(self) -> None:
         check_shape("q", self.q.shape, ("N", "n"))
@@ -47,6 +50,8 @@ class Segment:
             value = getattr(self, name)
             if value is not None:
                 check_shape(name, value.shape, self.q.shape)
+        if self.before is not None:
+            check_shape("before", self.before.shape, ("M", self.q.shape[1]))
         freeze_arrays(self)
 
     def __len__(self) -> int:
@@ -65,12 +70,14 @@ class Segment:
             end: One past the last sample.
 
         Returns:
-            The piece, sharing memory.
+            The piece, sharing memory; what came before it goes to ``before``.
         """
         values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and name != "before":
                 values[name] = value[begin:end]
+        if begin > 0:
+            values["before"] = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
         values["start"] = self.start + begin / self.rate
         if self.twin is not None:
             values["twin"] = self.twin.slice(begin, end)

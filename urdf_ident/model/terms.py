@@ -8,7 +8,8 @@ joint-side one is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ class AxisMotion:
         q, v, a: Motion of the joint or motor [rad, rad/s, rad/s² or m, m/s, m/s²].
         rate: Samples per second [Hz].
         reference_torque: Frozen rigid torque of this axis [N·m or N], or None.
+        before: Position up to the first sample, shape (M,), for terms with memory, or None where nothing is known.
     """
 
     q: Array
@@ -32,6 +34,29 @@ class AxisMotion:
     a: Array
     rate: float
     reference_torque: Array | None = None
+    before: Array | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one fixed shape of a law is, so that it can be checked, explained and searched.
+
+    Attributes:
+        kind: "speed", "way" or "steepness" (one over a speed).
+        meaning: In words.
+        zero: Whether 0 is allowed.
+        reached: Whether the motion must go beyond it for the law to make sense.
+    """
+
+    kind: str
+    meaning: str
+    zero: bool = False
+    reached: bool = False
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """Its unit on a turning and on a sliding joint."""
+        return {"speed": ("rad/s", "m/s"), "way": ("rad", "m"), "steepness": ("s/rad", "s/m")}[self.kind]
 
 
 @dataclass(frozen=True)
@@ -42,11 +67,17 @@ class Term:
         name: How a project file calls it.
         symbols: One symbol a column.
         nonnegative: Which columns' parameters physics keeps from being negative.
+        shapes: What its fixed shapes are.
+        loaded: True for a law that reads the reference torque.
+        free: Shapes that wait to be fitted; until then they hold their start values.
     """
 
     name: ClassVar[str]
     symbols: ClassVar[tuple[str, ...]]
     nonnegative: ClassVar[tuple[bool, ...]]
+    shapes: ClassVar[Mapping[str, Shape]] = {}
+    loaded: ClassVar[bool] = False
+    free: tuple[str, ...] = field(default=(), kw_only=True)
 
     def columns(self, axis: AxisMotion) -> Array:
         """The columns of this term on one axis.
@@ -72,7 +103,8 @@ class Term:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the name and the fixed shapes."""
-        return {"term": self.name, **{item.name: getattr(self, item.name) for item in fields(self)}}
+        shapes = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "free"}
+        return {"term": self.name, **shapes, **({"free": list(self.free)} if self.free else {})}
 
 
 @dataclass(frozen=True)
