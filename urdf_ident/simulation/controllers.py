@@ -1,0 +1,243 @@
+"""Joint controllers, as robots have them: they make the motion, and the motion is not quite the reference.
+
+A controller sees joint positions and velocities and the reference, never the truth's parameters: those that use a model
+get a *nominal* robot of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, check_shape
+from ..model.inertia import Array
+from ..model.robot import Robot
+
+
+class Reference(NamedTuple):
+    """Where the robot should be: position, velocity and acceleration, shapes (n,)."""
+
+    q: Array
+    v: Array
+    a: Array
+
+
+class Controller(Protocol):
+    """A feedback law with ``states`` numbers of memory, which the integrator integrates along."""
+
+    @property
+    def states(self) -> int:
+        """Size k of its memory."""
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """Drive torque, shape (n,) [N·m or N], for positions q and velocities v, shapes (n,), and memory (k,)."""
+
+    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """Time derivative of the memory, shape (k,), for the same arguments."""
+
+
+@dataclass(frozen=True, eq=False)
+class PD:
+    """Decentralised position and velocity feedback.
+
+    Attributes:
+        kp: Shape (n,) [N·m/rad or N/m].
+        kd: Shape (n,) [N·m·s/rad or N·s/m].
+    """
+
+    kp: Array
+    kd: Array
+
+    def __post_init__(self) -> None:
+        _check_gains(self.kp, kd=self.kd)
+
+    @classmethod
+    def tuned(cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0) -> PD:
+        """Gains from the nominal inertia of each axis.
+
+        Args:
+            robot: The nominal robot.
+            bandwidth: Natural frequency of each axis [Hz].
+            damping: Damping ratio [1].
+            rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
+
+        Returns:
+            The controller.
+        """
+        return cls(*tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
+
+    @property
+    def states(self) -> int:
+        """No memory."""
+        return 0
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """``kp (q_r − q) + kd (v_r − v)``, shape (n,) [N·m or N]."""
+        return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v))
+
+    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """Nothing to integrate, shape (0,)."""
+        return np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class PID(PD):
+    """Decentralised PD with an integral of the position error.
+
+    Attributes:
+        ki: Shape (n,) [N·m/(rad·s) or N/(m·s)].
+    """
+
+    ki: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        _check_gains(self.kp, kd=self.kd, ki=self.ki)
+
+    @classmethod
+    def tuned(
+        cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0, reset: float = 2.0
+    ) -> PID:
+        """Gains as for :meth:`PD.tuned`, and an integral that acts within a reset time.
+
+        Args:
+            robot: The nominal robot.
+            bandwidth: Natural frequency of each axis [Hz].
+            damping: Damping ratio [1].
+            rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
+            reset: Integral gain over proportional gain [1/s].
+
+        Returns:
+            The controller.
+        """
+        kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
+        return cls(kp, kd, reset * kp)
+
+    @property
+    def states(self) -> int:
+        """The integrals of the errors."""
+        return len(self.kp)
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """PD and ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
+        return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v) + self.ki * state)
+
+    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """The position error, shape (n,) [rad or m]."""
+        return reference.q - q
+
+
+@dataclass(frozen=True, eq=False)
+class PDGravity(PD):
+    """Decentralised PD with gravity compensation from a nominal model.
+
+    Attributes:
+        robot: The nominal robot; shape of the gains must be (n,).
+    """
+
+    robot: Robot = field(kw_only=True)
+    data: pin.Data = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "data", self.robot.model.createData())
+
+    @classmethod
+    def tuned(cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0) -> PDGravity:
+        """Gains as for :meth:`PD.tuned`, gravity from the same robot.
+
+        Args:
+            robot: The nominal robot.
+            bandwidth: Natural frequency of each axis [Hz].
+            damping: Damping ratio [1].
+            rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
+
+        Returns:
+            The controller.
+        """
+        kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
+        return cls(kp, kd, robot=robot)
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """PD and the gravity torque at q, shape (n,) [N·m or N]."""
+        gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, _configuration(self.robot, q))
+        return np.asarray(super().torque(reference, q, v, state) + gravity)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTorque:
+    """Inverse dynamics of a nominal model, with feedback on the acceleration level.
+
+    Attributes:
+        robot: The nominal robot.
+        bandwidth: Of the error dynamics [Hz].
+        damping: Damping ratio [1].
+        rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
+    """
+
+    robot: Robot
+    bandwidth: float = 10.0
+    damping: float = 1.0
+    rotor: Array | float = 0.0
+    data: pin.Data = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not (self.bandwidth > 0 and self.damping >= 0):
+            raise ModelError("bandwidth must be positive and damping not negative", got=(self.bandwidth, self.damping))
+        object.__setattr__(self, "rotor", np.broadcast_to(np.asarray(self.rotor, dtype=float), (self.robot.n,)))
+        object.__setattr__(self, "data", self.robot.model.createData())
+
+    @property
+    def states(self) -> int:
+        """No memory."""
+        return 0
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """``M(q)(a_r + 2ζω ė + ω² e) + h(q, v)``, shape (n,) [N·m or N]."""
+        omega = 2 * np.pi * self.bandwidth
+        a = reference.a + omega**2 * (reference.q - q) + 2 * self.damping * omega * (reference.v - v)
+        return np.asarray(pin.rnea(self.robot.model, self.data, _configuration(self.robot, q), v, a) + self.rotor * a)
+
+    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """Nothing to integrate, shape (0,)."""
+        return np.zeros(0)
+
+
+def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayLike = 0.0) -> tuple[Array, Array]:
+    """Position and velocity gains that give every axis alone a natural frequency and a damping ratio.
+
+    Args:
+        robot: The nominal robot; the largest inertia of each axis over random poses counts.
+        bandwidth: Natural frequency [Hz].
+        damping: Damping ratio [1].
+        rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
+
+    Returns:
+        ``(kp, kd)``, shapes (n,).
+
+    Raises:
+        ModelError: The bandwidth is not positive, or an axis has no inertia.
+    """
+    if not (bandwidth > 0 and damping >= 0):
+        raise ModelError("bandwidth must be positive and damping not negative", got=(bandwidth, damping))
+    rng, data = np.random.default_rng(0), robot.model.createData()
+    poses = robot.configuration(rng.uniform(-np.pi, np.pi, (50, robot.n)))
+    inertia = np.max([np.diag(pin.crba(robot.model, data, pose)) for pose in poses], axis=0) + np.asarray(rotor)
+    if not (inertia > 0).all():
+        raise ModelError("an axis without inertia cannot be tuned", where=f"joint '{robot.joints[int(np.argmin(inertia))]}'")
+    omega = 2 * np.pi * bandwidth
+    return inertia * omega**2, 2 * damping * omega * inertia
+
+
+def _configuration(robot: Robot, q: Array) -> Array:
+    return q if robot.model.nq == robot.n else robot.configuration(q[None])[0]
+
+
+def _check_gains(kp: Array, **others: Array) -> None:
+    for name, gain in (("kp", kp), *others.items()):
+        check_shape(name, np.shape(gain), np.shape(kp))
+        if not (np.isfinite(gain).all() and (np.asarray(gain) >= 0).all()):
+            raise ModelError(f"the gain {name} is negative or not finite", got=np.asarray(gain).tolist())

@@ -1,0 +1,341 @@
+"""Time integration: a fourth-order fixed-step method that knows sticking, and an adaptive one for smooth plants.
+
+**rk4** (classical Runge-Kutta, fixed step) integrates with the slip directions held constant. When a slider's velocity
+changes sign, the step is cut at the zero crossing (Hermite interpolation, fourth order), the velocity is set to exactly
+zero and a complementarity problem decides by projected Gauss-Seidel who sticks: friction as large as needed within its
+bounds, or at a bound and moving. What sticks has exactly zero acceleration until its friction is not enough any more;
+that is looked at at the start of every step.
+
+**dop853** (scipy, eighth order, error control) is for plants without dry friction or bristles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import SimulationError
+from ..model.inertia import Array
+from ..model.robot import NDArrayBool
+from .plant import Plant
+
+#: ``(t [s], q (n,), v (n,), state (k,)) → (drive torque (n,), rate of state (k,))``.
+Law = Callable[[float, Array, Array, Array], tuple[Array, Array]]
+
+_EVENTS = 50  # zero crossings in one step before the rest of them is not resolved any more
+
+
+@dataclass
+class Rates:
+    """Everything at one instant.
+
+    Attributes:
+        a: Accelerations of the plant's coordinates, shape (d,).
+        tau: Drive torque, shape (n,) [N·m or N].
+        friction: Friction on the coordinates, shape (d,).
+        state: Rate of the controller's state, shape (k,).
+    """
+
+    a: Array
+    tau: Array
+    friction: Array
+    state: Array
+
+
+class StickSlip:
+    """Steps a plant with friction that really sticks.
+
+    Args:
+        plant: The plant.
+        law: The drive torque.
+        x: Coordinates at the start, shape (d,) [rad or m].
+        w: Velocities at the start, shape (d,) [rad/s or m/s].
+        state: The controller's state at the start, shape (k,).
+
+    ``sticking`` tells which sliders stick now, shape (K,).
+    """
+
+    def __init__(self, plant: Plant, law: Law, x: Array, w: Array, state: Array) -> None:
+        self.plant, self.law, self.friction = plant, law, plant.friction
+        self.x, self.w, self.state = x, w, state
+        self.bristles = np.zeros(self.friction.sliders)
+        self.hard = self.friction.hard
+        speed = self.friction.velocity(w)
+        self._set_slip(np.where(self.hard, np.sign(speed), 0.0))
+        self.still = self.hard & (speed == 0)  # at zero velocity: sticks, or about to slip
+        self.load = plant.bias(x, w)
+        self._single = self._single_joint()
+        self._known: Rates | None = None
+
+    def _set_slip(self, slip: Array) -> None:
+        """Directions of slip, shape (K,); hard sliders without one stick."""
+        self.slip, self.sticking = slip, np.asarray(self.hard & (slip == 0))
+        self._sticks, self._all_hard = bool(self.sticking.any()), bool(self.hard.all())
+
+    def rates(self, t: float) -> Rates:
+        """Accelerations and torques now; who sticks is decided first.
+
+        Args:
+            t: Time [s].
+
+        Returns:
+            The rates.
+        """
+        if self._known is None:
+            if self.still.any():
+                self._decide(t)
+            self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
+        return self._known
+
+    def refresh(self) -> None:
+        """Forgets the rates, because the drive torque has changed at this instant."""
+        self._known = None
+
+    def step(self, t: float, length: float) -> None:
+        """Goes on by one step.
+
+        Args:
+            t: Time now [s].
+            length: Of the step [s].
+        """
+        end = t + length
+        for _ in range(_EVENTS):
+            start = self.rates(t)
+            x, w, state = self._runge_kutta(t, end - t, start)
+            wrong = (self.slip * self.friction.velocity(w)) < 0
+            if not wrong.any():
+                return self._accept(x, w, state)
+            reluctant = wrong & self.still
+            if reluctant.any():  # released, but it would turn back at once: it sticks
+                self._set_slip(np.where(reluctant, 0.0, self.slip))
+                self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
+                continue
+            part, crossing = self._first_crossing(t, end - t, start, (x, w, state), wrong)
+            self._accept(*self._runge_kutta(t, part * (end - t), start), crossing)
+            t += part * (end - t)
+            if end - t <= 1e-9 * length:
+                return None
+        start = self.rates(t)
+        x, w, state = self._runge_kutta(t, end - t, start)
+        return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
+
+    def _accept(self, x: Array, w: Array, state: Array, crossing: NDArrayBool | None = None) -> None:
+        way = self.friction.velocity(x - self.x)
+        self.bristles = self.friction.advance(self.bristles, way)
+        self.x, self.w, self.state, self._known = x, w, state, None
+        self.still = self.sticking
+        if crossing is not None and crossing.any():
+            self.still = self.still | crossing
+            self._set_slip(np.where(crossing, 0.0, self.slip))
+            self._stop()
+
+    def _runge_kutta(self, t: float, h: float, first: Rates) -> tuple[Array, Array, Array]:
+        x, w, s = self.x, self.w, self.state
+        w2, x2 = w + h / 2 * first.a, x + h / 2 * w
+        second = self._evaluate(t + h / 2, x2, w2, s + h / 2 * first.state, self._bent(x2))
+        w3, x3 = w + h / 2 * second.a, x + h / 2 * w2
+        third = self._evaluate(t + h / 2, x3, w3, s + h / 2 * second.state, self._bent(x3))
+        w4, x4 = w + h * third.a, x + h * w3
+        fourth = self._evaluate(t + h, x4, w4, s + h * third.state, self._bent(x4))
+        return (
+            x + h / 6 * (w + 2 * w2 + 2 * w3 + w4),
+            w + h / 6 * (first.a + 2 * second.a + 2 * third.a + fourth.a),
+            s + h / 6 * (first.state + 2 * second.state + 2 * third.state + fourth.state),
+        )
+
+    def _bent(self, x: Array) -> Array:
+        if self.friction.memory is None:
+            return self.bristles
+        return self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
+
+    def _evaluate(self, t: float, x: Array, w: Array, state: Array, bristles: Array) -> Rates:
+        plant, friction = self.plant, self.friction
+        tau, rate = self.law(t, plant.joints(x), plant.joints(w), state)
+        speed = friction.velocity(w)
+        slip = self.slip if self._all_hard else np.where(self.hard, self.slip, np.sign(speed))
+        torque = friction.torque(speed, slip, bristles)
+        resisting = friction.to_joints(torque)
+        net = plant.force(tau) - resisting
+        if friction.load is None and not self._sticks:
+            return Rates(plant.accelerate(x, w, net), tau, resisting, rate)
+        a, extra = self._constrained(x, w, net, slip, self.sticking)
+        return Rates(a, tau, friction.to_joints(torque + extra), rate)
+
+    def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
+        """Accelerations with sliders that stick and friction that depends on the load; and that extra friction."""
+        mass, bias, coefficient = self.plant.mass(x), self.plant.bias(x, w), self.friction.load
+        extra = np.zeros(self.friction.sliders)
+        if coefficient is None:
+            a, hold = self._solve(mass, net - bias, stuck)
+            extra[stuck] = hold
+            return a, extra
+        n, link = len(coefficient), mass - self.plant.rotor
+        for _ in range(6):  # linear once the signs of the loads are known; they rarely change
+            factor = np.where(stuck[:n], 0.0, slip[:n] * coefficient * np.sign(self.load))
+            a, hold = self._solve(mass + factor[:, None] * link, net - (1.0 + factor) * bias, stuck)
+            load = link @ a + bias
+            agreed = (np.sign(load) == np.sign(self.load)).all()
+            self.load = load
+            if agreed:
+                break
+        extra[:n] = factor * load
+        extra[stuck] += hold
+        return a, extra
+
+    def _solve(self, matrix: Array, rhs: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
+        """``matrix·a + Gᵀ·hold = rhs`` with ``G·a = 0`` on the sliders that stick."""
+        if not stuck.any():
+            return np.asarray(np.linalg.solve(matrix, rhs)), np.zeros(0)
+        rows = np.flatnonzero(stuck)
+        joints = self._single[rows]
+        if (joints >= 0).all():
+            a, free = np.zeros(len(rhs)), np.ones(len(rhs), dtype=bool)
+            free[joints] = False
+            if free.any():
+                a[free] = np.linalg.solve(matrix[np.ix_(free, free)], rhs[free])
+            left, hold, seen = rhs - matrix @ a, np.zeros(len(rows)), set()
+            for k, joint in enumerate(joints.tolist()):  # two sliders on one joint: the first one holds it
+                if joint not in seen:
+                    hold[k] = left[joint] / self._row(rows[k])[joint]
+                    seen.add(joint)
+            return a, hold
+        g = np.array([self._row(row) for row in rows])
+        spread = np.linalg.solve(matrix, np.column_stack([g.T, rhs]))
+        delassus, free_slip = g @ spread[:, :-1], g @ spread[:, -1]
+        if len(rows) == 1:
+            hold = free_slip / delassus[0, 0]
+        else:  # sliders may hold the same joint: the least hold that does it
+            hold = np.linalg.lstsq(delassus, free_slip, rcond=None)[0]
+        a = spread[:, -1] - spread[:, :-1] @ hold
+        a[joints[joints >= 0]] = 0.0
+        return a, hold
+
+    def _decide(self, t: float) -> None:
+        """Who of those at zero velocity sticks, and where the others go (linear complementarity problem)."""
+        friction, rows = self.friction, np.flatnonzero(self.still)
+        tau, _ = self.law(t, self.plant.joints(self.x), self.plant.joints(self.w), self.state)
+        speed = friction.velocity(self.w)
+        slip = np.where(self.still, 0.0, np.where(self.hard, self.slip, np.sign(speed)))
+        torque = friction.torque(speed, slip, self.bristles)
+        if friction.load is not None:
+            n = len(friction.load)
+            torque[:n] += slip[:n] * friction.load * np.abs(self.load)
+        net = self.plant.force(tau) - friction.to_joints(torque) - self.plant.bias(self.x, self.w)
+        low, high = friction.interval(self.bristles, self.load)
+        low, high = low[rows], high[rows]
+        g = np.array([self._row(row) for row in rows])
+        inverse_g = np.linalg.solve(self.plant.mass(self.x), np.column_stack([g.T, net]))
+        delassus, free = g @ inverse_g[:, :-1], g @ inverse_g[:, -1]
+        hold = _projected_gauss_seidel(delassus, free, low, high)
+        a = free - delassus @ hold
+        tiny = 1e-9 * (np.abs(free).max() + 1e-3)
+        moves = (np.abs(a) > tiny) & ((hold >= high) | (hold <= low))
+        new = self.slip.copy()
+        new[rows] = np.where(moves, np.sign(a), 0.0)
+        self._set_slip(new)
+
+    def _first_crossing(
+        self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: NDArrayBool
+    ) -> tuple[float, NDArrayBool]:
+        """Part of the step until the first slider stops, and which ones stop then."""
+        x, w, state = end
+        last = self._evaluate(t + h, x, w, state, self._bent(x))
+        before, after = self.friction.velocity(self.w), self.friction.velocity(w)
+        slope, slope_end = (h * self.friction.velocity(item.a) for item in (start, last))
+        parts = np.full(len(wrong), np.inf)
+        for k in np.flatnonzero(wrong):
+            rise = after[k] - before[k]
+            cubic = [slope[k] + slope_end[k] - 2 * rise, 3 * rise - 2 * slope[k] - slope_end[k], slope[k], before[k]]
+            roots = np.roots(cubic)
+            real = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real <= 1)]
+            parts[k] = real.min() if len(real) else before[k] / (before[k] - after[k])
+        part = float(parts.min())
+        return part, wrong & (parts <= part * (1 + 1e-9) + 1e-12)
+
+    def _stop(self) -> None:
+        """Velocities of the sliders that have just stopped become exactly zero, at the least change of momentum."""
+        rows = np.flatnonzero(self.still)
+        coupled = rows[self._single[rows] < 0]
+        if len(coupled):
+            g = np.array([self._row(row) for row in rows])
+            spread = np.linalg.solve(self.plant.mass(self.x), g.T)
+            self.w = self.w - spread @ np.linalg.lstsq(g @ spread, g @ self.w, rcond=None)[0]
+        else:
+            self.w = self.w.copy()
+        self.w[self._single[rows[self._single[rows] >= 0]]] = 0.0
+
+    def _row(self, slider: int | np.integer[Any]) -> Array:
+        transmission = self.friction.transmission
+        if transmission is None:
+            row = np.zeros(self.friction.n)
+            row[slider] = 1.0
+            return row
+        return np.asarray(transmission[slider])
+
+    def _single_joint(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For each slider the only joint that moves it, −1 if there are several."""
+        out = np.arange(self.friction.sliders)
+        if self.friction.transmission is not None:
+            used = self.friction.transmission != 0
+            out = np.where(used.sum(axis=1) == 1, used.argmax(axis=1), -1)
+        return out.astype(np.int64)
+
+
+def _projected_gauss_seidel(matrix: Array, free: Array, low: Array, high: Array) -> Array:
+    """``hold`` within its bounds such that ``free − matrix·hold`` is zero, or pushes against the bound that is reached."""
+    hold = np.zeros(len(free))
+    scale = np.abs(free).max() + 1e-300
+    for _ in range(500):
+        change = 0.0
+        for k in range(len(hold)):
+            rest = free[k] - matrix[k] @ hold
+            new = min(max(hold[k] + rest / matrix[k, k], low[k]), high[k])
+            change = max(change, abs(new - hold[k]) * matrix[k, k])
+            hold[k] = new
+        if change < 1e-13 * scale:
+            break
+    return hold
+
+
+def integrate_smooth(
+    plant: Plant, law: Law, x: Array, w: Array, times: Array, *, rtol: float = 1e-10, atol: float = 1e-12
+) -> tuple[Array, Array]:
+    """Integrates a plant without dry friction by DOP853 with error control.
+
+    Args:
+        plant: The plant; its friction must be smooth.
+        law: The drive torque; its controller must have no state.
+        x: Coordinates at ``times[0]``, shape (d,) [rad or m].
+        w: Velocities there, shape (d,) [rad/s or m/s].
+        times: Where to report, shape (N,) [s].
+        rtol: Relative tolerance of a step.
+        atol: Absolute tolerance of a step [rad, rad/s or m, m/s].
+
+    Returns:
+        Coordinates and velocities, shapes (N, d).
+
+    Raises:
+        SimulationError: The friction is not smooth, or the integration fails; with the time.
+    """
+    from scipy.integrate import solve_ivp
+
+    friction, d = plant.friction, plant.dof
+    if friction.hard.any() or friction.memory is not None:
+        raise SimulationError("dop853 cannot integrate dry friction", remedy="use the integrator rk4")
+    idle, nothing = np.zeros(friction.sliders), np.zeros(0)
+
+    def field(t: float, y: Array) -> Array:
+        tau, _ = law(t, plant.joints(y[:d]), plant.joints(y[d:]), nothing)
+        speed = friction.velocity(y[d:])
+        net = plant.force(tau) - friction.to_joints(friction.torque(speed, np.sign(speed), idle))
+        return np.concatenate([y[d:], plant.accelerate(y[:d], y[d:], net)])
+
+    solution = solve_ivp(
+        field, (times[0], times[-1]), np.concatenate([x, w]), method="DOP853", t_eval=times, rtol=rtol, atol=atol
+    )
+    if not solution.success or not np.isfinite(solution.y).all():
+        raise SimulationError("the integration failed", where=f"t = {solution.t[-1]:.4g} s", got=solution.message)
+    return solution.y[:d].T, solution.y[d:].T

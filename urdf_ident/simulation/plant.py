@@ -1,0 +1,204 @@
+"""Plants: what moves when torques act. Rigid ones here; whatever follows the protocol can be simulated.
+
+A plant has degrees of freedom of its own (an elastic robot has twice as many as joints); controllers and sensors see it
+through :meth:`Plant.joints` and drive it through :meth:`Plant.force`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, SimulationError, check_shape
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .friction_truth import FrictionTruth
+
+
+class Plant(Protocol):
+    """What the integrators need of a mechanism with d degrees of freedom and n joints."""
+
+    robot: Robot
+    friction: FrictionTruth
+    rotor: Array
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom d."""
+
+    def start(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Coordinates and velocities, shapes (d,), for joint positions and velocities, shapes (n,) [rad, rad/s or m, m/s]."""
+
+    def joints(self, x: Array) -> Array:
+        """Joint positions (or velocities, accelerations), shape (n,), from coordinates (…), shape (d,)."""
+
+    def force(self, tau: Array) -> Array:
+        """Generalised force, shape (d,), of drive torques, shape (n,) [N·m or N]."""
+
+    def mass(self, x: Array) -> Array:
+        """Mass matrix with rotors, shape (d, d), at coordinates x, shape (d,)."""
+
+    def bias(self, x: Array, w: Array) -> Array:
+        """Coriolis, centrifugal and gravity force, shape (d,), at coordinates and velocities of shape (d,)."""
+
+    def accelerate(self, x: Array, w: Array, force: Array) -> Array:
+        """Accelerations, shape (d,), for a total generalised force, shape (d,)."""
+
+    def energy(self, x: Array, w: Array) -> tuple[float, float]:
+        """Kinetic and potential energy [J] at coordinates and velocities of shape (d,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RigidPlant:
+    """A rigid robot with its own inertia (not necessarily the URDF's), rotors and friction.
+
+    Make it with :meth:`create`. Not to be shared between threads: Pinocchio's workspace lives in it.
+
+    Attributes:
+        robot: Kinematics, joint names and limits.
+        model: Its own Pinocchio model; ``armature`` holds the rotors when they are not coupled.
+        rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
+        friction: Its friction.
+    """
+
+    robot: Robot
+    model: pin.Model
+    rotor: Array
+    friction: FrictionTruth
+    data: pin.Data = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", self.model.createData())
+        object.__setattr__(self, "_turns", bool(self.robot.continuous.any()))
+        coupled = bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
+        object.__setattr__(self, "_coupled", coupled)
+        self.model.armature = np.zeros(self.robot.n) if coupled else np.diag(self.rotor).copy()
+
+    @classmethod
+    def create(
+        cls,
+        robot: Robot,
+        *,
+        theta: ArrayLike | None = None,
+        rotor_inertia: ArrayLike | None = None,
+        friction: FrictionTruth | None = None,
+        gravity: ArrayLike | None = None,
+    ) -> RigidPlant:
+        """Builds a plant.
+
+        Args:
+            robot: Kinematics, and inertia unless ``theta`` says otherwise.
+            theta: Ten inertial parameters of each body in the order of ``robot.bodies``, shape (10·n,)
+                [kg, kg·m, kg·m²], about the joint frames' origins.
+            rotor_inertia: After the gear: shape (n,), or (n, n) where drives are coupled [kg·m² or kg].
+            friction: Its friction; none by default.
+            gravity: Acceleration of gravity in the base frame, shape (3,) [m/s²]; the robot's by default.
+
+        Returns:
+            The plant.
+
+        Raises:
+            ModelError: A body with first moments but no mass, or a rotor inertia that is negative.
+            SimulationError: The mass matrix is not positive definite: nothing could be integrated.
+            ShapeError: Wrong shapes.
+        """
+        n = robot.n
+        model = robot.model.copy()
+        if theta is not None:
+            values = np.asarray(theta, dtype=float)
+            check_shape("theta", values.shape, (10 * n,))
+            for j, ten in enumerate(values.reshape(n, 10)):
+                model.inertias[j + 1] = _inertia(ten, robot.bodies[j].name)
+        if gravity is not None:
+            vector = np.asarray(gravity, dtype=float)
+            check_shape("gravity", vector.shape, (3,))
+            model.gravity.linear = vector
+        rotor = np.zeros(n) if rotor_inertia is None else np.asarray(rotor_inertia, dtype=float)
+        rotor = np.diag(rotor) if rotor.ndim == 1 else rotor
+        check_shape("rotor_inertia", rotor.shape, (n, n))
+        if not np.allclose(rotor, rotor.T) or np.linalg.eigvalsh(rotor)[0] < -1e-12 * np.abs(rotor).max():
+            raise ModelError("the rotor inertia is not symmetric and positive", got=rotor.tolist())
+        if friction is not None and friction.n != n:
+            raise ModelError("the friction is for another number of joints", got=friction.n, expected=n)
+        plant = cls(robot, model, rotor, friction or FrictionTruth(n))
+        plant._check_mass()
+        return plant
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom: the joints."""
+        return self.robot.n
+
+    def start(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """The joints' own positions and velocities, shapes (n,)."""
+        return np.array(q, dtype=float), np.array(v, dtype=float)
+
+    def joints(self, x: Array) -> Array:
+        """The coordinates are the joints, shape (n,)."""
+        return x
+
+    def force(self, tau: Array) -> Array:
+        """Drive torques act on the joints, shape (n,) [N·m or N]."""
+        return tau
+
+    def mass(self, x: Array) -> Array:
+        """Mass matrix with rotors, shape (n, n) [kg·m² or kg], at joint positions x, shape (n,) [rad or m]."""
+        matrix = pin.crba(self.model, self.data, self._configuration(x))
+        return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())  # type: ignore[attr-defined]
+
+    def bias(self, x: Array, w: Array) -> Array:
+        """Coriolis, centrifugal and gravity torque, shape (n,), at joint positions and velocities, shapes (n,)."""
+        return np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), w))
+
+    def accelerate(self, x: Array, w: Array, force: Array) -> Array:
+        """Joint accelerations, shape (n,), for joint torques, shape (n,) [N·m or N]."""
+        if self._coupled:  # type: ignore[attr-defined]
+            return np.asarray(np.linalg.solve(self.mass(x), force - self.bias(x, w)))
+        return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
+
+    def energy(self, x: Array, w: Array) -> tuple[float, float]:
+        """Kinetic (rotors too) and potential energy [J] at joint positions and velocities, shapes (n,)."""
+        kinetic = 0.5 * float(w @ self.mass(x) @ w)
+        return kinetic, float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
+
+    def inverse_dynamics(self, q: Array, v: Array, a: Array) -> Array:
+        """Joint torque of a motion without friction.
+
+        Args:
+            q: Shape (n,) [rad or m].
+            v: Shape (n,) [rad/s or m/s].
+            a: Shape (n,) [rad/s² or m/s²].
+
+        Returns:
+            Shape (n,) [N·m or N], rotors included.
+        """
+        return self.mass(q) @ a + self.bias(q, v)
+
+    def _configuration(self, q: Array) -> Array:
+        return self.robot.configuration(q[None])[0] if self._turns else q  # type: ignore[attr-defined]
+
+    def _check_mass(self) -> None:
+        rng = np.random.default_rng(0)
+        for _ in range(10):
+            matrix = self.mass(rng.uniform(-1.0, 1.0, self.robot.n))
+            values, vectors = np.linalg.eigh(matrix)
+            if not values[0] > 1e-12 * abs(values[-1]):
+                j = int(np.argmax(np.abs(vectors[:, 0])))
+                raise SimulationError(
+                    "the mass matrix is not positive definite", where=f"joint '{self.robot.joints[j]}'",
+                    got=f"smallest eigenvalue {values[0]:.3g}", remedy="give the body an inertia, or the joint a rotor",
+                )  # fmt: skip
+
+
+def _inertia(ten: Array, body: str) -> pin.Inertia:
+    """Pinocchio divides by the mass (design §6.14), so a massless body is built by hand."""
+    if ten[0] != 0:
+        return pin.Inertia.FromDynamicParameters(ten)
+    if np.any(ten[1:4] != 0):
+        raise ModelError("first moments without mass", where=f"body '{body}'", got=ten[1:4].tolist(), remedy="give it a mass")
+    xx, xy, yy, xz, yz, zz = ten[4:]
+    return pin.Inertia(0.0, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))

@@ -1,0 +1,207 @@
+"""What a log shows of the truth: counts, noise, ripple, delay, a clock that is not perfect.
+
+Everything is applied to a finished simulation, so one simulation can be measured many times. Each signal has its own
+stream of random numbers: switching one imperfection on does not change another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, check_shape
+from ..model.inertia import Array
+from ..model.segment import Segment
+from ..motion.files import sampled
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Additive Gaussian noise, white or coloured.
+
+    Attributes:
+        sigma: Standard deviation, shape (n,) or a number, in the signal's unit.
+        snr: Instead: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (theory §4).
+        correlation: ρ of a first-order autoregression from sample to sample, 0 (white) to below 1; σ stays what it is.
+    """
+
+    sigma: ArrayLike | None = None
+    snr: ArrayLike | None = None
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.sigma is None) == (self.snr is None):
+            raise ModelError("noise is given by sigma or by snr, not by both or none")
+        if not 0 <= self.correlation < 1:
+            raise ModelError("the correlation of a noise lies from 0 to below 1", got=self.correlation)
+        if self.sigma is not None and not (np.asarray(self.sigma) >= 0).all():
+            raise ModelError("a standard deviation cannot be negative", got=np.min(np.asarray(self.sigma)))
+
+    def draw(self, signal: Array, rng: np.random.Generator) -> Array:
+        """Noise for a signal.
+
+        Args:
+            signal: Shape (N, n).
+            rng: Source of the random numbers.
+
+        Returns:
+            Shape (N, n), same unit.
+        """
+        if self.snr is not None:
+            sigma = np.sqrt(np.mean(signal**2, axis=0)) * 10.0 ** (-np.asarray(self.snr, dtype=float) / 20.0)
+        else:
+            sigma = np.asarray(self.sigma, dtype=float)
+        white = rng.standard_normal(signal.shape)
+        if self.correlation:
+            from scipy.signal import lfilter
+
+            rho = self.correlation
+            white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
+            white = lfilter([1.0], [1.0, -rho], white, axis=0)
+        return np.asarray(sigma * white)
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Imperfections of a log; the default is a perfect one.
+
+    Attributes:
+        counts: Encoder counts per revolution (per metre for a sliding joint), shape (n,) or a number; None: exact.
+        position_noise: On the position [rad or m].
+        velocity: ``"measured"``; ``"differentiated"`` (differences of the logged position); ``"none"``.
+        velocity_noise: On a measured velocity [rad/s or m/s].
+        torque_noise: On the torque [N·m or N].
+        ripple: Torque ripple amplitude, shape (n,) or a number [N·m or N].
+        ripple_cycles: Ripple periods per revolution (per metre), shape (n,) or a number.
+        torque_step: Resolution of the torque, that is of the current times the drive gain, shape (n,) or a number
+            [N·m or N].
+        jitter: Standard deviation of the sampling instants [s].
+        clock: ``"true"``: the log's time column knows the jitter; ``"nominal"``: it does not.
+        delay: Position and velocity are those of this long ago [s].
+        torque_delay: The same for the torque [s].
+    """
+
+    counts: ArrayLike | None = None
+    position_noise: Noise | None = None
+    velocity: str = "measured"
+    velocity_noise: Noise | None = None
+    torque_noise: Noise | None = None
+    ripple: ArrayLike = 0.0
+    ripple_cycles: ArrayLike = 1.0
+    torque_step: ArrayLike | None = None
+    jitter: float = 0.0
+    clock: str = "true"
+    delay: float = 0.0
+    torque_delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, valid in (("velocity", ("measured", "differentiated", "none")), ("clock", ("true", "nominal"))):
+            if getattr(self, name) not in valid:
+                raise ModelError(f"unknown sensors.{name}", got=repr(getattr(self, name)), expected=" | ".join(valid))
+        for name in ("counts", "torque_step"):
+            value = getattr(self, name)
+            if value is not None and not (np.asarray(value) > 0).all():
+                raise ModelError(f"sensors.{name} must be positive", got=np.asarray(value).tolist())
+        for name in ("jitter", "delay", "torque_delay"):
+            if not getattr(self, name) >= 0:
+                raise ModelError(f"sensors.{name} cannot be negative", got=getattr(self, name), expected="seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Measured signals: ``time`` of shape (N,) [s], the others of shape (N, n) in SI units; velocity None if not logged."""
+
+    time: Array
+    position: Array
+    velocity: Array | None
+    torque: Array
+
+
+def measure(truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None = None) -> Measurement:
+    """Measures a simulated motion.
+
+    Args:
+        truth: Clean motion with torque at a constant rate, shapes (N, n).
+        sensors: The imperfections.
+        seed: Of all random numbers; the same seed gives the same bits.
+        prismatic: Shape (n,), True for sliding joints (counts per metre); none by default.
+
+    Returns:
+        What the log would show.
+
+    Raises:
+        ModelError: The truth holds no torque, or an array of the sensors does not fit the joints.
+    """
+    if truth.tau is None:
+        raise ModelError("there is no torque to measure", where=truth.log)
+    n = truth.q.shape[1]
+    _check_widths(sensors, n)
+    streams = dict(zip(("clock", "position", "velocity", "torque"), np.random.default_rng(seed).spawn(4), strict=True))
+    nominal = truth.time
+    time = nominal + sensors.jitter * streams["clock"].standard_normal(len(nominal))
+    time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
+    q, v = _at(truth, time - sensors.delay)
+    tau = _interpolate(truth, truth.tau, time - sensors.torque_delay)
+    period = np.ones(n) if prismatic is None else np.where(prismatic, 1.0, 2 * np.pi)
+    period = np.full(n, 2 * np.pi) if prismatic is None else period
+    tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
+    if sensors.torque_noise is not None:
+        tau = tau + sensors.torque_noise.draw(truth.tau, streams["torque"])
+    if sensors.torque_step is not None:
+        tau = quantise(tau, sensors.torque_step)
+    if sensors.position_noise is not None:
+        q = q + sensors.position_noise.draw(truth.q, streams["position"])
+    if sensors.counts is not None:
+        q = quantise(q, period / np.asarray(sensors.counts))
+    logged = nominal if sensors.clock == "nominal" else time
+    velocity: Array | None = v
+    if sensors.velocity == "differentiated":
+        step = np.diff(logged)
+        velocity = np.zeros_like(q)
+        velocity[1:] = np.diff(q, axis=0) / np.where(step > 0, step, 1.0 / truth.rate)[:, None]
+        velocity[0] = velocity[1]
+    elif sensors.velocity == "none":
+        velocity = None
+    elif sensors.velocity_noise is not None:
+        velocity = v + sensors.velocity_noise.draw(truth.v, streams["velocity"])
+    return Measurement(logged, q, velocity, tau)
+
+
+def quantise(signal: Array, step: ArrayLike) -> Array:
+    """Rounds to whole steps.
+
+    Args:
+        signal: Shape (N, n).
+        step: Size of a step, shape (n,) or a number, in the signal's unit.
+
+    Returns:
+        Shape (N, n).
+    """
+    return np.asarray(np.rint(signal / np.asarray(step)) * np.asarray(step))
+
+
+def _at(truth: Segment, time: Array) -> tuple[Array, Array]:
+    """Position and velocity between the samples; before the first one the robot was where it is at first."""
+    if np.array_equal(time, truth.time):
+        return np.array(truth.q), np.array(truth.v)
+    names = tuple(f"joint {j}" for j in range(truth.q.shape[1]))
+    motion = sampled(names, truth.time - truth.start, truth.q, truth.v, truth.a)
+    q, v, _ = motion.evaluate(np.clip(time - truth.start, 0.0, motion.duration))
+    return q, v
+
+
+def _interpolate(truth: Segment, signal: Array, time: Array) -> Array:
+    if np.array_equal(time, truth.time):
+        return np.array(signal)
+    return np.column_stack([np.interp(time, truth.time, column) for column in signal.T])
+
+
+def _check_widths(sensors: Sensors, n: int) -> None:
+    noises = (sensors.position_noise, sensors.velocity_noise, sensors.torque_noise)
+    values = [sensors.counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
+    values += [value for noise in noises if noise is not None for value in (noise.sigma, noise.snr)]
+    for value in values:
+        if value is not None and np.ndim(value) > 0:
+            check_shape("sensors", np.shape(value), (n,))

@@ -1,0 +1,112 @@
+"""Truth files: what a URDF cannot hold (``robots/<name>_truth.yaml``), read for simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ..errors import ModelError, nearest
+from ..files import read_text
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .friction_terms import friction_from_mapping
+from .friction_truth import FrictionTruth
+
+#: Keys that matter to a rigid plant, and those that other readers use.
+KEYS = ("robot", "joints", "rotor_inertia", "reduction", "motor", "friction", "stiffness", "gear", "dh_theta", "dh",
+        "torque_noise", "drive_gain")  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class JointTruth:
+    """Rotors, friction and gears of a robot, in the order of its joints.
+
+    Attributes:
+        rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
+        friction: Friction on joints and motors.
+        reduction: ``q_motor = reduction · q``, shape (n, n), or None.
+        stiffness: Of the gears, shape (n,) [N·m/rad], or None.
+    """
+
+    rotor: Array
+    friction: FrictionTruth
+    reduction: Array | None
+    stiffness: Array | None
+
+
+def read_truth(path: str | Path, robot: Robot) -> JointTruth:
+    """Reads a truth file.
+
+    Args:
+        path: YAML with ``joints`` and any of ``rotor_inertia`` [kg·m²] (after the gear), ``friction``, ``reduction``,
+            ``motor: {inertia [kg·m²], friction}`` (before the gear), ``stiffness`` [N·m/rad]; see robots/README.md.
+        robot: Whose joints these are; locked ones are left out.
+
+    Returns:
+        The truth.
+
+    Raises:
+        ModelError: Unknown key, wrong number of values, or the joints are not the robot's.
+        MissingFileError: The file cannot be read.
+    """
+    where = str(path)
+    try:
+        settings = yaml.safe_load(read_text(path, "truth file"))
+    except yaml.YAMLError as error:
+        raise ModelError("the truth file is not YAML", where=where, got=str(error)) from error
+    if not isinstance(settings, Mapping):
+        raise ModelError("the truth file holds no mapping", where=where, expected="joints: […], friction: {…}")
+    for key in settings:
+        if key not in KEYS:
+            raise ModelError(f"unknown key '{key}'", where=where, remedy=nearest(str(key), KEYS))
+    names = list(settings.get("joints") or robot.joints)
+    missing = [joint for joint in robot.joints if joint not in names]
+    if missing:
+        raise ModelError(f"the truth says nothing about joint '{missing[0]}'", where=where, got=names)
+    pick, count = [names.index(joint) for joint in robot.joints], len(names)
+    rotor = np.diag(_vector(settings, "rotor_inertia", count, where))
+    reduction = _matrix(settings, count, where)
+    motor = settings.get("motor") or {}
+    motor_friction: tuple[Any, ...] = ()
+    if motor:
+        if reduction is None:
+            raise ModelError("motor numbers need the gear ratios", where=where, remedy="add `reduction`")
+        if len(pick) != count:
+            raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
+        rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
+        motor_friction = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
+    joint_friction = friction_from_mapping(_picked(settings.get("friction") or {}, pick, count), f"{where}, friction")
+    friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
+    stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
+    kept = None if reduction is None else reduction[np.ix_(pick, pick)]
+    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness)
+
+
+def _picked(value: Any, pick: list[int], count: int) -> Any:
+    """The numbers of the joints at hand, in their order."""
+    if isinstance(value, Mapping):
+        return {key: _picked(item, pick, count) for key, item in value.items()}
+    return [value[k] for k in pick] if isinstance(value, list) and len(value) == count else value
+
+
+def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Array:
+    values = np.asarray(settings.get(key, np.zeros(count)), dtype=float)
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise ModelError(
+            f"'{key}' needs one finite number per joint", where=where, got=settings[key], expected=f"{count} numbers"
+        )
+    return values
+
+
+def _matrix(settings: Mapping[str, Any], count: int, where: str) -> Array | None:
+    if "reduction" not in settings:
+        return None
+    values = np.asarray(settings["reduction"], dtype=float)
+    if values.shape != (count, count) or not np.isfinite(values).all():
+        raise ModelError("'reduction' is not a square matrix of finite numbers", where=where, expected=f"{count} × {count}")
+    return values
