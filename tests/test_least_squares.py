@@ -1,0 +1,180 @@
+"""Least squares against NIST's certified values, statsmodels, and data that cannot see everything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from urdf_ident.errors import EstimationError, ShapeError
+from urdf_ident.estimation.least_squares import Solution, ols, solve
+from urdf_ident.linalg import triangle
+
+DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
+
+
+def certified(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    entry = json.loads((folder / "nist" / f"{name}.json").read_text())
+    x, y = np.array(entry["x"]), np.array(entry["y"])
+    return x, y, np.array(entry["certified_estimate"]), np.array(entry["certified_standard_error"])
+
+
+def correct_digits(got: np.ndarray, wanted: np.ndarray) -> float:
+    error = np.where(wanted == 0, np.abs(got), np.abs(got - wanted) / np.where(wanted == 0, 1, np.abs(wanted)))
+    return float(-np.log10(np.maximum(error, 1e-16)).min())
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_certified_values(data: Path, name: str) -> None:
+    x, y, estimate, error = certified(data, name)
+    found = ols(x, y)
+    assert correct_digits(found.estimate, estimate) >= DIGITS[name]
+    assert correct_digits(found.std_error, error) >= 7
+    assert found.rank == x.shape[1]
+    assert found.seen.all()
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_certified_values_from_triangles_of_pieces(data: Path, name: str) -> None:
+    """The road of the estimators: factors of pieces are merged and solved, the rows are gone."""
+    x, y, estimate, error = certified(data, name)
+    joined = np.column_stack([x, y])
+    pieces = [triangle(piece) for piece in np.array_split(joined, 3)]
+    found = solve(triangle(*pieces), len(x))
+    assert correct_digits(found.estimate, estimate) >= min(DIGITS[name], 7)
+    assert correct_digits(found.std_error, error) >= (7 if np.any(error) else 6)
+
+
+def sample(seed: int = 0, rows: int = 200, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns)) * 10.0 ** rng.uniform(-4, 4, columns)
+    return X, X @ (rng.normal(size=columns) / np.linalg.norm(X, axis=0)) * np.sqrt(rows) + 0.3 * rng.normal(size=rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_estimates_and_errors_are_statsmodels(seed: int) -> None:
+    X, y = sample(seed)
+    reference = sm.OLS(y, X).fit(method="qr")
+    for found in (ols(X, y), solve(triangle(np.column_stack([X, y])), len(X))):
+        np.testing.assert_allclose(found.estimate, reference.params, rtol=1e-9)
+        np.testing.assert_allclose(found.std_error, reference.bse, rtol=1e-9)
+        np.testing.assert_allclose(found.covariance(), reference.cov_params(), rtol=1e-8)
+        assert found.variance == pytest.approx(reference.mse_resid, rel=1e-10)
+        assert found.residual_squares == pytest.approx(reference.ssr, rel=1e-10)
+        assert found.dof == reference.df_resid == 194
+        unit = X / np.linalg.norm(X, axis=0)
+        assert found.condition == pytest.approx(np.linalg.cond(unit), rel=1e-6)
+        np.testing.assert_allclose(found.covariance(4.0), 4 * found.root @ found.root.T, rtol=1e-12)
+
+
+def test_units_of_the_columns_do_not_matter() -> None:
+    X, y = sample(1)
+    scale = 10.0 ** np.array([-3.0, 3, 0, 2, -2, 1])
+    plain, scaled = ols(X, y), ols(X * scale, y)
+    np.testing.assert_allclose(scaled.estimate * scale, plain.estimate, rtol=1e-9)
+    np.testing.assert_allclose(scaled.std_error * scale, plain.std_error, rtol=1e-9)
+    assert scaled.condition == pytest.approx(plain.condition, rel=1e-9)
+
+
+def with_null_columns(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns 1 and 4 are only seen as a sum, column 5 is zero, the others are seen."""
+    X, y = sample(seed, rows=3000)
+    X[:, 4] = 3.0 * X[:, 1]
+    X[:, 5] = 0.0
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_unseen_parameters_are_infinite_and_the_others_untouched(seed: int) -> None:
+    X, y = with_null_columns(seed)
+    reference = sm.OLS(y, X[:, [0, 1, 2, 3]]).fit(method="qr")
+    pieces = [triangle(piece) for piece in np.array_split(np.column_stack([X, y]), 40)]
+    for found in (ols(X, y), solve(triangle(*pieces), len(X))):
+        assert found.rank == 4
+        assert found.seen.tolist() == [True, False, True, True, False, False]
+        np.testing.assert_array_equal(np.isinf(found.std_error), ~found.seen)
+        seen = [0, 2, 3]
+        np.testing.assert_allclose(found.estimate[seen], reference.params[seen], rtol=1e-8)
+        np.testing.assert_allclose(found.std_error[seen], reference.bse[seen], rtol=1e-8)
+        assert found.estimate[1] + 3 * found.estimate[4] == pytest.approx(reference.params[1], rel=1e-8)
+        assert found.estimate[5] == 0.0
+        assert found.residual_squares == pytest.approx(reference.ssr, rel=1e-9)
+        assert np.isfinite(found.condition)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 12), st.integers(1, 4))
+def test_rank_of_repeated_columns_survives_rounding(seed: int, columns: int, copies: int) -> None:
+    """A direction that is only rounding must not come out as a seen parameter, whatever the number of pieces."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, columns))
+    X = np.hstack([X, X @ rng.normal(size=(columns, copies)) / np.sqrt(columns)])
+    y = X @ rng.normal(size=X.shape[1]) + rng.normal(size=600)
+    pieces = [triangle(piece) for piece in np.array_split(np.column_stack([X, y]), rng.integers(1, 30))]
+    found = solve(triangle(*pieces), 600)
+    assert found.rank == columns
+    assert np.abs(found.estimate).max() < 1e3
+
+
+def test_reference_is_kept_where_the_data_say_nothing() -> None:
+    X, y = with_null_columns(2)
+    reference = np.array([9.0, 1.0, 9, 9, 2.0, 5.0])
+    free, held = ols(X, y), solve(triangle(np.column_stack([X, y])), len(X), reference)
+    assert held.estimate[5] == 5.0
+    np.testing.assert_allclose(held.estimate[[0, 2, 3]], free.estimate[[0, 2, 3]], rtol=1e-8)
+    assert held.estimate[1] + 3 * held.estimate[4] == pytest.approx(free.estimate[1] + 3 * free.estimate[4], rel=1e-8)
+    assert (held.estimate[1] == 1.0) != (held.estimate[4] == 2.0)  # one of the pair carries the correction
+    with pytest.raises(ShapeError, match="reference"):
+        solve(triangle(np.column_stack([X, y])), len(X), reference[:-1])
+
+
+def test_fewer_rows_than_columns_give_what_they_can() -> None:
+    X, y = sample(3, rows=4)
+    with pytest.raises(EstimationError, match="fewer rows than parameters, got 4 rows, expected >= 6"):
+        ols(X, y)
+    found = solve(triangle(np.column_stack([X, y])), 4)
+    assert found.rank == 4
+    np.testing.assert_allclose(X @ found.estimate, y, rtol=1e-7)
+    assert not found.seen.any()
+
+
+def test_data_that_hold_nothing() -> None:
+    nothing = solve(np.zeros((3, 4)), 10)
+    assert nothing.rank == 0
+    assert not nothing.seen.any()
+    assert np.isinf(nothing.std_error).all()
+    np.testing.assert_array_equal(nothing.estimate, 0)
+
+
+def test_an_exact_fit_has_no_spread() -> None:
+    X, _ = sample(0)
+    found = ols(X, X @ np.arange(6.0))
+    np.testing.assert_allclose(found.estimate, np.arange(6.0), atol=1e-9)
+    assert (found.std_error < 1e-6).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_input_is_refused(bad: float) -> None:
+    X, y = sample(0)
+    X[3, 2] = bad
+    with pytest.raises(EstimationError, match="not finite; check the log"):
+        ols(X, y)
+    with pytest.raises(EstimationError, match="nothing to estimate"):
+        solve(np.zeros((0, 5)), 0)
+    with pytest.raises(EstimationError, match="nothing to estimate"):
+        solve(np.ones((1, 1)), 5)
+    with pytest.raises(ShapeError, match="'y'"):
+        ols(np.ones((5, 2)), np.ones(4))
+    with pytest.raises(ShapeError, match="'W'"):
+        ols(np.ones(5), np.ones(5))
+
+
+def test_solutions_are_read_only() -> None:
+    found: Solution = ols(*sample(0))
+    with pytest.raises(ValueError, match="read-only"):
+        found.estimate[0] = 1.0
