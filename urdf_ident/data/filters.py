@@ -82,7 +82,7 @@ def differentiate(x: Array, rate: float, accuracy: int = 6) -> Array:
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
         accuracy: Order of the error in the step: 2 (the textbook difference), 4 or 6. Near the ends the stencil
-            shrinks to what fits; the end samples themselves are one-sided.
+            shrinks to what fits; the end samples themselves are one-sided (a two-point difference for 2).
 
     Returns:
         Same shape as ``x``, per second.
@@ -93,7 +93,7 @@ def differentiate(x: Array, rate: float, accuracy: int = 6) -> Array:
     x = np.asarray(x, dtype=float)
     if len(x) < 2 or accuracy not in _STENCILS:
         raise LogError("cannot differentiate", got=f"{len(x)} samples, accuracy {accuracy}", expected="two or more; 2, 4 or 6")
-    out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if len(x) > 2 else 1))
+    out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if accuracy > 2 and len(x) > 2 else 1))
     for order in (4, 6):
         weights = _STENCILS[order]
         reach, n = len(weights), len(x)

@@ -136,17 +136,18 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     config = config or SignalConfig()
     if not recordings:
         raise LogError("no log to condition", expected="one or more recordings")
-    single = [condition(recording, robot, config) for recording in recordings]
-    cutoff = float(np.median([each.cutoff for each in single])) if config.cutoff == "auto" else float(config.cutoff)
-    rows = 2.5 * cutoff
-    logged = all(each.velocity_source == "logged" for each in single)
-    velocity = config.velocity if config.velocity != "auto" else "logged" if logged else "differentiated"
-    wishes = [each.cutoff for each in single]
-    reason = config.reason if config.cutoff != "auto" else (
-        single[0].why["cutoff"].split(", ", 1)[1] if len(single) == 1
-        else f"the median of what {len(single)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
-    )  # fmt: skip
-    decimate = rows if config.decimate == "auto" else config.decimate
+    choices, sources = [], []
+    for recording in recordings:
+        pieces, clock = even_pieces(recording)
+        choices.append(_cutoff(pieces, clock.rate, config, recording.name))
+        sources.append(_velocity_source(recording, pieces, clock.rate, choices[-1][0], config)[0])
+    wishes = [choice.cutoff for choice, _ in choices]
+    cutoff = float(np.median(wishes))
+    reason = choices[0][1].split(", ", 1)[1]
+    if config.cutoff == "auto" and len(recordings) > 1:
+        reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
+    decimate = 2.5 * cutoff if config.decimate == "auto" else config.decimate
+    velocity = "logged" if all(source == "logged" for source in sources) else "differentiated"
     return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason)
 
 
@@ -215,7 +216,7 @@ def _cut_rest(
 ) -> tuple[list[Segment], str]:
     """Motions between standstills; edges that are no rest lose what the filter's start-up spoils."""
     thresholds = _rest_speeds([segment.v for segment in whole], config)
-    edge = math.ceil(rate / cutoff)
+    edge = math.ceil(2 * rate / cutoff)  # there the acceleration is off by 0.2 % of its largest value
     found: list[Segment] = []
     for segment in whole:
         for begin, end in _motions(np.abs(segment.v) > thresholds, config.rest_time * rate):

@@ -1,0 +1,400 @@
+"""Filters against analytic signals, the cut-off against known noise, and conditioning against known motions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+from urdf_ident.data.quality import assess
+from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import (
+    Conditioned,
+    SignalConfig,
+    condition,
+    decimate,
+    differentiate,
+    estimate_cutoff,
+    lowpass,
+    resolve,
+)
+from urdf_ident.errors import LogError
+from urdf_ident.model.robot import Robot
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+Array = np.ndarray[Any, Any]
+URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
+  <joint name="a" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+  <joint name="b" type="revolute"><parent link="l1"/><child link="l2"/><axis xyz="0 1 0"/>
+    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+</robot>"""
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(URDF)
+
+
+def motion(t: Array, order: int = 0) -> Array:
+    """Two joints, tones up to 1.5 Hz; ``order`` 0, 1, 2: position, velocity, acceleration, exactly."""
+    w = 2 * np.pi * np.array([[0.2, 0.9, 1.5], [0.3, 0.7, 1.3]])
+    size = np.array([[0.8, 0.2, 0.05], [0.7, 0.15, 0.04]])
+    x = t[:, None, None] * w + np.array([0.3, 1.1, 2.0]) + order * np.pi / 2
+    return (size * w**order * np.sin(x)).sum(axis=2)
+
+
+def torque(t: Array) -> Array:
+    return 4 * motion(t, 2) + 2 * motion(t, 1) + 20 * np.sin(motion(t))
+
+
+def make_log(t: Array, noise: float = 0.0, seed: int = 0, name: str = "log") -> Recording:
+    rng = np.random.default_rng(seed)
+    q = motion(t) + noise * rng.standard_normal((len(t), 2))
+    return Recording(name, ("a", "b"), t, q, velocity=motion(t, 1), effort=torque(t))
+
+
+# ---- filters -------------------------------------------------------------------------------------
+
+
+def test_lowpass_has_no_delay_and_the_stated_gain() -> None:
+    rate, cutoff = 500.0, 20.0
+    t = np.arange(5000) / rate
+    inside = slice(500, -500)
+    for frequency in (1.0, 10.0, 20.0, 40.0):
+        tone = np.sin(2 * np.pi * frequency * t)
+        warped = np.tan(np.pi * frequency / rate) / np.tan(np.pi * cutoff / rate)  # bilinear transform
+        gain = 1 / (1 + warped**8)  # |H|² of one pass of order 4
+        np.testing.assert_allclose(lowpass(tone, rate, cutoff)[inside], gain * tone[inside], atol=2e-6)
+
+
+def test_lowpass_equals_filtfilt_with_matlab_padding() -> None:
+    x = np.cumsum(np.random.default_rng(0).standard_normal((400, 2)), axis=0)
+    b, a = scipy.signal.butter(4, 100, fs=1000)
+    expected = scipy.signal.filtfilt(b, a, x, axis=0, padlen=3 * (max(len(a), len(b)) - 1))
+    np.testing.assert_allclose(lowpass(x, 1000.0, 100.0, order=4, padlen=12), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:
+    np.testing.assert_allclose(lowpass(np.full((50, 2), 3.0), 100.0, 5.0), 3.0, rtol=1e-12)
+    x = np.arange(7.0) ** 2
+    np.testing.assert_array_equal(lowpass(x, 100.0, 50.0), x)
+    assert lowpass(x, 100.0, 1.0).shape == (7,)
+    with pytest.raises(LogError, match="must be positive"):
+        lowpass(x, 100.0, 0.0)
+
+
+@pytest.mark.parametrize("accuracy", [2, 4, 6])
+def test_differences_are_exact_for_polynomials_and_converge(accuracy: int) -> None:
+    t = np.linspace(0, 2, 41)
+    rate = 20.0
+    polynomial = np.polynomial.Polynomial(np.arange(1.0, accuracy + 2))
+    inside = slice(accuracy // 2, -(accuracy // 2))
+    np.testing.assert_allclose(differentiate(polynomial(t), rate, accuracy)[inside], polynomial.deriv()(t)[inside], rtol=1e-9)
+    errors = []
+    for each in (50.0, 100.0):
+        t = np.arange(0, 4, 1 / each)
+        errors.append(np.abs(differentiate(np.sin(5 * t), each, accuracy) - 5 * np.cos(5 * t))[10:-10].max())
+    assert errors[0] / errors[1] == pytest.approx(2**accuracy, rel=0.1)
+
+
+def test_differences_of_few_samples() -> None:
+    np.testing.assert_allclose(differentiate(np.array([[1.0, 0.0], [2.0, 4.0]]), 10.0), [[10, 40], [10, 40]])
+    np.testing.assert_allclose(differentiate(np.arange(5.0) ** 2, 1.0), 2 * np.arange(5.0), atol=1e-12)
+    with pytest.raises(LogError, match="cannot differentiate"):
+        differentiate(np.ones(1), 10.0)
+    with pytest.raises(LogError, match="accuracy 3"):
+        differentiate(np.ones(10), 10.0, accuracy=3)
+
+
+def test_decimate_keeps_slow_signals_and_the_last_sample() -> None:
+    t = np.arange(2005) / 1000
+    tone = np.sin(2 * np.pi * 5 * t)
+    kept = decimate(np.stack([tone, np.sin(2 * np.pi * 200 * t)], axis=1), 10)
+    assert kept.shape == (201, 2)
+    _, response = scipy.signal.freqz(*scipy.signal.cheby1(8, 0.05, 0.08), worN=[5.0], fs=1000)
+    gain = float(np.abs(response[0]) ** 2)  # forwards and backwards
+    assert 0.98 < gain < 1
+    np.testing.assert_allclose(kept[40:-40, 0], gain * tone[4::10][40:-40], atol=1e-5)
+    assert np.abs(kept[40:-40, 1]).max() < 1e-4
+    np.testing.assert_array_equal(decimate(tone, 1), tone)
+
+
+# ---- the cut-off ---------------------------------------------------------------------------------
+
+
+def test_cutoff_falls_with_noise_and_stays_above_the_motion() -> None:
+    t = np.arange(0, 20, 0.002)
+    rng = np.random.default_rng(0)
+    white = rng.standard_normal((len(t), 2))
+    choices = [estimate_cutoff([motion(t) + noise * white], 500.0) for noise in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)]
+    cutoffs = [choice.cutoff for choice in choices]
+    assert cutoffs == sorted(cutoffs, reverse=True)
+    assert all(choice.motion_end > 1.5 for choice in choices)  # the highest tone is inside, at every noise
+    assert cutoffs[0] < 100
+    assert cutoffs[-1] < 8
+
+
+def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
+    t = np.arange(0, 20, 0.004)
+    for noise in (1e-5, 1e-4, 1e-3):
+        q = motion(t) + noise * np.random.default_rng(1).standard_normal((len(t), 2))
+
+        def error(cutoff: float, q: Array = q) -> float:
+            acceleration = differentiate(differentiate(lowpass(q, 250.0, cutoff), 250.0), 250.0)
+            return float(np.sqrt(((acceleration - motion(t, 2))[200:-200] ** 2).mean()))
+
+        best = min(error(cutoff) for cutoff in np.geomspace(1, 50, 60))
+        chosen = error(estimate_cutoff([q], 250.0).cutoff)
+        assert chosen < max(5 * best, 1e-3 * motion(t, 2).std())
+        assert chosen < 0.1 * motion(t, 2).std()
+
+
+def test_cutoff_does_not_depend_on_units_or_order_of_joints() -> None:
+    t = np.arange(0, 20, 0.004)
+    q = motion(t) + 1e-4 * np.random.default_rng(2).standard_normal((len(t), 2))
+    first = estimate_cutoff([q], 250.0)
+    assert estimate_cutoff([q[:, ::-1] * np.array([1000, 1e-3])], 250.0).cutoff == pytest.approx(first.cutoff)
+    assert estimate_cutoff([q[:2500], q[2500:]], 250.0).cutoff == pytest.approx(first.cutoff, rel=0.3)
+
+
+def test_cutoff_of_a_clean_log_is_bounded_and_explained() -> None:
+    t = np.arange(0, 20, 0.01)
+    smooth = np.sin(2 * np.pi * 0.2 * t)[:, None]
+    choice = estimate_cutoff([smooth], 100.0)
+    assert choice.cutoff <= 20.0
+    assert "Hz" in choice.why
+
+
+def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> None:
+    t = np.arange(0, 40, 0.004)
+    q = (np.sin(2 * np.pi * 0.1 * t) + 0.02 * np.sin(2 * np.pi * 4 * t))[:, None]
+    q = q + 1e-5 * np.random.default_rng(3).standard_normal(q.shape)
+    assert estimate_cutoff([q], 250.0).motion_end > 4
+
+
+# ---- conditioning --------------------------------------------------------------------------------
+
+
+def errors(result: Conditioned, skip: int = 0) -> dict[str, float]:
+    """Largest deviation of each signal from the truth, as a share of its largest value."""
+    worst = {"q": 0.0, "v": 0.0, "a": 0.0, "tau": 0.0}
+    for segment in result.segments:
+        t = segment.time
+        truth = {"q": motion(t), "v": motion(t, 1), "a": motion(t, 2), "tau": torque(t)}
+        for name, exact in truth.items():
+            away = np.abs(getattr(segment, name) - exact)[skip : len(t) - skip]
+            worst[name] = max(worst[name], float(away.max() / np.abs(exact).max()))
+    return worst
+
+
+def test_even_log_is_recovered(robot: Robot) -> None:
+    result = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=15.0))
+    worst = errors(result)
+    assert result.rate == pytest.approx(250)
+    assert len(result.segments) == 1
+    assert worst["tau"] < 1e-12  # efforts are not filtered, and here not resampled
+    assert max(worst["q"], worst["v"], worst["a"]) < 3e-3
+    assert set(result.why) == {"rate", "cutoff", "decimate", "velocity", "rest"}
+
+
+def test_noisy_log_with_defaults(robot: Robot) -> None:
+    result = condition(replace(make_log(np.arange(0, 20, 0.002), noise=2e-5), velocity=None), robot)
+    worst = errors(result, skip=50)
+    assert worst["v"] < 0.01
+    assert worst["a"] < 0.05
+    assert result.velocity_source == "differentiated"
+
+
+@pytest.mark.parametrize("pattern", [[0.010, 0.010, 0.012], [0.008, 0.010, 0.009, 0.013], [0.01, 0.01, 0.002, 0.012]])
+def test_uneven_clock_is_resampled_without_a_shift(robot: Robot, pattern: list[float]) -> None:
+    t = 500 + np.cumsum(np.tile(pattern, 2000 // len(pattern)))
+    result = condition(make_log(t), robot, SignalConfig(cutoff=8.0))
+    worst = errors(result, skip=20)
+    assert result.rate == pytest.approx(1 / np.mean(pattern), rel=1e-3)
+    assert worst["q"] < 2e-4
+    assert worst["v"] < 2e-3
+    assert worst["a"] < 1e-2
+    assert worst["tau"] < 1e-2  # linear interpolation
+    assert "resampled" in result.why["rate"]
+
+
+def test_gaps_split_and_no_segment_spans_one(robot: Robot) -> None:
+    t = np.arange(0, 30, 0.004)
+    keep = ((t < 10) | (t > 10.5)) & ((t < 20.001) | (t > 20.013))  # half a second, and three samples
+    result = condition(make_log(t[keep]), robot, SignalConfig(cutoff=15.0))
+    assert len(result.segments) == 2
+    assert result.segments[0].time[-1] <= 10
+    assert result.segments[1].time[0] >= 10.5
+    assert errors(result, skip=60)["a"] < 0.02
+    assert "split at 1 pause" in result.why["rate"]
+
+
+def with_rest(t: Array) -> Array:
+    """Time of the motion at time t of a log: a jog at 1 s, rest, 10 s of motion from 4 s, rest from 14 s."""
+    jog = 0.15 * (1 - np.cos(np.pi * np.clip((t - 1) / 0.4, 0, 1)))
+    ramp = np.clip(t - 4, 0, 10)
+    return jog + ramp
+
+
+def test_rest_and_jogs_are_left_out(robot: Robot) -> None:
+    t = np.arange(0, 18, 0.004)
+    q = motion(with_rest(t)) + 1e-6 * np.random.default_rng(4).standard_normal((len(t), 2))
+    log = Recording("log", ("a", "b"), t, q, effort=torque(t))
+    result = condition(log, robot, SignalConfig(cutoff=10.0))
+    assert len(result.segments) == 1
+    assert result.segments[0].start == pytest.approx(4.0, abs=0.2)
+    assert result.segments[0].time[-1] == pytest.approx(14.0, abs=0.2)
+    assert "1 motion(s) shorter" in result.why["rest"]
+    both = condition(log, robot, SignalConfig(cutoff=10.0, shortest=0.2))
+    assert len(both.segments) == 2
+    whole = condition(log, robot, SignalConfig(cutoff=10.0, rest_time=60.0))
+    assert whole.segments[0].time[0] < 1.2
+    np.testing.assert_allclose(whole.segments[0].tau, torque(whole.segments[0].time), atol=1e-9)
+
+
+def test_filter_start_is_left_out_where_the_log_starts_in_motion(robot: Robot) -> None:
+    result = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=5.0))
+    assert result.segments[0].start >= 2 / 5.0
+    assert result.segments[0].time[-1] <= 20 - 2 / 5.0
+
+
+def test_slow_motion_counts_as_motion(robot: Robot) -> None:
+    t = np.arange(0, 60, 0.01)
+    q = 0.1 * np.sin(2 * np.pi * 0.02 * t)[:, None] * np.ones(2)  # at most 0.0126 rad/s
+    result = condition(Recording("slow", ("a", "b"), t, q + 1e-6, effort=q), robot, SignalConfig(cutoff=2.0))
+    assert sum(len(segment) for segment in result.segments) > 0.7 * len(t)
+
+
+def test_log_at_rest_is_refused(robot: Robot) -> None:
+    t = np.arange(0, 10, 0.004)
+    still = Recording("still", ("a", "b"), t, np.full((len(t), 2), 0.3), effort=torque(t))
+    with pytest.raises(LogError, match="does not move"):
+        condition(still, robot)
+    with pytest.raises(LogError, match="does not move"):
+        condition(still, robot, SignalConfig(cutoff=5.0))
+
+
+def test_time_must_increase(robot: Robot) -> None:
+    log = make_log(np.arange(0, 10, 0.004))
+    with pytest.raises(LogError, match="no usable clock"):
+        condition(replace(log, time=np.zeros(len(log))), robot)
+
+
+def test_late_velocities_are_differentiated_and_quiet_ones_are_used(robot: Robot) -> None:
+    t = np.arange(0, 20, 0.004)
+    log = make_log(t, noise=1e-5)
+    late = condition(replace(log, velocity=motion(t - 0.18, 1)), robot)
+    assert late.velocity_source == "differentiated"
+    assert "180 ms" in late.why["velocity"] or "18" in late.why["velocity"]
+    coarse = replace(log, position=np.round(motion(t), 2), velocity=motion(t, 1) + 1e-4 * motion(t * 1.7))
+    quiet = condition(coarse, robot)
+    assert quiet.velocity_source == "logged"
+    forced = condition(coarse, robot, SignalConfig(velocity="differentiated"))
+    assert errors(quiet, 100)["a"] < 0.5 * errors(forced, 100)["a"]
+
+
+def test_velocity_source_can_be_forced(robot: Robot) -> None:
+    t = np.arange(0, 20, 0.004)
+    log = replace(make_log(t), velocity=2 * motion(t, 1))
+    forced = condition(log, robot, SignalConfig(cutoff=15.0, velocity="logged")).segments[0]
+    np.testing.assert_allclose(forced.v[50:-50], 2 * motion(forced.time, 1)[50:-50], atol=1e-2)
+    with pytest.raises(LogError, match="no velocities"):
+        condition(replace(log, velocity=None), robot, SignalConfig(velocity="logged"))
+
+
+def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
+    log = make_log(np.arange(0, 20, 0.004))
+    automatic = condition(log, robot, SignalConfig(cutoff=8.0))
+    assert automatic.factor == 12  # 2.5 · 8 Hz = 20 Hz from 250 Hz
+    assert automatic.decimate_rate == pytest.approx(250 / 12)
+    assert automatic.row_cutoff == pytest.approx(8.0)
+    slow = condition(log, robot, SignalConfig(cutoff=8.0, decimate=10.0))
+    assert (slow.factor, slow.row_cutoff) == (25, pytest.approx(4.0))
+    assert condition(log, robot, SignalConfig(cutoff=8.0, decimate=1e4)).factor == 1
+
+
+def test_motor_side_is_conditioned_with_the_same_filter(robot: Robot) -> None:
+    t = np.arange(0, 20, 0.004)
+    log = replace(make_log(t), motor_position=motion(t) + 0.01 * np.sin(2 * np.pi * t)[:, None])
+    segment = condition(log, robot, SignalConfig(cutoff=15.0)).segments[0]
+    expected = 0.01 * (2 * np.pi) ** 2 * -np.sin(2 * np.pi * segment.time)
+    np.testing.assert_allclose((segment.am - segment.a)[20:-20], (expected[:, None] * np.ones(2))[20:-20], atol=5e-3)
+    assert make_log(t).motor_position is None
+    assert condition(make_log(t), robot, SignalConfig(cutoff=15.0)).segments[0].qm is None
+
+
+def test_log_without_efforts(robot: Robot) -> None:
+    log = replace(make_log(np.cumsum(np.tile([0.004, 0.005], 2000))), effort=None)
+    assert condition(log, robot).segments[0].tau is None
+
+
+def test_one_choice_for_several_logs(robot: Robot) -> None:
+    t = np.arange(0, 20, 0.004)
+    logs = [make_log(t, noise=noise, seed=k, name=f"log{k}") for k, noise in enumerate((1e-6, 1e-5, 1e-4))]
+    wishes = [condition(log, robot).cutoff for log in logs]
+    common = resolve(logs, robot)
+    assert common.cutoff == pytest.approx(sorted(wishes)[1])
+    assert common.decimate == pytest.approx(2.5 * sorted(wishes)[1])
+    assert common.velocity in ("logged", "differentiated")
+    assert "median of what 3 logs ask for" in condition(logs[0], robot, common).why["cutoff"]
+    assert resolve(logs, robot, SignalConfig(cutoff=6.0)).cutoff == 6.0
+    with pytest.raises(LogError, match="no log"):
+        resolve([], robot)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"cutoff": 0.0}, {"cutoff": "fast"}, {"decimate": -1.0}, {"cutoff": np.nan}, {"velocity": "measured"}]
+)
+def test_wrong_configuration(bad: dict[str, Any]) -> None:
+    with pytest.raises(LogError, match="signals\\."):
+        SignalConfig(**bad)
+
+
+# ---- real logs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not (DATA / "emps").is_dir(), reason="EMPS data not on this machine")
+def test_real_emps_published_protocol_to_the_printed_digits() -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    data = scipy_io.loadmat(DATA / "emps/DATA_EMPS.mat")
+    q = lowpass(data["qm"], 1000.0, 100.0, order=4, padlen=12)
+    v = differentiate(q, 1000.0, accuracy=2)
+    a = differentiate(v, 1000.0, accuracy=2)
+    rows = np.hstack([a, v, np.sign(v), np.ones_like(v), data["gtau"] * data["vir"]])
+    rows = decimate(rows[49:], 10)
+    beta, *_ = np.linalg.lstsq(rows[:, :4], rows[:, 4], rcond=None)
+    residual = rows[:, 4] - rows[:, :4] @ beta
+    np.testing.assert_array_equal(np.round(beta, 4), [95.1089, 203.5034, 20.3935, -3.1648])
+    assert round(100 * np.linalg.norm(residual) / np.linalg.norm(rows[:, 4]), 3) == 4.083
+
+
+@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
+def test_real_ur10e_choices() -> None:
+    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
+    columns = {"time": 0, "position": range(1, 7), "velocity": range(7, 13), "effort": range(13, 19)}
+    layout = LogLayout(columns=columns, units={"effort": "A"})
+    logs = [assess(read_recording(source, robot, layout), robot).recording for source in expand_logs([DATA / "ur10e"])]
+    choice = resolve(logs, robot)
+    assert 5 < choice.cutoff < 10
+    for log in logs:
+        result = condition(log, robot, choice)
+        assert len(result.segments) == 1  # the jog at the start and the standstill after it are left out
+        assert result.rate == pytest.approx(94, abs=1)
+        assert np.abs(result.segments[0].v[0]).max() < 0.15
+
+
+@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
+def test_real_panda_choices() -> None:
+    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    log = read_recording(DATA / "panda/panda_exciting.csv", robot)
+    repaired = condition(assess(log, robot).recording, robot)
+    raw = condition(log, robot)
+    assert repaired.cutoff > 2 * raw.cutoff  # the clock's jitter was most of the noise
+    assert repaired.rate == pytest.approx(1000, rel=1e-3)
+    assert repaired.velocity_source == "differentiated"
