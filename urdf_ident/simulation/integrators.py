@@ -4,7 +4,7 @@
 changes sign, the step is cut at the zero crossing (Hermite interpolation, fourth order), the velocity is set to exactly
 zero and a complementarity problem decides by projected Gauss-Seidel who sticks: friction as large as needed within its
 bounds, or at a bound and moving. What sticks has exactly zero acceleration until its friction is not enough any more;
-that is looked at at the start of every step.
+that is looked at when a step starts, so it may break away late by up to one step.
 
 **dop853** (scipy, eighth order, error control) is for plants without dry friction or bristles.
 """

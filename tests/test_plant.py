@@ -1,0 +1,457 @@
+"""Plants, friction truths and integrators against closed forms, MuJoCo and brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from urdf_ident.errors import ModelError, ShapeError, SimulationError
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.simulation.friction_terms import (
+    KINDS,
+    Arctan,
+    AsymmetricCoulomb,
+    AsymmetricPolynomial,
+    Coulomb,
+    Cubic,
+    LoadCoulomb,
+    Offset,
+    Presliding,
+    Stribeck,
+    SubLinear,
+    Viscous,
+    friction_from_mapping,
+)
+from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel, integrate_smooth
+from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.truth import read_truth
+
+UR = Robot.from_urdf(robot_path("ur10e"))
+SLED = Robot.from_urdf(robot_path("emps"))  # one mass on a rail: everything has a closed form
+MASS = 95.1089
+NOTHING = np.zeros(0)
+
+
+def constant(tau):
+    force = np.atleast_1d(np.asarray(tau, dtype=float))
+    return lambda t, q, v, state: (force, np.zeros_like(state))
+
+
+def sled(*terms) -> RigidPlant:
+    return RigidPlant.create(SLED, friction=FrictionTruth(1, terms))
+
+
+def run(plant: RigidPlant, law, q, v, duration: float, step: float = 1e-3):
+    """Fixed steps of rk4; times, positions, velocities and friction."""
+    x, w = plant.start(np.atleast_1d(q), np.atleast_1d(v))
+    solver, out = StickSlip(plant, law, x, w, NOTHING), []
+    for k in range(round(duration / step) + 1):
+        now = solver.rates(k * step)
+        out.append((k * step, solver.x.copy(), solver.w.copy(), now.friction.copy(), now.a.copy()))
+        solver.step(k * step, step)
+    t, *rest = (np.array(column) for column in zip(*out, strict=True))
+    return t, *rest
+
+
+# --- rigid dynamics ---------------------------------------------------------------------------------------------------
+
+
+def test_energy_of_an_undamped_unforced_arm_is_kept_by_dop853() -> None:
+    plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.1))
+    x, w = plant.start(np.array([0.1, -1.0, 0.8, 0.3, 0.5, 0.2]), np.zeros(6))
+    times = np.linspace(0, 10, 401)
+    q, v = integrate_smooth(plant, constant(np.zeros(6)), x, w, times)
+    kinetic, potential = np.array([plant.energy(*row) for row in zip(q, v, strict=True)]).T
+    total = kinetic + potential
+    assert kinetic.max() > 50.0  # it does fall about
+    assert np.abs(total - total[0]).max() < 1e-6 * kinetic.max()
+
+
+def test_energy_of_an_undamped_unforced_arm_is_kept_by_rk4() -> None:
+    plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.1))
+    _, q, v, _, _ = run(plant, constant(np.zeros(6)), [0.1, -1.0, 0.8, 0.3, 0.5, 0.2], np.zeros(6), 10.0, 1e-3)
+    kinetic, potential = np.array([plant.energy(*row) for row in zip(q[::25], v[::25], strict=True)]).T
+    total = kinetic + potential
+    assert np.abs(total - total[0]).max() < 1e-6 * kinetic.max()
+
+
+def test_rk4_is_of_fourth_order_against_dop853() -> None:
+    plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.3), friction=FrictionTruth(6, (Viscous(np.full(6, 2.0)),)))
+    law = constant([20.0, 30, 10, 2, 1, 0.5])
+    x, w = plant.start(np.zeros(6), np.zeros(6))
+    exact, _ = integrate_smooth(plant, law, x, w, np.array([0.0, 0.5]), rtol=1e-12)
+    errors = []
+    for step in (0.02, 0.01, 0.005):
+        _, q, *_ = run(plant, law, np.zeros(6), np.zeros(6), 0.5, step)
+        errors.append(np.abs(q[-1] - exact[-1]).max())
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.35)
+    assert errors[1] / errors[2] == pytest.approx(16, rel=0.35)
+
+
+def test_accelerations_agree_with_mujoco_with_rotors() -> None:
+    rotor = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
+    spec = mujoco.MjSpec.from_file(str(robot_path("ur10e")))
+    for joint, inertia in zip(UR.joints, rotor, strict=True):
+        spec.joint(joint).armature = inertia
+    model = spec.compile()
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data, rng = mujoco.MjData(model), np.random.default_rng(3)
+    plant = RigidPlant.create(UR, rotor_inertia=rotor)
+    for _ in range(5):
+        q, v = rng.uniform(-2, 2, (2, 6))
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, rng.uniform(-50, 50, 6)
+        mujoco.mj_forward(model, data)
+        np.testing.assert_allclose(plant.accelerate(q, v, data.qfrc_applied), data.qacc, rtol=1e-8, atol=1e-8)
+
+
+def test_own_parameters_replace_the_urdf_s() -> None:
+    theta = np.concatenate([inertia.toDynamicParameters() for inertia in list(UR.model.inertias)[1:]])
+    rng = np.random.default_rng(4)
+    q, v, a = rng.uniform(-1, 1, (3, 6))
+    same, heavy = RigidPlant.create(UR, theta=theta), RigidPlant.create(UR, theta=1.5 * theta)
+    np.testing.assert_allclose(heavy.inverse_dynamics(q, v, a), 1.5 * same.inverse_dynamics(q, v, a))
+    regressor = pin.computeJointTorqueRegressor(UR.model, UR.model.createData(), q, v, a)
+    np.testing.assert_allclose(same.inverse_dynamics(q, v, a), regressor @ theta, atol=1e-9)
+    floating = RigidPlant.create(UR, gravity=np.zeros(3))
+    np.testing.assert_allclose(floating.bias(q, np.zeros(6)), 0, atol=1e-12)
+    assert UR.model.gravity.linear[2] == -9.81  # the robot itself is left alone
+
+
+def test_coupled_rotors_couple_the_joints() -> None:
+    tx40 = Robot.from_urdf(robot_path("tx40"))
+    truth = read_truth(truth_path("tx40"), tx40)
+    plant = RigidPlant.create(tx40, rotor_inertia=truth.rotor)
+    rng = np.random.default_rng(5)
+    q, v, tau = rng.uniform(-1, 1, (3, 6))
+    a = plant.accelerate(q, v, tau)
+    rigid = pin.rnea(tx40.model, tx40.model.createData(), q, v, a)
+    np.testing.assert_allclose(rigid + truth.rotor @ a, tau, atol=1e-10)
+    assert truth.rotor[4, 5] == pytest.approx(0.0114)
+
+
+def test_a_continuous_joint_can_turn_for_ever() -> None:
+    text = UR.urdf.replace('name="wrist_3_joint" type="revolute"', 'name="wrist_3_joint" type="continuous"')
+    plain, endless = RigidPlant.create(UR), RigidPlant.create(Robot.from_urdf(text))
+    rng = np.random.default_rng(6)
+    q, v, tau = rng.uniform(-1, 1, (3, 6))
+    np.testing.assert_allclose(endless.accelerate(q, v, tau), plain.accelerate(q, v, tau), rtol=1e-9)
+    turned = q + np.array([0, 0, 0, 0, 0, 4 * np.pi])
+    np.testing.assert_allclose(endless.accelerate(turned, v, tau), plain.accelerate(q, v, tau), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"theta": np.zeros(60)}, SimulationError),
+        ({"theta": np.zeros(59)}, ShapeError),
+        ({"rotor_inertia": np.full(6, -1.0)}, ModelError),
+        ({"rotor_inertia": np.zeros(5)}, ShapeError),
+        ({"gravity": [0, 0]}, ShapeError),
+        ({"friction": FrictionTruth(3)}, ModelError),
+    ],
+)
+def test_impossible_plants_are_refused(arguments: dict, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        RigidPlant.create(UR, **arguments)
+
+
+def test_first_moments_without_mass_are_refused() -> None:
+    theta = np.concatenate([inertia.toDynamicParameters() for inertia in list(UR.model.inertias)[1:]])
+    theta[50:54] = 0, 0, 0, 0.01
+    with pytest.raises(ModelError, match="first moments without mass"):
+        RigidPlant.create(UR, theta=theta)
+
+
+# --- friction that sticks ---------------------------------------------------------------------------------------------
+
+
+def test_below_stiction_a_joint_holds_at_exactly_zero() -> None:
+    _, q, v, friction, a = run(sled(Coulomb(20.0), Stribeck(5.0, 0.01)), constant(24.9), 0.1, 0.0, 1.0)
+    assert (v == 0).all()
+    assert (a == 0).all()
+    assert (q == 0.1).all()
+    np.testing.assert_allclose(friction, 24.9, rtol=1e-12)
+    _, _, moving, *_ = run(sled(Coulomb(20.0), Stribeck(5.0, 0.01)), constant(25.1), 0.1, 0.0, 1.0)
+    assert moving[-1] > 0.001
+
+
+def test_a_sliding_mass_stops_where_and_when_it_must_and_stays() -> None:
+    speed, level = 0.2, 20.0
+    t, q, v, friction, _ = run(sled(Coulomb(level)), constant(0.0), 0.0, speed, 2.0, step=7e-3)
+    stop = speed * MASS / level
+    assert (v[t > stop] == 0).all()
+    assert (v[t < stop] > 0).all()
+    assert q[-1, 0] == pytest.approx(MASS * speed**2 / (2 * level), rel=1e-9)
+    np.testing.assert_allclose(friction[t > stop], 0.0, atol=1e-12)  # nothing pushes: nothing holds
+
+
+def test_a_growing_force_breaks_away_at_the_right_time() -> None:
+    law = lambda t, q, v, state: (np.array([10.0 * t]), state)  # noqa: E731
+    t, _, v, friction, _ = run(sled(Coulomb(20.0)), law, 0.0, 0.0, 4.0)
+    assert (v[t <= 2.0] == 0).all()
+    np.testing.assert_allclose(v[t > 2.01][:, 0], 5.0 * (t[t > 2.01] - 2.0) ** 2 / MASS, rtol=0.05, atol=1e-6)
+    np.testing.assert_allclose(friction[(t < 1.999), 0], 10.0 * t[t < 1.999], atol=1e-9)
+
+
+def test_oscillation_with_dry_friction_loses_its_amplitude_linearly() -> None:
+    stiffness, level = 3000.0, 30.0
+    law = lambda t, q, v, state: (-stiffness * q, state)  # noqa: E731
+    _, q, v, _, _ = run(sled(Coulomb(level)), law, 0.11, 0.0, 6.0, step=5e-3)
+    turns = [0.11 * (-1) ** k - np.sign((-1) ** k) * 2 * k * level / stiffness for k in range(6)]
+    found = [q[0, 0], *(q[k, 0] for k in range(1, len(v)) if v[k - 1, 0] * v[k, 0] < 0 or (v[k, 0] == 0 != v[k - 1, 0]))]
+    np.testing.assert_allclose(found, turns[: len(found)], atol=2e-4)
+    assert len(found) == 6
+    assert abs(q[-1, 0]) <= level / stiffness  # within the zone where friction wins
+    assert v[-1, 0] == 0
+
+
+def test_events_keep_the_order_of_the_method() -> None:
+    stiffness = 3000.0
+    law = lambda t, q, v, state: (-stiffness * q + 40 * np.sin(3 * t), state)  # noqa: E731
+    fine = run(sled(Coulomb(15.0), Viscous(30.0)), law, 0.1, 0.0, 2.0, step=2.5e-4)[1][-1, 0]
+    errors = [abs(run(sled(Coulomb(15.0), Viscous(30.0)), law, 0.1, 0.0, 2.0, step=h)[1][-1, 0] - fine) for h in (0.02, 0.01)]
+    assert errors[1] < 1e-5
+    assert errors[0] / errors[1] > 8
+
+
+def test_asymmetric_friction_has_two_limits() -> None:
+    plant = sled(AsymmetricCoulomb(20.0, 10.0))
+    assert (run(plant, constant(19.0), 0.0, 0.0, 0.2)[2] == 0).all()
+    assert (run(plant, constant(-9.0), 0.0, 0.0, 0.2)[2] == 0).all()
+    assert run(plant, constant(-11.0), 0.0, 0.0, 0.2)[2][-1, 0] == pytest.approx(-0.2 / MASS, rel=1e-6)
+
+
+def test_an_offset_shifts_what_is_needed_to_move() -> None:
+    plant = sled(Coulomb(20.0), Offset(5.0))
+    assert (run(plant, constant(24.0), 0.0, 0.0, 0.2)[2] == 0).all()
+    assert run(plant, constant(-16.0), 0.0, 0.0, 0.2)[2][-1, 0] == pytest.approx(-0.2 / MASS, rel=1e-6)
+
+
+def test_a_whole_arm_can_hang_on_its_friction() -> None:
+    gravity = np.abs(pin.rnea(UR.model, UR.model.createData(), np.full(6, 0.3), np.zeros(6), np.zeros(6)))
+    held = RigidPlant.create(UR, friction=FrictionTruth(6, (Coulomb(gravity + 0.1),)))
+    _, _, v, friction, _ = run(held, constant(np.zeros(6)), np.full(6, 0.3), np.zeros(6), 0.1)
+    assert (v == 0).all()
+    np.testing.assert_allclose(friction[-1], -held.bias(np.full(6, 0.3), np.zeros(6)), atol=1e-9)
+    weak = np.where(np.arange(6) == 2, 0.5 * gravity, 2 * gravity + 40.0)
+    loose = RigidPlant.create(UR, friction=FrictionTruth(6, (Coulomb(weak),)))
+    _, _, v, _, _ = run(loose, constant(np.zeros(6)), np.full(6, 0.3), np.zeros(6), 0.05)
+    assert v[-1, 2] != 0
+    assert (np.delete(v, 2, axis=1) == 0).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 4))
+def test_complementarity_agrees_with_trying_all_cases(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, size))
+    matrix, free = root @ root.T + 0.1 * np.eye(size), rng.normal(size=size) * 3
+    low, high = -rng.uniform(0.1, 2, size), rng.uniform(0.1, 2, size)
+    hold = _projected_gauss_seidel(matrix, free, low, high)
+    found = []
+    for case in itertools.product((-1, 0, 1), repeat=size):
+        kind = np.array(case)
+        trial = np.where(kind > 0, high, np.where(kind < 0, low, 0.0))
+        stick = kind == 0
+        if stick.any():
+            trial[stick] = np.linalg.solve(matrix[np.ix_(stick, stick)], (free - matrix @ trial)[stick])
+        a = free - matrix @ trial
+        inside = (trial[stick] >= low[stick] - 1e-9) & (trial[stick] <= high[stick] + 1e-9)
+        if inside.all() and (a[~stick] * kind[~stick] >= -1e-9).all():
+            found.append(trial)
+    assert found
+    assert min(np.abs(hold - trial).max() for trial in found) < 1e-6
+
+
+def test_the_truth_s_rows_satisfy_the_equations_of_motion() -> None:
+    truth = read_truth(truth_path("tx40"), Robot.from_urdf(robot_path("tx40")))
+    robot = Robot.from_urdf(robot_path("tx40"))
+    plant = RigidPlant.create(robot, rotor_inertia=truth.rotor, friction=truth.friction)
+    law = lambda t, q, v, state: (np.array([9, -12, 8, 4, 5, 3]) * np.sin(8 * t + np.arange(6)), state)  # noqa: E731
+    t, q, v, friction, a = run(plant, law, np.full(6, 0.3), np.zeros(6), 1.0)
+    for k in range(0, len(t), 17):
+        expected = law(t[k], None, None, NOTHING)[0] - friction[k]
+        np.testing.assert_allclose(plant.inverse_dynamics(q[k], v[k], a[k]), expected, atol=1e-8)
+
+
+def test_a_coupled_motor_sticks_while_its_joints_move() -> None:
+    robot = Robot.from_urdf(robot_path("tx40"))
+    reduction = read_truth(truth_path("tx40"), robot).reduction
+    friction = FrictionTruth(6, (), (Coulomb([0, 0, 0, 0, 0, 1.0]),), reduction)
+    plant = RigidPlant.create(robot, rotor_inertia=np.full(6, 0.05), friction=friction, gravity=np.zeros(3))
+    law = constant([0, 0, 0, 0, 2.0, 0.0])  # pushes joint 5 alone; motor 6 can hold 32 N·m on q5 + q6
+    _, _, v, torque, _ = run(plant, law, np.full(6, 0.2), np.zeros(6), 0.3)
+    assert v[-1, 4] > 0.5
+    np.testing.assert_allclose(v[:, 4] + v[:, 5], 0, atol=1e-12)
+    np.testing.assert_allclose(torque[-1, 4], torque[-1, 5], rtol=1e-9)  # the motor loads both joints alike
+    assert np.abs(torque[:, :4]).max() == 0
+
+
+# --- friction laws ----------------------------------------------------------------------------------------------------
+
+
+def steady(*terms, v: float) -> float:
+    """Force that keeps the sled at a constant speed: the friction itself."""
+    truth = FrictionTruth(1, terms)
+    return float(truth.torque(np.array([v]), np.array([np.sign(v)]), np.array([np.sign(v)]))[0])
+
+
+@pytest.mark.parametrize("v", [-0.7, -0.02, 0.003, 0.4])
+def test_each_law_is_what_it_says(v: float) -> None:
+    s = np.sign(v)
+    assert steady(Viscous(3.0), v=v) == pytest.approx(3 * v)
+    assert steady(Coulomb(2.0), v=v) == 2 * s
+    assert steady(Offset(-0.4), v=v) == -0.4
+    assert steady(AsymmetricCoulomb(2.0, 3.0), v=v) == (2.0 if v > 0 else -3.0)
+    assert steady(Stribeck(1.5, 0.05), v=v) == pytest.approx(1.5 * s * np.exp(-((v / 0.05) ** 2)))
+    assert steady(Stribeck(1.5, 0.05, 1.0), v=v) == pytest.approx(1.5 * s * np.exp(-abs(v) / 0.05))
+    assert steady(Cubic(4.0), v=v) == pytest.approx(4 * v**3)
+    assert steady(SubLinear(2.0), v=v) == pytest.approx(2 * s * np.sqrt(abs(v)))
+    assert steady(Presliding(5.0, 1e-4), v=v) == 5 * s
+    polynomial = 1 * v + 2 * v * abs(v) + 3 * v**3 if v > 0 else 4 * v + 5 * v * abs(v) + 6 * v**3
+    assert steady(AsymmetricPolynomial(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), v=v) == pytest.approx(polynomial)
+    szabo = 2 / np.pi * (2.0 * np.arctan(100 * v) - 0.3 * np.arctan(10 * v)) + 0.5 * v
+    assert steady(Arctan(2.0, -0.3, 0.5, 100.0, 10.0), v=v) == pytest.approx(szabo)
+    assert steady(Viscous(3.0), Coulomb(2.0), v=v) == pytest.approx(3 * v + 2 * s)
+
+
+@pytest.mark.parametrize("coefficient", [0.05, 0.3])
+def test_load_dependent_friction_follows_the_transmitted_torque(coefficient: float) -> None:
+    rotor = np.full(6, 0.5)
+    friction = FrictionTruth(6, (LoadCoulomb(np.full(6, coefficient)), Coulomb(np.full(6, 1.0))))
+    plant = RigidPlant.create(UR, rotor_inertia=rotor, friction=friction)
+    rng = np.random.default_rng(8)
+    q, v, tau = rng.uniform(-1, 1, (3, 6)) * np.array([[1], [1], [80]])
+    solver = StickSlip(plant, constant(tau), *plant.start(q, v), NOTHING)
+    now = solver.rates(0.0)
+    transmitted = pin.rnea(UR.model, UR.model.createData(), q, v, now.a)
+    np.testing.assert_allclose(now.friction, np.sign(v) * (1.0 + coefficient * np.abs(transmitted)), rtol=1e-8)
+    np.testing.assert_allclose(plant.inverse_dynamics(q, v, now.a) + now.friction, tau, atol=1e-8)
+
+
+def test_load_dependent_friction_alone_can_hold_an_arm() -> None:
+    """A worm gear: coefficient above 1 and nothing back-drives it."""
+    plant = RigidPlant.create(UR, friction=FrictionTruth(6, (LoadCoulomb(np.full(6, 1.2)),)))
+    _, _, v, _, _ = run(plant, constant(np.zeros(6)), np.full(6, 0.3), np.zeros(6), 0.05)
+    assert (v == 0).all()
+
+
+def test_bristles_are_a_spring_first_and_dry_friction_later() -> None:
+    plant = sled(Presliding(20.0, 2e-4))
+    truth = plant.friction
+    small = truth.advance(np.zeros(1), np.array([1e-6]))
+    assert 20.0 * small[0] == pytest.approx(20.0 / 2e-4 * 1e-6, rel=1e-2)
+    np.testing.assert_allclose(truth.advance(np.zeros(1), np.array([-2e-3])), -1.0, atol=1e-4)
+    # two half ways are one whole way: exact for motion in one direction
+    half = truth.advance(np.array([0.3]), np.array([1e-4]))
+    np.testing.assert_allclose(truth.advance(half, np.array([1e-4])), truth.advance(np.array([0.3]), np.array([2e-4])))
+    assert not truth.hard.any()
+
+
+def test_bristles_close_a_hysteresis_loop() -> None:
+    law = lambda t, q, v, state: (np.array([-40000.0 * (q[0] - 0.002 * np.sin(4 * t)) - 4000.0 * v[0]]), state)  # noqa: E731
+    t, q, _, friction, _ = run(sled(Presliding(20.0, 2e-4)), law, 0.0, 0.0, 3.2, step=5e-4)
+    last = t > 1.6
+    force, place = friction[last, 0], q[last, 0]
+    loss = np.sum((force[1:] + force[:-1]) / 2 * np.diff(place))
+    swing = np.ptp(place)
+    assert loss == pytest.approx(20.0 * 2 * swing, rel=0.2)  # about one period: up and down against 20 N
+    assert np.abs(force).max() <= 20.0 * (1 + 1e-9)
+
+
+def test_work_of_the_drive_is_energy_and_heat() -> None:
+    friction = FrictionTruth(6, (Coulomb(np.full(6, 3.0)), Viscous(np.full(6, 2.0))))
+    plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.5), friction=friction)
+    law = lambda t, q, v, state: (60.0 * np.sin(5 * t + np.arange(6)), state)  # noqa: E731
+    t, q, v, friction, _ = run(plant, law, np.zeros(6), np.zeros(6), 1.0)
+    tau = np.array([law(time, None, None, NOTHING)[0] for time in t])
+    power = ((tau - friction) * v).sum(axis=1)
+    work = np.sum((power[1:] + power[:-1]) / 2) * 1e-3
+    gained = np.subtract(sum(plant.energy(q[-1], v[-1])), sum(plant.energy(q[0], v[0])))
+    assert work == pytest.approx(gained, rel=1e-3)
+    assert ((friction * v).sum(axis=1) >= 0).all()  # friction never gives
+
+
+def test_dop853_refuses_dry_friction() -> None:
+    with pytest.raises(SimulationError, match="use the integrator rk4"):
+        integrate_smooth(sled(Coulomb(1.0)), constant(0.0), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
+
+
+def test_friction_from_a_mapping() -> None:
+    terms = friction_from_mapping({"viscous": [1, 2], "stribeck": {"extra": 0.5, "velocity": [0.1, 0.2]}})
+    assert [type(term) for term in terms] == [Viscous, Stribeck]
+    assert set(KINDS) >= {"viscous", "coulomb", "presliding", "load_coulomb", "arctan"}
+    for wrong, message in (
+        ({"viscos": 1.0}, "did you mean 'viscous'"),
+        ({"stribeck": {"extra": 1.0}}, "lacks a field"),
+        ({"stribeck": {"extra": 1.0, "speed": 2.0}}, "unknown field"),
+        ({"viscous": "much"}, "no numbers"),
+        ({"viscous": float("nan")}, "not finite"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            friction_from_mapping(wrong)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: FrictionTruth(2, (Viscous([1.0, 2.0, 3.0]),)),
+        lambda: FrictionTruth(2, (), (Viscous(1.0),)),
+        lambda: FrictionTruth(2, (), (LoadCoulomb(0.1),), np.eye(2)),
+        lambda: FrictionTruth(2, (Presliding(1.0, 0.0),)),
+        lambda: FrictionTruth(2, (Presliding(1.0, 1e-4), Presliding(1.0, 1e-4))),
+    ],
+)
+def test_impossible_friction_is_refused(build) -> None:
+    with pytest.raises((ModelError, ShapeError)):
+        build()
+
+
+# --- truth files ------------------------------------------------------------------------------------------------------
+
+
+def test_puma_s_motor_numbers_arrive_at_the_joints() -> None:
+    robot = Robot.from_urdf(robot_path("puma560"))
+    truth = read_truth(truth_path("puma560"), robot)
+    np.testing.assert_allclose(np.diag(truth.rotor)[0], 200e-6 * 62.6111**2)
+    v = np.zeros(6)
+    v[0] = 0.5  # the gear turns the motor backwards: its minus friction acts
+    w = truth.friction.velocity(v)
+    torque = truth.friction.to_joints(truth.friction.torque(w, np.sign(w), np.zeros(12)))
+    assert torque[0] == pytest.approx(62.6111 * 0.435 + 62.6111**2 * 1.48e-3 * 0.5)
+    np.testing.assert_array_equal(torque[1:], 0)
+
+
+def test_locked_joints_are_left_out() -> None:
+    robot = Robot.from_urdf(robot_path("ur10e"), joints=["elbow_joint", "shoulder_pan_joint"])
+    truth = read_truth(truth_path("ur10e"), robot)
+    np.testing.assert_allclose(np.diag(truth.rotor), [4.0, 1.8])
+    np.testing.assert_allclose(truth.friction.interval(np.zeros(2))[1], [16.0, 7.5])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rotor_inertias: [1]", "did you mean 'rotor_inertia'"),
+        ("rotor_inertia: [1, 2]", "one finite number per joint"),
+        ("joints: [a, b]", "says nothing about joint 'carriage_joint'"),
+        ("motor: {inertia: [1]}", "need the gear ratios"),
+        ("reduction: [1]", "not a square matrix"),
+        ("[1, 2", "not YAML"),
+        ("- 1", "no mapping"),
+        ("friction: {coulom: 1}", "did you mean 'coulomb'"),
+    ],
+)
+def test_bad_truth_files_are_refused(tmp_path, text: str, message: str) -> None:
+    path = tmp_path / "truth.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ModelError, match=message):
+        read_truth(path, SLED)

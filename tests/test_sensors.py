@@ -1,0 +1,154 @@
+"""Sensors: each imperfection has the size it claims, leaves the others alone, and repeats with its seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.model.segment import Segment
+from urdf_ident.motion.trajectories import FourierTrajectory
+from urdf_ident.simulation.sensors import Measurement, Noise, Sensors, measure, quantise
+
+RATE = 1000.0
+
+
+def motion() -> Segment:
+    rng = np.random.default_rng(0)
+    series = FourierTrajectory(("a", "b"), 10.0, np.array([0.2, -0.1]), *rng.normal(size=(2, 2, 4)))
+    time = series.times(RATE)
+    q, v, a = series.evaluate(time)
+    return Segment("motion", 0.0, RATE, q, v, a, 3.0 * a + 20.0 * np.cos(q))
+
+
+TRUTH = motion()
+
+
+def seen(seed: int = 0, **settings) -> Measurement:
+    return measure(TRUTH, Sensors(**settings), seed)
+
+
+def test_perfect_sensors_show_the_truth() -> None:
+    log = seen()
+    np.testing.assert_array_equal(log.position, TRUTH.q)
+    np.testing.assert_array_equal(log.velocity, TRUTH.v)
+    np.testing.assert_array_equal(log.torque, TRUTH.tau)
+    np.testing.assert_array_equal(log.time, TRUTH.time)
+
+
+def test_same_seed_same_bits() -> None:
+    settings = {
+        "counts": 4096, "position_noise": Noise(sigma=1e-4), "velocity_noise": Noise(snr=40), "jitter": 1e-4,
+        "torque_noise": Noise(sigma=0.5, correlation=0.9), "torque_step": 0.01,
+    }  # fmt: skip
+    first, again, other = seen(3, **settings), seen(3, **settings), seen(4, **settings)
+    for name in ("time", "position", "velocity", "torque"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+        assert (getattr(first, name) != getattr(other, name)).any()
+
+
+def test_switching_one_thing_on_leaves_the_rest_alone() -> None:
+    plain = seen(7, torque_noise=Noise(sigma=0.5))
+    more = seen(7, torque_noise=Noise(sigma=0.5), position_noise=Noise(sigma=1e-3), velocity_noise=Noise(sigma=0.1))
+    np.testing.assert_array_equal(plain.torque, more.torque)
+
+
+def test_encoder_counts_a_revolution_or_a_metre() -> None:
+    q = seen(counts=[4096, 1000]).position
+    counts = q / (2 * np.pi) * np.array([4096, 1000])
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-8)
+    assert np.abs(q - TRUTH.q).max(axis=0) == pytest.approx(np.pi / np.array([4096, 1000]), rel=0.02)
+    sliding = measure(TRUTH, Sensors(counts=1000), 0, prismatic=np.array([True, False])).position
+    np.testing.assert_allclose(sliding[:, 0] * 1000, np.rint(sliding[:, 0] * 1000), atol=1e-9)
+    assert not np.allclose(sliding[:, 1] * 1000, np.rint(sliding[:, 1] * 1000), atol=1e-3)
+
+
+@pytest.mark.parametrize("decibel", [20.0, 70.0])
+def test_snr_is_the_ratio_of_rms_in_decibel(decibel: float) -> None:
+    error = seen(position_noise=Noise(snr=decibel)).position - TRUTH.q
+    ratio = np.sqrt(np.mean(TRUTH.q**2, axis=0)) / error.std(axis=0)
+    np.testing.assert_allclose(20 * np.log10(ratio), decibel, atol=0.2)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
+def test_coloured_noise_has_its_sigma_and_its_correlation(rho: float) -> None:
+    quiet = np.zeros((200_000, 2))
+    noise = Noise(sigma=[0.5, 2.0], correlation=rho).draw(quiet, np.random.default_rng(1))
+    np.testing.assert_allclose(noise.std(axis=0), [0.5, 2.0], rtol=0.05)
+    lag = [np.corrcoef(column[1:], column[:-1])[0, 1] for column in noise.T]
+    np.testing.assert_allclose(lag, rho, atol=0.01)
+    innovations = noise[1:] - rho * noise[:-1]
+    assert abs(np.corrcoef(innovations[1:, 0], innovations[:-1, 0])[0, 1]) < 0.01
+    many = [Noise(sigma=1.0, correlation=rho).draw(np.zeros((3, 1)), np.random.default_rng(k))[0, 0] for k in range(2000)]
+    assert np.std(many) == pytest.approx(1.0, rel=0.06)  # stationary from the first sample on
+
+
+def test_ripple_turns_with_the_joint() -> None:
+    ripple = seen(ripple=[0.0, 1.5], ripple_cycles=12).torque - TRUTH.tau
+    np.testing.assert_array_equal(ripple[:, 0], 0)
+    np.testing.assert_allclose(ripple[:, 1], 1.5 * np.sin(12 * TRUTH.q[:, 1]), atol=1e-12)
+
+
+def test_torque_comes_in_steps() -> None:
+    tau = seen(torque_step=[0.25, 1.0]).torque
+    np.testing.assert_array_equal(quantise(tau, [0.25, 1.0]), tau)
+    assert np.abs(tau - TRUTH.tau).max(axis=0) == pytest.approx([0.125, 0.5], rel=0.01)
+
+
+def test_a_delayed_log_is_the_past() -> None:
+    log = seen(delay=0.012, torque_delay=0.005)
+    np.testing.assert_allclose(log.position[12:], TRUTH.q[:-12], atol=1e-12)
+    np.testing.assert_allclose(log.velocity[12:], TRUTH.v[:-12], atol=1e-9)
+    np.testing.assert_allclose(log.torque[5:], TRUTH.tau[:-5], atol=1e-9)
+    np.testing.assert_allclose(log.position[:12], TRUTH.q[0].repeat(12).reshape(2, 12).T, atol=1e-12)
+
+
+def test_jitter_moves_the_samples_and_the_clock_may_know() -> None:
+    known = seen(1, jitter=2e-4)
+    series = np.array([np.interp(known.time, TRUTH.time, column) for column in TRUTH.q.T]).T
+    np.testing.assert_allclose(known.position, series, atol=1e-5)
+    steps = np.diff(known.time)
+    assert (steps >= 0).all()
+    assert steps.std() == pytest.approx(2e-4 * np.sqrt(2), rel=0.05)
+    blind = seen(1, jitter=2e-4, clock="nominal")
+    np.testing.assert_array_equal(blind.time, TRUTH.time)
+    np.testing.assert_array_equal(blind.position, known.position)
+    assert np.abs(blind.position - TRUTH.q).max() > 1e-4
+
+
+def test_velocity_may_be_differences_or_absent() -> None:
+    assert seen(velocity="none").velocity is None
+    log = seen(velocity="differentiated", counts=10_000)
+    np.testing.assert_allclose(log.velocity[1:], np.diff(log.position, axis=0) * RATE)
+    assert (log.velocity - TRUTH.v).std() == pytest.approx(np.sqrt(2 / 12) * 2 * np.pi / 10_000 * RATE, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"velocity": "guessed"},
+        {"clock": "cuckoo"},
+        {"counts": 0},
+        {"torque_step": -1.0},
+        {"jitter": -1e-3},
+        {"delay": float("nan")},
+    ],
+)
+def test_impossible_sensors_are_refused(settings: dict) -> None:
+    with pytest.raises(ModelError):
+        Sensors(**settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sigma": 1.0, "snr": 3.0}, {"sigma": -1.0}, {"sigma": 1.0, "correlation": 1.0}])
+def test_impossible_noise_is_refused(settings: dict) -> None:
+    with pytest.raises(ModelError):
+        Noise(**settings)
+
+
+def test_arrays_must_fit_the_joints() -> None:
+    with pytest.raises(ShapeError):
+        seen(counts=[1, 2, 3])
+    with pytest.raises(ShapeError):
+        seen(torque_noise=Noise(sigma=np.ones(3)))
+    with pytest.raises(ModelError, match="no torque"):
+        measure(Segment("x", 0.0, 1.0, TRUTH.q, TRUTH.v, TRUTH.a), Sensors(), 0)

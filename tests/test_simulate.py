@@ -1,0 +1,228 @@
+"""Closed loops: the log satisfies the equations of motion, controllers do what they promise, bad ends are reported."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from urdf_ident.errors import LimitError, ModelError, SimulationError
+from urdf_ident.model.library import robot_names, robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, ramped, random_fourier
+from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity
+from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.sensors import Noise, Sensors
+from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
+from urdf_ident.simulation.truth import read_truth
+
+UR = Robot.from_urdf(robot_path("ur10e"))
+ROTOR = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
+
+
+def real(name: str = "ur10e") -> tuple[Robot, RigidPlant, np.ndarray]:
+    robot = Robot.from_urdf(robot_path(name))
+    truth = read_truth(truth_path(name), robot)
+    return robot, RigidPlant.create(robot, rotor_inertia=truth.rotor, friction=truth.friction), np.diag(truth.rotor)
+
+
+def motion(robot: Robot, duration: float = 4.0, seed: int = 1, **settings) -> Trajectory:
+    return random_fourier(Limits.from_robot(robot), duration, 4, seed, fill=0.7, **settings)
+
+
+@pytest.fixture(scope="module")
+def log() -> SimulatedLog:
+    _, plant, rotor = real()
+    sensors = Sensors(counts=2**17, torque_noise=Noise(sigma=0.3, correlation=0.9))
+    return simulate(plant, ComputedTorque(UR, 8.0, rotor=rotor), motion(UR, 3.0), sensors=sensors, seed=5)
+
+
+def test_every_row_satisfies_the_equations_of_motion(log: SimulatedLog) -> None:
+    _, plant, _ = real()
+    truth = log.truth
+    for k in range(0, len(truth), 13):
+        needed = plant.inverse_dynamics(truth.q[k], truth.v[k], truth.a[k]) + log.friction[k]
+        np.testing.assert_allclose(truth.tau[k], needed, atol=1e-8)
+
+
+def test_velocity_and_acceleration_belong_to_the_position(log: SimulatedLog) -> None:
+    (q, v, a), h = (log.truth.q, log.truth.v, log.truth.a), 1e-3
+    state = np.where((v == 0) & (a != 0), 2, np.sign(v))  # 2: breaks away at this sample
+    quiet = (state[1:] == state[:-1]).all(axis=1)[:, None]
+    way = h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * (a[:-1] - a[1:])  # exact to fourth order
+    np.testing.assert_allclose((np.diff(q, axis=0) - way) * quiet, 0, atol=2e-9)
+    np.testing.assert_allclose((np.diff(v, axis=0) - h / 2 * (a[1:] + a[:-1])) * quiet, 0, atol=5e-6)
+    assert quiet.mean() > 0.9
+
+
+def test_the_log_is_what_a_user_would_have(log: SimulatedLog, tmp_path: Path) -> None:
+    recording = log.recording
+    assert recording.joints == UR.joints
+    assert recording.effort_unit == "N·m"
+    counts = recording.position * 2**17 / (2 * np.pi)
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-6)
+    error = recording.effort - log.truth.tau
+    np.testing.assert_allclose(error.std(axis=0), 0.3, rtol=0.25)
+    path = write_log(log, tmp_path / "out" / "log.csv")
+    header = path.read_text(encoding="utf-8").splitlines()[0].split(",")
+    assert header == ["t", *(f"{x}_{joint}" for x in ("q", "v", "tau") for joint in UR.joints)]
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(table[:, 13:], recording.effort, rtol=1e-11, atol=1e-11)
+    assert len(table) == 3001
+    assert "rk4" in log.integrator
+    assert "0.001 s" in log.integrator
+
+
+def test_same_seed_same_bits() -> None:
+    _, plant, rotor = real()
+    sensors = Sensors(counts=2**14, torque_noise=Noise(sigma=0.3), jitter=1e-4)
+
+    def once(seed: int) -> SimulatedLog:
+        return simulate(plant, PD.tuned(UR, rotor=rotor), motion(UR, 0.5, span=0.05), sensors=sensors, seed=seed)
+
+    first, again, other = once(1), once(1), once(2)
+    for name in ("time", "position", "velocity", "effort"):
+        np.testing.assert_array_equal(getattr(first.recording, name), getattr(again.recording, name))
+        assert (getattr(first.recording, name) != getattr(other.recording, name)).any()
+    np.testing.assert_array_equal(first.truth.tau, other.truth.tau)
+
+
+def test_computed_torque_with_the_right_model_follows_exactly() -> None:
+    plant = RigidPlant.create(UR, rotor_inertia=ROTOR)
+    trajectory = motion(UR, 2.0)
+    exact = simulate(plant, ComputedTorque(UR, 5.0, rotor=ROTOR), trajectory)
+    assert exact.tracking_error.max() < 1e-8
+    wrong = simulate(plant, ComputedTorque(UR, 5.0, rotor=0.5 * ROTOR), trajectory)
+    assert wrong.tracking_error.max() > 1e-4
+
+
+def test_gravity_compensation_and_integral_remove_the_sag() -> None:
+    plant = RigidPlant.create(UR, rotor_inertia=ROTOR)
+    still = FourierTrajectory(UR.joints, 4.0, np.full(6, 0.3), np.zeros((6, 1)), np.zeros((6, 1)))
+    settings = {"bandwidth": 3.0, "rotor": ROTOR}
+    end = {}
+    for name, controller in {
+        "pd": PD.tuned(UR, **settings), "gravity": PDGravity.tuned(UR, **settings), "pid": PID.tuned(UR, **settings),
+    }.items():  # fmt: skip
+        run = simulate(plant, controller, still, rate=250.0)
+        end[name] = np.abs(run.truth.q[-1] - 0.3).max()
+    assert end["pd"] > 5e-3
+    assert end["gravity"] < 1e-6
+    assert end["pid"] < end["pd"] / 50
+
+
+def test_tuned_gains_give_the_bandwidth_they_promise() -> None:
+    sled = Robot.from_urdf(robot_path("emps"))
+    controller = PD.tuned(sled, bandwidth=2.0, damping=0.0)
+    assert np.sqrt(controller.kp[0] / 95.1089) == pytest.approx(2 * np.pi * 2.0)
+    start = (np.array([0.13]), np.array([0.0]))
+    still = FourierTrajectory(sled.joints, 1.0, np.full(1, 0.12), np.zeros((1, 1)), np.zeros((1, 1)))
+    swing = simulate(RigidPlant.create(sled), controller, still, start=start).truth
+    np.testing.assert_allclose(swing.q[:, 0], 0.12 + 0.01 * np.cos(4 * np.pi * swing.time), atol=1e-8)
+
+
+def test_held_torque_rows_satisfy_the_equations_too() -> None:
+    _, plant, rotor = real()
+    run = simulate(plant, PDGravity.tuned(UR, bandwidth=4.0, rotor=rotor), motion(UR, 2.0, span=0.5), control_rate=500.0)
+    truth = run.truth
+    assert (np.diff(truth.tau[1:], axis=0)[::2] != 0).any()
+    for k in range(0, len(truth), 11):
+        needed = plant.inverse_dynamics(truth.q[k], truth.v[k], truth.a[k]) + run.friction[k]
+        np.testing.assert_allclose(truth.tau[k], needed, atol=1e-8)
+    assert run.tracking_error.max() < 0.05
+
+
+def test_a_sampled_controller_feels_its_encoders() -> None:
+    _, plant, rotor = real()
+    arguments = (plant, PDGravity.tuned(UR, bandwidth=4.0, rotor=rotor), motion(UR, 0.5, span=0.05))
+    fine = simulate(*arguments, control_rate=1000.0, sensors=Sensors(counts=2**22))
+    coarse = simulate(*arguments, control_rate=1000.0, sensors=Sensors(counts=2**13))
+    noise = [np.abs(np.diff(run.truth.tau, n=2, axis=0)).mean() for run in (fine, coarse)]
+    assert noise[1] > 10 * noise[0]
+
+
+def test_finer_steps_agree() -> None:
+    _, plant, rotor = real()
+    arguments = (plant, ComputedTorque(UR, 6.0, rotor=rotor), motion(UR, 1.0))
+    coarse, fine = (simulate(*arguments, rate=250.0, substeps=n).truth.q for n in (4, 12))
+    assert np.abs(coarse - fine).max() < 3e-6
+
+
+@pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
+def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
+    robot, plant, rotor = real(name)
+    run = simulate(plant, PDGravity.tuned(robot, bandwidth=15.0, rotor=rotor), motion(robot, 1.5), rate=500.0, substeps=2)
+    assert run.tracking_error.max() < 0.1
+    assert np.isfinite(run.recording.effort).all()
+    assert run.recording.effort_unit == ("N" if name == "emps" else "N·m")
+
+
+def test_the_rod_arm_runs_away_from_its_singular_pose() -> None:
+    robot, plant, _ = real("szabo_3r")
+    run = simulate(plant, PDGravity.tuned(robot, bandwidth=5.0), motion(robot, 2.0, start=[0, 1.2, 0.8], span=0.5))
+    assert run.tracking_error.max() < 0.05
+
+
+def test_a_diverging_controller_is_reported_with_time_and_joint() -> None:
+    _, plant, rotor = real()
+    began = time.perf_counter()
+    with pytest.raises(SimulationError, match=r"joint '\w+' at t = [\d.]+ s: the controller diverges"):
+        simulate(plant, PD.tuned(UR, bandwidth=100.0, damping=0.1, rotor=rotor), motion(UR, 60.0), control_rate=100.0)
+    with pytest.raises(SimulationError, match="diverges"):
+        simulate(plant, PD(np.full(6, 1e9), np.zeros(6)), motion(UR, 60.0), start=(np.full(6, 0.1), np.zeros(6)))
+    with pytest.raises(SimulationError, match="diverges"):
+        simulate(plant, PD(np.zeros(6), np.zeros(6)), motion(UR, 60.0))  # it just falls
+    assert time.perf_counter() - began < 10
+
+
+def test_a_trajectory_outside_the_limits_is_refused() -> None:
+    _, plant, rotor = real()
+    fast = FourierTrajectory(UR.joints, 2.0, np.zeros(6), np.full((6, 1), 2.2), np.zeros((6, 1)))
+    with pytest.raises(LimitError, match="leaves the velocity limit"):
+        simulate(plant, PD.tuned(UR, rotor=rotor), fast)
+    wide = Limits.from_robot(UR, velocity=10.0)
+    assert len(simulate(plant, ComputedTorque(UR, rotor=rotor), fast, limits=wide).truth) == 2001
+    other = FourierTrajectory(("x",), 2.0, np.zeros(1), np.ones((1, 1)), np.zeros((1, 1)))
+    with pytest.raises(LimitError, match="other joints"):
+        simulate(plant, PD.tuned(UR, rotor=rotor), other)
+
+
+@pytest.mark.parametrize("settings", [{"rate": 0.0}, {"substeps": 0}, {"control_rate": 300.0}, {"control_rate": 3000.0}])
+def test_impossible_rates_are_refused(settings: dict) -> None:
+    with pytest.raises(SimulationError):
+        simulate(RigidPlant.create(UR), PD.tuned(UR), motion(UR, 1.0, span=0.1), **settings)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: PD(np.ones(6), -np.ones(6)),
+        lambda: PD(np.ones(6), np.ones(5)),
+        lambda: PID(np.ones(6), np.ones(6), np.full(6, np.nan)),
+        lambda: PD.tuned(UR, bandwidth=0.0),
+        lambda: ComputedTorque(UR, -1.0),
+    ],
+)
+def test_impossible_gains_are_refused(build) -> None:
+    with pytest.raises((ModelError, ValueError)):
+        build()
+
+
+def test_progress_is_told() -> None:
+    told: list[float] = []
+    trajectory = ramped(motion(UR, 0.5, span=0.02), np.zeros(6), 0.25)
+    simulate(RigidPlant.create(UR, rotor_inertia=ROTOR), ComputedTorque(UR, rotor=ROTOR), trajectory, progress=told.append)
+    assert told == sorted(told)
+    assert 90 <= len(told) <= 110
+    assert told[-1] == pytest.approx(1.0, abs=0.02)
+
+
+def test_twenty_seconds_of_six_axes_take_less_than_ten() -> None:
+    _, plant, rotor = real()
+    controller, trajectory = PDGravity.tuned(UR, bandwidth=6.0, rotor=rotor), motion(UR, 2.0)
+    began = time.process_time()
+    simulate(plant, controller, trajectory)
+    assert 10 * (time.process_time() - began) < 10.0
