@@ -1,6 +1,6 @@
 """Least squares from triangular factors, by QR; no normal equations anywhere.
 
-The solver's rank tolerance is about rounding (``eps·n`` on column-scaled factors; NIST's Filip needs all of
+The solver's rank tolerance is about rounding (``eps·rows`` on column-scaled factors; NIST's Filip needs all of
 it); whether a parameter is *structurally* visible was decided before, by :mod:`urdf_ident.model.base`.
 """
 
@@ -99,7 +99,9 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     R = triangle(np.column_stack([full[:, :k] / scale, full[:, k] - full[:, :k] @ reference]))
     Q, T, pivots = linalg.qr(R[:, :k], mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(T))
-    rank = int((diagonal > np.finfo(float).eps * k * diagonal.max(initial=0.0)).sum())
+    # What is left of a null direction after merging factors reaches several eps·k: too close for a bound of eps·k.
+    tolerance = np.finfo(float).eps * max(rows, 10 * k)
+    rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
     z = linalg.solve_triangular(T1, Q[:, :rank].T @ R[:, k])
     estimate, root, seen = reference.copy(), np.zeros((k, rank)), np.zeros(k, dtype=bool)
