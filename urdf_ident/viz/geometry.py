@@ -1,0 +1,323 @@
+"""What a robot looks like: the shapes that its URDF draws, or capsules along its links where it draws none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pinocchio as pin
+
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..model.urdf import _read_xml, rotation_from_rpy
+from .meshes import MESH_FORMATS, find_mesh
+
+Colour = tuple[float, float, float, float]
+PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
+JOINT: Colour = (0.16, 0.43, 0.72, 1.0)
+DARK: Colour = (0.22, 0.24, 0.27, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One thing to draw.
+
+    Attributes:
+        link: The link it belongs to.
+        kind: ``box``, ``cylinder`` and ``capsule`` (along z), ``sphere`` or ``mesh``.
+        size: Edges (3); radius and length (2), of a capsule between the centres of its ends; radius (1) [m]; of a mesh
+            its scale (3).
+        placement: Shape (4, 4) [m], in the link's frame.
+        colour: Red, green, blue, opacity, each 0..1 as URDF writes them; None where a mesh file may bring its own.
+        mesh: The mesh file.
+    """
+
+    link: str
+    kind: str
+    size: tuple[float, ...]
+    placement: Array
+    colour: Colour | None = PLAIN
+    mesh: Path | None = None
+
+    def corners(self, guess: float = 0.0) -> Array:
+        """Corners of a box around the shape in the link's frame.
+
+        Args:
+            guess: Half the edge of a mesh, whose file is not opened [m].
+
+        Returns:
+            Shape (8, 3) [m].
+        """
+        half = {
+            "box": self.size,
+            "sphere": self.size[:1] * 3,
+            "cylinder": (self.size[0], self.size[0], self.size[-1] / 2),
+            "capsule": (self.size[0], self.size[0], self.size[-1] / 2 + self.size[0]),
+            "mesh": (guess, guess, guess),
+        }[self.kind]
+        scale = 0.5 if self.kind == "box" else 1.0
+        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+        return np.asarray((scale * signs * half) @ self.placement[:3, :3].T + self.placement[:3, 3])
+
+
+def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
+    """The shapes of a robot: its ``<visual>``, else its ``<collision>``, else capsules between its joints.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shapes, and notes on what could not be drawn as the URDF wants it.
+    """
+    root = _read_xml(robot.urdf, robot.path)
+    materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
+    for tag in ("visual", "collision"):
+        shapes, missing, bad = _drawn(root, tag, materials, Path(robot.path))
+        if shapes or missing:
+            break
+    notes = []
+    if missing:
+        capsules = [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
+        shapes += capsules
+        notes.append(
+            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} not found or not one of {', '.join(MESH_FORMATS)} "
+            f"(first: {missing[0][1]}); capsules are drawn instead: set ROS_PACKAGE_PATH if they are elsewhere"
+        )
+    if bad:
+        notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
+    return tuple(shapes or link_capsules(robot)), tuple(notes)
+
+
+def _drawn(
+    root: ElementTree.Element, tag: str, materials: dict[str | None, Colour], urdf: Path
+) -> tuple[list[Shape], list[tuple[str, str]], set[str]]:
+    """Shapes of one kind of element, (link, file) of meshes that are missing, and links with broken geometry."""
+    shapes: list[Shape] = []
+    missing: list[tuple[str, str]] = []
+    bad: set[str] = set()
+    for link in root.iter("link"):
+        for element in link.findall(tag):
+            name = link.get("name") or ""
+            try:
+                shape = _shape(name, element, materials, urdf)
+            except (ValueError, TypeError):
+                bad.add(name)
+                continue
+            if shape is None:
+                mesh = element.find("geometry/mesh")
+                missing.append((name, str(mesh.get("filename")) if mesh is not None else ""))
+            else:
+                shapes.append(shape)
+    return shapes, missing, bad
+
+
+def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Shape | None:
+    """One element; None for a mesh whose file is missing. Raises ValueError where it makes no sense."""
+    geometry = element.find("geometry")
+    item = next(iter(geometry), None) if geometry is not None else None
+    if item is None:
+        raise ValueError("no geometry")
+    material = element.find("material")
+    colour = None if material is None else _colour(material) or materials.get(material.get("name"))
+    placement = _origin(element)
+    if item.tag == "mesh":
+        path = find_mesh(item.get("filename") or "", urdf)
+        scale = _numbers(item.get("scale") or "1 1 1", 3)
+        return None if path is None else Shape(link, "mesh", scale, placement, colour, path)
+    if item.tag == "box":
+        size = _numbers(item.get("size"), 3)
+    elif item.tag == "sphere":
+        size = _numbers(item.get("radius"), 1)
+    elif item.tag in ("cylinder", "capsule"):
+        size = (*_numbers(item.get("radius"), 1), *_numbers(item.get("length"), 1))
+    else:
+        raise ValueError(item.tag)
+    if min(size) <= 0:
+        raise ValueError("no size")
+    return Shape(link, item.tag, size, placement, colour or PLAIN)
+
+
+def _numbers(text: str | None, count: int) -> tuple[float, ...]:
+    values = tuple(float(part) for part in (text or "").split())
+    if len(values) != count or not all(math.isfinite(value) for value in values):
+        raise ValueError(text)
+    return values
+
+
+def _colour(material: ElementTree.Element) -> Colour | None:
+    element = material.find("color")
+    try:
+        red, green, blue, opacity = _numbers(element.get("rgba"), 4) if element is not None else ()
+    except ValueError:
+        return None
+    red, green, blue, opacity = (min(max(value, 0.0), 1.0) for value in (red, green, blue, opacity))
+    return red, green, blue, opacity
+
+
+def link_capsules(robot: Robot) -> list[Shape]:
+    """Capsules from each joint to the next, and a marker on every joint: a robot that has no geometry.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shapes; a last link without a tool frame reaches as far beyond its centre of mass as that is from its joint.
+    """
+    radius = 0.032 * reach(robot)
+    places = _joint_placements(robot)
+    shapes = [
+        segment(link, np.zeros(3), end, radius) for link, end in _link_ends(robot, places) if np.linalg.norm(end) > 0.2 * radius
+    ]
+    joints = robot.description.joints
+    for index, name in enumerate(robot.joints):
+        joint, place, axis = joints[name], places[name], _joint_axis(robot, index)
+        if joint.type == "prismatic":
+            block = (2.6 * radius, 2.6 * radius, 3.6 * radius)
+            shapes.append(Shape(joint.child, "box", block, along(axis, np.zeros(3)), JOINT))
+            ends = [place[:3, 3] + place[:3, :3] @ axis * joint.limits.get(key, 0.0) for key in ("lower", "upper")]
+            if np.linalg.norm(ends[1] - ends[0]) > radius:
+                shapes.append(segment(joint.parent, ends[0], ends[1], 0.4 * radius, DARK))
+        else:
+            shapes.append(Shape(joint.child, "cylinder", (1.35 * radius, 3.0 * radius), along(axis, np.zeros(3)), JOINT))
+    root = next(link for link in robot.description.links if all(joint.child != link for joint in joints.values()))
+    foot = np.array([0.0, 0.0, 0.4 * radius])
+    shapes.append(Shape(root, "cylinder", (2.2 * radius, 0.8 * radius), along(np.array([0.0, 0.0, 1.0]), foot), DARK))
+    return shapes
+
+
+def segment(link: str, start: Array, end: Array, radius: float, colour: Colour = PLAIN) -> Shape:
+    """A capsule between two points.
+
+    Args:
+        link: The link it belongs to.
+        start: Shape (3,) [m], in the link's frame.
+        end: Shape (3,) [m].
+        radius: [m].
+        colour: Red, green, blue, opacity.
+
+    Returns:
+        The capsule.
+    """
+    length = float(np.linalg.norm(end - start))
+    placement = along((end - start) / length, (start + end) / 2)
+    return Shape(link, "capsule", (radius, length), placement, colour)
+
+
+def reach(robot: Robot) -> float:
+    """Length of the longest chain of links, joint to joint, with sliding joints drawn out.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        [m]; 0.5 where everything sits in one point.
+    """
+    stroke = np.max(np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0)
+    lengths = [0.0]
+    for index in range(1, robot.model.njoints):
+        offset = float(np.linalg.norm(robot.model.jointPlacements[index].translation))
+        slide = stroke[index - 1] if robot.prismatic[index - 1] else 0.0
+        lengths.append(lengths[robot.model.parents[index]] + offset + slide)
+    frames = robot.model.frames
+    longest = max(lengths[frame.parentJoint] + float(np.linalg.norm(frame.placement.translation)) for frame in frames)
+    return longest if longest > 1e-3 else 0.5
+
+
+def tip_point(robot: Robot, shapes: Sequence[Shape]) -> tuple[int, Array]:
+    """The point whose path is worth seeing: the end of the longest chain of joints.
+
+    Args:
+        robot: The robot.
+        shapes: What is drawn of it.
+
+    Returns:
+        Pinocchio's index of the joint that carries it, and shape (3,) [m] in that joint's frame: the last frame fixed to
+        the last link; where there is none, the far end of what is drawn of that link.
+    """
+    model = robot.model
+    joint = max(range(1, model.njoints), key=lambda index: (len(model.supports[index]), -index))
+    frames = [frame for frame in model.frames if frame.parentJoint == joint and frame.type == pin.FrameType.BODY]
+    far = max((frame.placement.translation for frame in frames), key=lambda point: float(np.linalg.norm(point)))
+    if np.linalg.norm(far) > 1e-6:
+        return joint, np.array(far)
+    own = {frame.name for frame in frames}
+    corners = [shape.corners() for shape in shapes if shape.link in own]
+    if not corners:
+        return joint, np.array(far)
+    points = np.concatenate(corners)
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    axis = int(np.argmax(np.abs(middle)))
+    end = np.zeros(3)
+    end[axis] = max(points[:, axis], key=abs) if abs(middle[axis]) > 1e-6 else 0.0
+    return joint, end
+
+
+def _link_ends(robot: Robot, places: dict[str, Array]) -> list[tuple[str, Array]]:
+    """(link, where each joint on it sits, in its frame); of a last link, twice its centre of mass."""
+    joints = robot.description.joints.values()
+    ends = [(joint.parent, places[joint.name][:3, 3]) for joint in joints]
+    parents = {joint.parent for joint in joints}
+    for joint in joints:
+        theta = robot.description.links[joint.child].theta
+        if joint.child not in parents and theta is not None and theta[0] > 0:  # an empty last link is a frame, not a thing
+            ends.append((joint.child, 2.0 * theta[1:4] / theta[0]))
+    return ends
+
+
+def _joint_placements(robot: Robot) -> dict[str, Array]:
+    """Each joint's placement in its parent link, at zero, shape (4, 4) [m]."""
+    root = _read_xml(robot.urdf, robot.path)
+    return {joint.get("name") or "": _origin(joint) for joint in root.findall("joint")}
+
+
+def _origin(element: ElementTree.Element) -> Array:
+    placement = np.eye(4)
+    origin = element.find("origin")
+    if origin is not None:
+        placement[:3, :3] = rotation_from_rpy(_numbers(origin.get("rpy") or "0 0 0", 3))
+        placement[:3, 3] = _numbers(origin.get("xyz") or "0 0 0", 3)
+    return placement
+
+
+def _joint_axis(robot: Robot, index: int) -> Array:
+    """Axis of a joint in its own frame, which is its child link's, shape (3,)."""
+    data = robot.model.createData()
+    pin.computeJointJacobians(robot.model, data, pin.neutral(robot.model))
+    column = pin.getJointJacobian(robot.model, data, index + 1, pin.ReferenceFrame.LOCAL)[:, index]
+    return np.asarray(column[:3] if robot.prismatic[index] else column[3:])
+
+
+def along(direction: Array, origin: Array) -> Array:
+    """A placement whose z axis points along a direction.
+
+    Args:
+        direction: Unit vector, shape (3,).
+        origin: Shape (3,) [m].
+
+    Returns:
+        Shape (4, 4).
+    """
+    helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
+    x = np.cross(helper, direction)
+    x /= np.linalg.norm(x)
+    placement = np.eye(4)
+    placement[:3, :3] = np.column_stack([x, np.cross(direction, x), direction])
+    placement[:3, 3] = origin
+    return placement
+
+
+def tinted(shapes: Sequence[Shape], colour: Colour) -> tuple[Shape, ...]:
+    """The same shapes in one colour.
+
+    Args:
+        shapes: The shapes.
+        colour: Red, green, blue, opacity.
+
+    Returns:
+        Copies.
+    """
+    return tuple(replace(shape, colour=colour) for shape in shapes)

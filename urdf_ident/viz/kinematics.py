@@ -1,0 +1,166 @@
+"""Where everything is in every frame, and what that says about where to look from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .geometry import Shape, reach, tip_point
+
+_VIEW_FRAMES = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The bodies of a robot in every frame, in a world whose z axis points up.
+
+    Attributes:
+        base: Placement of the robot's root in the world, shape (4, 4).
+        poses: Shape (F, n, 7) [m]: of each joint's frame, position and quaternion (x, y, z, w).
+        tip: Path of the tip, shape (F, 3) [m].
+        extent: Points around everything drawn, over the motion, shape (K, 3) [m].
+        foot: Middle of the lowest points of what stands still, shape (3,) [m].
+    """
+
+    base: Array
+    poses: Array
+    tip: Array
+    extent: Array
+    foot: Array
+
+
+def course(robot: Robot, shapes: Sequence[Shape], position: Array) -> Course:
+    """Forward kinematics over a motion.
+
+    Args:
+        robot: The robot.
+        shapes: What is drawn of it.
+        position: Shape (F, n) [rad or m].
+
+    Returns:
+        Its course.
+    """
+    model, data = robot.model, robot.model.createData()
+    base = upright(robot)
+    configurations = robot.configuration(position)
+    poses = np.empty((len(position), robot.n, 7))
+    root = pin.SE3(base)
+    for k, configuration in enumerate(configurations):
+        pin.forwardKinematics(model, data, configuration)
+        for j in range(robot.n):
+            poses[k, j] = pin.SE3ToXYZQUAT(root * data.oMi[j + 1])
+    joint, point = tip_point(robot, shapes)
+    tip = transform_points(poses[:, joint - 1], point[None])[:, 0]
+    still, moving = _extent(robot, shapes, base, poses, tip)
+    low = still[still[:, 2] < still[:, 2].min() + 1e-3 * reach(robot)]
+    return Course(base, poses, tip, outermost(np.concatenate([still, moving])), low.mean(axis=0))
+
+
+def upright(robot: Robot) -> Array:
+    """Placement of the robot's root that lets gravity point down, shape (4, 4).
+
+    Args:
+        robot: The robot; its gravity says how it is mounted.
+
+    Returns:
+        A rotation; the identity where there is no gravity.
+    """
+    gravity = np.array(robot.model.gravity.linear)
+    size = float(np.linalg.norm(gravity))
+    placement = np.eye(4)
+    if size > 1e-9 and gravity[2] > -size * (1 - 1e-12):
+        turn = pin.Quaternion.FromTwoVectors(gravity / size, np.array([0.0, 0.0, -1.0]))
+        placement[:3, :3] = turn.matrix()
+    return placement
+
+
+def link_placements(robot: Robot) -> dict[str, tuple[int, Array]]:
+    """Which joint carries each link, and where it sits in that joint's frame.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Link → (index of the joint in :attr:`Robot.joints`, -1 for links that stand still; shape (4, 4) [m]).
+    """
+    placements = {}
+    for frame in robot.model.frames:
+        if frame.type == pin.FrameType.BODY:
+            placements[frame.name] = (int(frame.parentJoint) - 1, np.array(frame.placement.homogeneous))
+    return placements
+
+
+def transform_points(poses: Array, points: Array) -> Array:
+    """Points of a body as it moves.
+
+    Args:
+        poses: Shape (F, 7): position and quaternion (x, y, z, w).
+        points: Shape (K, 3) [m], in the body's frame.
+
+    Returns:
+        Shape (F, K, 3) [m].
+    """
+    x, y, z, w = poses[:, 3:].T
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return np.asarray(np.einsum("ijf,kj->fki", rotation, points) + poses[:, None, :3])
+
+
+def view_direction(extents: Array) -> Array:
+    """From where a motion is seen best: across its widest horizontal direction, a little from the side and above.
+
+    Args:
+        extents: Points around what moves, shape (K, 3) [m].
+
+    Returns:
+        Unit vector from the scene to the camera, shape (3,).
+    """
+    flat = extents[:, :2] - extents[:, :2].mean(axis=0)
+    values, vectors = np.linalg.eigh(flat.T @ flat)
+    wide = vectors[:, 1] if values[1] > 1.3 * values[0] else np.array([0.0, 1.0])
+    across = np.array([-wide[1], wide[0]])
+    across = across if across @ [0.8, -0.6] > 0 else -across
+    turn, rise = np.deg2rad(28.0), np.deg2rad(17.0)
+    side = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]) @ across
+    return np.array([*(np.cos(rise) * side), np.sin(rise)])
+
+
+def _extent(robot: Robot, shapes: Sequence[Shape], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
+    """Points around what stands still, and around what moves on a few frames; each of shape (K, 3) [m]."""
+    some = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
+    placements = link_placements(robot)
+    still, moving = [base[None, :3, 3]], [tip[some], poses[some, :, :3].reshape(-1, 3)]
+    for shape in shapes:
+        joint, placement = placements[shape.link]
+        corners = shape.corners(0.05 * reach(robot)) @ placement[:3, :3].T + placement[:3, 3]
+        if joint < 0:
+            still.append(corners @ base[:3, :3].T + base[:3, 3])
+        else:
+            moving.append(transform_points(poses[some, joint], corners).reshape(-1, 3))
+    return np.concatenate(still), np.concatenate(moving)
+
+
+def outermost(points: Array) -> Array:
+    """The few points of a cloud that lie farthest out.
+
+    Args:
+        points: Shape (K, 3) [m].
+
+    Returns:
+        Shape (at most 200, 3) [m].
+    """
+    k, golden = np.arange(200), np.pi * (3 - np.sqrt(5))
+    z = 1 - (2 * k + 1) / 200
+    around = np.sqrt(1 - z * z)
+    directions = np.column_stack([around * np.cos(golden * k), around * np.sin(golden * k), z])
+    return np.asarray(points[np.unique(np.argmax(points @ directions.T, axis=0))])

@@ -1,0 +1,46 @@
+"""Where the mesh files of a URDF are: relative to it, behind ``file://``, or in a ROS package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+MESH_FORMATS = (".stl", ".dae", ".obj")
+
+
+def find_mesh(name: str, urdf: Path) -> Path | None:
+    """Finds a mesh file.
+
+    A package is looked for in the folders above the URDF, then in ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``.
+
+    Args:
+        name: The ``filename`` of the URDF: a path, ``file://…``, ``package://PACKAGE/…`` or ``model://…``.
+        urdf: The URDF file.
+
+    Returns:
+        The file, or None where there is none or its format cannot be drawn.
+    """
+    if not name or Path(name).suffix.lower() not in MESH_FORMATS:
+        return None
+    folder = urdf.resolve().parent
+    url = urlparse(name)
+    if url.scheme in ("package", "model"):
+        candidates = _in_package(url.netloc, unquote(url.path).lstrip("/"), folder)
+    elif url.scheme == "file":
+        candidates = [Path(unquote(url.path))]
+    else:
+        candidates = [folder / name]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _in_package(package: str, inside: str, folder: Path) -> list[Path]:
+    above = [folder, *folder.parents]
+    listed = [Path(entry) for entry in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if entry]
+    installed = [Path(entry) / "share" for entry in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if entry]
+    candidates = []
+    for root in [*above, *listed, *installed]:
+        if root.name == package:
+            candidates.append(root / inside)
+        candidates.append(root / package / inside)
+    return candidates

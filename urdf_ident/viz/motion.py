@@ -1,0 +1,191 @@
+"""What is played: joint positions over time, from a trajectory, a log, or arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..data.columns import LogLayout
+from ..data.joint_side import joint_side
+from ..data.readers import read_recording
+from ..data.recording import Recording
+from ..data.sources import LogSource
+from ..data.tables import open_table
+from ..errors import LogError, check_shape
+from ..model.drive import Drive
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..model.segment import freeze_arrays
+from ..motion.base import Trajectory
+
+FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
+MAX_FRAMES = 18_000  # ten minutes at the full frame rate; what is longer gets fewer frames a second
+_SENSIBLE = 1e5  # [rad or m]; a position beyond is a broken row
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Joint positions over time.
+
+    Attributes:
+        name: What to call it.
+        time: Shape (N,) [s], strictly increasing.
+        position: Shape (N, n) [rad or m], in model order.
+        notes: What was left out on the way.
+    """
+
+    name: str
+    time: Array
+    position: Array
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_shape("time", self.time.shape, ("N",))
+        check_shape("position", self.position.shape, (len(self.time), "n"))
+        freeze_arrays(self)
+
+    @property
+    def duration(self) -> float:
+        """Length [s]."""
+        return float(self.time[-1] - self.time[0])
+
+
+def motion_from(
+    path: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None, drive: Drive | None = None
+) -> Motion:
+    """Reads a trajectory or a log.
+
+    A file that has the default columns of every joint and no torque is a trajectory; the layout of the logs does not
+    apply to it.
+
+    Args:
+        path: A file in the default CSV, or any log that the layout describes.
+        robot: The robot that moves.
+        layout: How its logs are laid out.
+        drive: The gears, for logs of motor positions; none if absent.
+
+    Returns:
+        The motion of the joints, rows that cannot be drawn left out.
+
+    Raises:
+        MissingFileError: No such file.
+        LogError: The columns do not fit the robot, or fewer than two rows are usable.
+        UnitError: A unit is unknown or measures something else.
+    """
+    if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
+        layout = None
+    recording = read_recording(path, robot, layout)
+    return as_motion(recording, robot, drive=drive)
+
+
+def as_motion(
+    source: Motion | Trajectory | Recording | tuple[ArrayLike, ArrayLike], robot: Robot, *, drive: Drive | None = None
+) -> Motion:
+    """Brings anything that holds a motion to joint positions over time.
+
+    Args:
+        source: A motion, a trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
+        robot: The robot that moves.
+        drive: The gears, for a log of motor positions; none if absent.
+
+    Returns:
+        The motion, in the order of the robot's joints.
+
+    Raises:
+        LogError: The joints are not the robot's, or fewer than two rows are usable.
+        ShapeError: An array has the wrong shape.
+    """
+    if isinstance(source, Motion):
+        check_shape("position", source.position.shape, ("N", robot.n))
+        return source
+    if isinstance(source, Trajectory):
+        columns = _columns(source.joints, robot)
+        time = np.linspace(0.0, source.duration, max(2, int(np.ceil(source.duration * 4 * FRAME_RATE)) + 1))
+        return _clean("trajectory", time, source.evaluate(time)[0][:, columns])
+    if isinstance(source, Recording):
+        columns = _columns(source.joints, robot)
+        silent = replace(source, effort=None, effort_target=None, torque_target=None)  # a torque constant is not needed here
+        if "motor" in (source.position_side, source.effort_side) or drive is not None:
+            silent = joint_side(silent, drive or Drive.build(robot.n))
+        return _clean(source.name, silent.time, silent.position[:, columns], source.path)
+    time, position = (np.asarray(values, dtype=float) for values in source)
+    check_shape("time", time.shape, ("N",))
+    check_shape("position", position.shape, (len(time), robot.n))
+    return _clean("motion", time, position)
+
+
+def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
+    """The motion at a constant frame rate.
+
+    Args:
+        motion: The motion.
+        robot: The robot; its continuous joints are followed through full turns.
+
+    Returns:
+        Frames per second [Hz], and positions of shape (F, n) [rad or m] from the first to the last moment.
+    """
+    count = int(np.clip(np.ceil(motion.duration * FRAME_RATE), 1, MAX_FRAMES)) + 1
+    time = np.linspace(motion.time[0], motion.time[-1], count)
+    position = motion.position
+    if robot.continuous.any():
+        position = np.where(robot.continuous, np.unwrap(position, axis=0), position)
+    sampled = np.column_stack([np.interp(time, motion.time, column) for column in position.T])
+    return (count - 1) / motion.duration, sampled
+
+
+def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
+    """Says which joints leave their position limits.
+
+    Args:
+        motion: The motion.
+        robot: The robot.
+
+    Returns:
+        One sentence a joint.
+    """
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    tolerance = 1e-6 + 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+    beyond = np.maximum(lower - motion.position, motion.position - upper) - tolerance
+    notes = []
+    for j in np.flatnonzero(beyond.max(axis=0) > 0):
+        row, unit = int(np.argmax(beyond[:, j] > 0)), "m" if robot.prismatic[j] else "rad"
+        notes.append(
+            f"joint '{robot.joints[j]}' leaves its limits at t = {motion.time[row]:.3f} s "
+            f"({motion.position[row, j]:.4g} {unit}, allowed {lower[j]:.4g} … {upper[j]:.4g})"
+        )
+    return tuple(notes)
+
+
+def _is_trajectory(path: Path, robot: Robot) -> bool:
+    if not path.is_file():
+        return False
+    names = open_table(path).names or ()
+    wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
+    return wanted <= set(names) and not any(name.startswith("tau_") for name in names)
+
+
+def _columns(joints: tuple[str, ...], robot: Robot) -> list[int]:
+    if set(robot.joints) - set(joints):
+        absent = sorted(set(robot.joints) - set(joints))
+        raise LogError("the motion does not hold every joint", got=", ".join(joints), expected=", ".join(absent),
+                       remedy="lock the joints that do not move: `robot: {lock: {…}}` in the project file")  # fmt: skip
+    return [joints.index(name) for name in robot.joints]
+
+
+def _clean(name: str, time: Array, position: Array, where: str = "") -> Motion:
+    """Rows that cannot be drawn, or lie before an earlier one, are left out."""
+    good = np.isfinite(time) & (np.abs(np.nan_to_num(position, nan=np.inf)) < _SENSIBLE).all(axis=1)
+    index = np.flatnonzero(good)
+    latest = np.maximum.accumulate(time[index]) if len(index) else time[index]
+    forward = np.ones(len(index), dtype=bool)
+    forward[1:] = time[index][1:] > latest[:-1]
+    index = index[forward]
+    if len(index) < 2:
+        raise LogError("fewer than two rows can be played", where=where or name, got=f"{len(index)} of {len(time)}",
+                       remedy="look at it with `urdf-ident inspect`")  # fmt: skip
+    lost = len(time) - len(index)
+    notes = (f"{name}: {lost} of {len(time)} rows left out (unreadable, or time does not increase)",) if lost else ()
+    return Motion(name, time[index], position[index], notes)

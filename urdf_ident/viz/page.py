@@ -1,0 +1,175 @@
+"""One offline HTML page with everything in it: Meshcat's viewer, the scene, the motion and the controls."""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib.util
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingExtraError, ModelError
+from ..files import read_text
+from ..model.inertia import Array
+from ..model.robot import Robot
+from .geometry import Colour, Shape, reach, robot_shapes, tinted
+from .kinematics import Course, course, outermost, view_direction
+from .motion import Motion, frames, limit_notes
+from .scene import inertia_commands, joint_path, robot_commands
+from .stage import stage_commands
+from .three import Command
+from .trail import SIDES, SPEEDS, tip_speed, trail_commands
+
+OTHER: Colour = (0.93, 0.49, 0.13, 0.42)
+_INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
+_TRAIL_INDICES = 6 * SIDES  # of one piece of a trail: two triangles a side
+
+
+def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tuple[str, tuple[str, ...]]:
+    """The page that plays a motion, complete in itself.
+
+    Args:
+        robot: The robot.
+        motion: Its motion.
+        other: A second robot with joints of the same names, drawn translucent over the first.
+
+    Returns:
+        The HTML, and notes on what was left out or replaced.
+
+    Raises:
+        ModelError: The second robot lacks a joint of the first.
+    """
+    rate, position = frames(motion, robot)
+    shapes, notes = robot_shapes(robot)
+    first = course(robot, shapes, position)
+    extent = [first.extent]
+    commands = [*robot_commands(robot, shapes, first.base, "/robot"),
+                *inertia_commands(robot, first.base, "/inertia/robot", _INERTIA)]  # fmt: skip
+    movers = [[f"/robot/{name}", f"/inertia/robot/{name}"] for name in _joint_paths(robot)]
+    thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
+    trail, step = trail_commands("/trail/robot", first.tip, rate, thickness)
+    trails = [_trail("/trail/robot", step)] if trail else []
+    commands += trail
+    poses, legend, same = [first.poses], [], True
+    if other is not None:
+        second, more, note = _other_course(robot, other, position)
+        same = bool(np.abs(second.poses - first.poses).max() < 1e-6 * reach(robot)) if other.n == robot.n else False
+        commands += [*robot_commands(other, more, second.base, "/other", ghost=True),
+                     *inertia_commands(other, second.base, "/inertia/other", OTHER)]  # fmt: skip
+        movers += [[f"/other/{name}", f"/inertia/other/{name}"] for name in _joint_paths(other)]
+        if not same:
+            trail, step = trail_commands("/trail/other", second.tip, rate, thickness, OTHER)
+            trails += [_trail("/trail/other", step)] if trail else []
+            commands += trail
+        poses.append(second.poses)
+        extent.append(second.extent)
+        legend = [{"text": robot.name, "colour": _css(_INERTIA[:3])},
+                  {"text": f"{other.name} (second)", "colour": _css(OTHER[:3])}]  # fmt: skip
+        notes += note
+    points = outermost(np.concatenate(extent))
+    data: dict[str, Any] = {
+        "title": robot.name, "subtitle": motion.name, "duration": motion.duration, "rate": rate, "frames": len(position),
+        "joints": _joint_entries(robot), "values": _float32(position), "movers": movers,
+        "poses": _float32(np.concatenate(poses, axis=1)), "trails": trails, "robot": "/robot", "legend": legend,
+        "speed": _speed(first, rate) if trails else None, "camera": _camera(points),
+        "layers": _layers(trails, other is not None, masses=other is not None and same),
+        "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
+    }  # fmt: skip
+    title = f"{robot.name}: {motion.name}"
+    return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
+
+
+def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Shape, ...], tuple[str, ...]]:
+    """The second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
+    absent = [name for name in robot.joints if name not in other.joints]
+    if absent:
+        raise ModelError(f"the second robot has no moving joint '{absent[0]}'", where=other.path,
+                         expected=", ".join(robot.joints), remedy="the two URDFs must share joint names")  # fmt: skip
+    q = np.zeros((len(position), other.n))
+    for j, name in enumerate(robot.joints):
+        q[:, other.index(name)] = position[:, j]
+    shapes, notes = robot_shapes(other)
+    shapes = tinted(shapes, OTHER)
+    return course(other, shapes, q), shapes, notes
+
+
+def _joint_paths(robot: Robot) -> list[str]:
+    return [joint_path(robot, j) for j in range(robot.n)]
+
+
+def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
+    turning, sliding = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
+    kinds = [sliding if slides else turning for slides in robot.prismatic]
+    return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
+
+
+def _trail(path: str, step: int) -> dict[str, Any]:
+    return {"path": path, "step": step, "per_step": _TRAIL_INDICES}
+
+
+def _speed(found: Course, rate: float) -> dict[str, Any]:
+    highest = float(tip_speed(found.tip, rate).max())
+    return {"highest": f"{highest:.3g}", "colours": [_css(colour) for colour in SPEEDS]}
+
+
+def _camera(points: Array) -> dict[str, Any]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = float(np.linalg.norm(high - low)) / 2
+    return {"points": points.round(5).tolist(), "centre": ((low + high) / 2).tolist(), "size": size,
+            "direction": view_direction(points).tolist()}  # fmt: skip
+
+
+def _layers(trails: list[dict[str, Any]], other: bool, *, masses: bool) -> list[dict[str, Any]]:
+    layers = []
+    if trails:
+        layers.append({"label": "trail", "hint": "path of the tip", "paths": ["/trail"], "on": True})
+    if other:
+        layers.append({"label": "second", "hint": "the second robot", "paths": ["/other", "/inertia/other"], "on": True})
+    hint = "solid ellipsoids of even density with each link's mass and inertia"
+    layers.append({"label": "inertia", "hint": hint, "paths": ["/inertia"], "on": masses, "fades_robot": True})
+    return layers
+
+
+def _assemble(title: str, data: dict[str, Any]) -> str:
+    folder = _viewer_folder()
+    here = resources.files(__package__)
+    parts = {
+        "title": html.escape(title),
+        "licences": read_text(folder / "main.min.js.LICENSE.txt", "licence of Meshcat").replace("--", "- -"),
+        "meshcat": read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script"),
+        "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        "player": (here / "player.js").read_text(encoding="utf-8"),
+    }
+    page = (here / "player.html").read_text(encoding="utf-8")
+    for name, text in parts.items():
+        before, _, after = page.partition("{{" + name + "}}")
+        page = before + text + after
+    return page
+
+
+@cache
+def _viewer_folder() -> Path:
+    """Meshcat's bundled viewer, found without importing the package (which loads IPython)."""
+    spec = importlib.util.find_spec("meshcat")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError("meshcat is not installed", remedy="`pip install meshcat`")
+    return Path(next(iter(spec.submodule_search_locations))) / "viewer" / "dist"
+
+
+def _packed(command: Command) -> str:
+    import umsgpack  # type: ignore[import-untyped]  # what Meshcat itself packs with
+
+    return base64.b64encode(umsgpack.packb(command)).decode("ascii")
+
+
+def _float32(array: Array) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+
+
+def _css(colour: Any) -> str:
+    return "#" + "".join(f"{round(255 * float(value)):02x}" for value in colour)

@@ -1,0 +1,224 @@
+"""Plays a motion: into a file, or from a Meshcat server that a browser looks at."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ..data.recording import Recording
+from ..errors import OutputError
+from ..files import write_text
+from ..model.drive import Drive
+from ..model.robot import Robot
+from ..motion.base import Trajectory
+from .motion import Motion, as_motion
+from .page import player_page
+
+FIRST_PORT, PORTS = 7000, 20
+
+
+def play(
+    robot: Robot,
+    motion: Motion | Trajectory | Recording | tuple[ArrayLike, ArrayLike],
+    *,
+    other: Robot | None = None,
+    drive: Drive | None = None,
+    html: str | Path | None = None,
+    open_browser: bool = True,
+    port: int | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Path | None:
+    """Plays a motion in a loop until Ctrl-C, or writes it as one offline page.
+
+    Args:
+        robot: The robot.
+        motion: A trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
+        other: A second robot with the same joint names, drawn translucent over the first; its inertias beside the
+            first's when both move alike.
+        drive: The gears, for a log of motor positions.
+        html: Write this file instead of starting a server.
+        open_browser: Open a browser window, where there is a screen.
+        port: Port of the server on this computer; the first free one from 7000 if None.
+        say: Receives each line meant for the user.
+
+    Returns:
+        The file written, or None after Ctrl-C.
+
+    Raises:
+        LogError: The motion does not fit the robot.
+        ModelError: The second robot lacks a joint of the first.
+        OutputError: The file cannot be written, or the port is in use.
+    """
+    tell = say or (lambda _line: None)
+    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other)
+    for note in notes:
+        tell(f"note: {note}")
+    if html is not None:
+        return write_text(html, page)
+    with Server(page, port) as server:
+        tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
+        if open_browser and not _open(server.url):
+            tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
+        try:
+            server.wait()
+        except KeyboardInterrupt:
+            tell("")
+    return None
+
+
+class Server:
+    """Meshcat's server with the page of one motion at ``/play``; a context manager.
+
+    Args:
+        page: The HTML.
+        port: Its port; the first free one from 7000 if None.
+
+    Attributes:
+        url: Where a browser finds the page.
+        zmq_url: Where ``meshcat.Visualizer(zmq_url)`` can add to the scene.
+
+    Raises:
+        OutputError: The port is in use or not allowed.
+    """
+
+    def __init__(self, page: str, port: int | None = None) -> None:
+        self._port = _free_port(port)
+        self.url = f"http://127.0.0.1:{self._port}/play"
+        self.zmq_url = ""
+        self._page = page
+        self._loop: Any = None
+        self._error: OSError | None = None
+        self._ready, self._stopped = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="meshcat", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise _port_error(self._port, self._error) from self._error
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until the server is closed.
+
+        Args:
+            seconds: At most so long [s].
+
+        Returns:
+            Whether it is closed.
+        """
+        if seconds is not None:
+            return self._stopped.wait(seconds)
+        while not self._stopped.wait(0.5):  # short waits, so that Ctrl-C is heard on every system
+            pass
+        return True
+
+    def close(self) -> None:
+        """Stops the server and frees the port."""
+        if self._loop is not None:
+            self._loop.add_callback(self._loop.stop)
+        self._thread.join(timeout=5.0)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        import asyncio
+
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        try:
+            bridge, listener = _bridge(self._page, self._port)
+        except OSError as error:
+            self._error = error
+            self._ready.set()
+            return
+        self._loop = bridge.ioloop
+        self.zmq_url = bridge.zmq_socket.last_endpoint.decode().rstrip("\0")
+        self._ready.set()
+        bridge.run()
+        listener.stop()
+        bridge.zmq_stream.close()
+        for websocket in list(bridge.websocket_pool):
+            websocket.close()
+        bridge.ioloop.close(all_fds=True)
+        self._stopped.set()
+
+
+def _bridge(page: str, port: int) -> tuple[Any, Any]:
+    """Meshcat's server, which serves the page too, and its listener."""
+    import tornado.web
+    from meshcat.servers.zmqserver import ZMQWebSocketBridge
+
+    class Page(tornado.web.RequestHandler):
+        def get(self) -> None:
+            self.set_header("Cache-Control", "no-store")
+            self.finish(page)
+
+    class Application(tornado.web.Application):
+        listener: Any = None
+
+        def listen(self, *arguments: Any, **options: Any) -> Any:
+            self.listener = super().listen(*arguments, **{**options, "address": "127.0.0.1"})  # this computer only
+            return self.listener
+
+    class Bridge(ZMQWebSocketBridge):  # type: ignore[misc]
+        def make_app(self) -> Application:
+            return Application([(r"/play", Page), *super().make_app().wildcard_router.rules])
+
+    bridge = Bridge(zmq_url="tcp://127.0.0.1:*", port=port)
+    return bridge, bridge.app.listener
+
+
+def _free_port(port: int | None) -> int:
+    """The port asked for if it is free, or the first free one."""
+    if port is not None:
+        _try_port(port)
+        return port
+    for number in range(FIRST_PORT, FIRST_PORT + PORTS):
+        try:
+            _try_port(number)
+        except OutputError:
+            continue
+        return number
+    raise OutputError(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
+                      remedy="end other viewers, name a free port with --port, or write a file with --html FILE")  # fmt: skip
+
+
+def _try_port(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: lingering ones do not count
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except (OSError, OverflowError) as error:
+            raise _port_error(port, error) from error
+
+
+def _port_error(port: int, error: BaseException) -> OutputError:
+    used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    what = f"port {port} is in use" if used else f"port {port} cannot be opened ({getattr(error, 'strerror', None) or error})"
+    return OutputError(what, remedy="choose another with --port, end the other viewer, or write a file with --html FILE")
+
+
+def _open(url: str) -> bool:
+    """Opens a browser window; False where there is no screen or no browser."""
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
+    ):
+        return False
+    try:
+        return webbrowser.open(url, new=2)
+    except (webbrowser.Error, OSError):
+        return False

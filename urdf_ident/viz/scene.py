@@ -1,0 +1,178 @@
+"""A robot in the scene: its shapes, and the ellipsoids that stand for its inertia."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import MissingFileError
+from ..files import read_bytes
+from ..model.inertia import Array, pseudo_inertia
+from ..model.robot import Robot
+from .geometry import PLAIN, Colour, Shape
+from .kinematics import link_placements
+from .three import Command, Entry, SceneObject, at, hexadecimal, packed, set_transform
+
+_LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
+
+
+def robot_commands(robot: Robot, shapes: Sequence[Shape], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
+    """Puts a robot into the scene; the joints' paths are moved by the page.
+
+    Args:
+        robot: The robot.
+        shapes: What is drawn of it.
+        base: Placement of its root, shape (4, 4) [m].
+        root: Path in the scene, such as ``/robot``.
+        ghost: Drawn without a shadow.
+
+    Returns:
+        Commands.
+
+    Raises:
+        MissingFileError: A mesh file cannot be read.
+    """
+    commands = []
+    placements = link_placements(robot)
+    for link in dict.fromkeys(shape.link for shape in shapes):
+        joint, placement = placements[link]
+        item = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+        for shape in shapes:
+            if shape.link == link:
+                add_shape(item, shape, ghost=ghost)
+        commands += [item.command(), set_transform(item.path, base @ placement if joint < 0 else placement)]
+    return commands
+
+
+def joint_path(robot: Robot, joint: int) -> str:
+    """Name of a joint's node in the scene.
+
+    Args:
+        robot: The robot.
+        joint: Its index in :attr:`Robot.joints`, or -1 for what stands still.
+
+    Returns:
+        The last part of its path.
+    """
+    return "fixed" if joint < 0 else f"joint {plain(robot.joints[joint])}"
+
+
+def plain(name: str) -> str:
+    """A name that may stand in a path.
+
+    Args:
+        name: Any name.
+
+    Returns:
+        The name without slashes.
+    """
+    return name.replace("/", "_") or "_"
+
+
+def add_shape(item: SceneObject, shape: Shape, *, ghost: bool = False) -> None:
+    """Adds one shape to an object of the scene.
+
+    Args:
+        item: The object, changed in place.
+        shape: The shape.
+        ghost: Drawn without a shadow.
+
+    Raises:
+        MissingFileError: A mesh file cannot be read.
+    """
+    material = item.material(**_material(shape.colour or PLAIN, ghost))
+    look: Entry = {"castShadow": not ghost, "receiveShadow": not ghost}
+
+    def mesh(local: Array, **geometry: object) -> None:
+        item.child("Mesh", shape.placement @ local, geometry=item.geometry(**geometry), material=material, **look)
+
+    if shape.kind == "mesh":
+        _add_file(item, shape, material, look)
+    elif shape.kind == "box":
+        width, height, depth = shape.size
+        mesh(np.eye(4), type="BoxGeometry", width=width, height=height, depth=depth)
+    elif shape.kind == "sphere":
+        mesh(np.eye(4), **_ball(shape.size[0]))
+    else:
+        radius, length = shape.size
+        mesh(_LYING, type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length, radialSegments=48)
+        if shape.kind == "capsule":
+            for end in (-length / 2, length / 2):
+                mesh(at([0, 0, end]), **_ball(radius))
+
+
+def _ball(radius: float) -> Entry:
+    return {"type": "SphereGeometry", "radius": radius, "widthSegments": 40, "heightSegments": 28}
+
+
+def _add_file(item: SceneObject, shape: Shape, material: str, look: Entry) -> None:
+    """A mesh file, embedded; a Collada file without a colour from the URDF keeps its own materials."""
+    path = Path(str(shape.mesh))
+    kind = path.suffix.lower().lstrip(".")
+    content = read_bytes(path, "mesh")
+    data = packed(np.frombuffer(content, dtype=np.uint8)) if kind == "stl" else _text(content, path)
+    placement = shape.placement @ np.diag([*shape.size, 1.0])
+    if kind == "dae" and shape.colour is None:
+        item.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
+    else:
+        geometry = item.geometry(type="_meshfile_geometry", format=kind, data=data)
+        item.child("Mesh", placement, geometry=geometry, material=material, **look)
+
+
+def _text(content: bytes, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MissingFileError("the mesh file is not text", where=str(path), remedy="export it again, or as STL") from error
+
+
+def _material(colour: Colour, ghost: bool = False) -> Entry:
+    entry: Entry = {"type": "MeshStandardMaterial", "color": hexadecimal(colour[:3]), "roughness": 0.48, "metalness": 0.12}
+    entry["side"] = 2  # both: meshes with faces the wrong way round exist
+    if colour[3] < 1:
+        entry |= {"transparent": True, "opacity": colour[3], "depthWrite": not ghost}
+    return entry
+
+
+def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> list[Command]:
+    """Solid ellipsoids of even density with the mass and inertia of each link: what the URDF says about dynamics.
+
+    Args:
+        robot: The robot.
+        base: Placement of its root, shape (4, 4) [m].
+        root: Path in the scene.
+        colour: Red, green, blue, opacity.
+
+    Returns:
+        Commands; links without mass are left out.
+    """
+    commands = []
+    for link, (joint, placement) in link_placements(robot).items():
+        known = robot.description.links.get(link)
+        if known is None or known.theta is None or known.theta[0] <= 0:
+            continue
+        item = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+        material = item.material(**{**_material(colour, ghost=True), "roughness": 0.7})
+        item.child("Mesh", ellipsoid(known.theta), geometry=item.geometry(**_ball(1.0)), material=material)
+        commands += [item.command(), set_transform(item.path, base @ placement if joint < 0 else placement)]
+    return commands
+
+
+def ellipsoid(theta: Array) -> Array:
+    """The map of the unit ball to the solid ellipsoid of even density with given mass and inertia.
+
+    Its second moment along a semi-axis a is ``m a²/5``.
+
+    Args:
+        theta: Ten inertial parameters, shape (10,): mass [kg], first moments [kg·m], inertia about the origin [kg·m²].
+
+    Returns:
+        Shape (4, 4) [m]; semi-axes are at least 1 mm, also where the inertia is impossible.
+    """
+    centre = theta[1:4] / theta[0]
+    moments, axes = np.linalg.eigh(pseudo_inertia(theta)[:3, :3] / theta[0] - np.outer(centre, centre))
+    out = at(centre)
+    out[:3, :3] = axes * np.linalg.det(axes) * np.maximum(np.sqrt(5.0 * np.maximum(moments, 0.0)), 1e-3)
+    return out

@@ -1,0 +1,120 @@
+"""What surrounds the robot: floor with grid, base axes, a column to stand on, lights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..model.inertia import Array
+from .geometry import Shape
+from .scene import add_shape
+from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
+
+_DEFAULTS = ("/Grid", "/Axes", "/Background", *(f"/Lights/{name}" for name in (
+    "PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight", "SpotLight")))  # fmt: skip
+_FLOOR, _LINES = (0.97, 0.975, 0.985), (0.55, 0.62, 0.70)
+_FADE = ((0.0, 1.0), (0.35, 1.0), (0.6, 0.75), (0.8, 0.3), (1.0, 0.0))  # share of the radius, opacity
+_SPOKES, _PIECES = 72, 48
+
+
+def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
+    """Floor, axes and lights around what moves, instead of the viewer's own.
+
+    Args:
+        points: Points around everything drawn, shape (K, 3) [m].
+        foot: Lowest point of what stands still, shape (3,) [m]; a column carries it where the motion reaches below.
+        base: Placement of the robot's root, shape (4, 4) [m].
+
+    Returns:
+        Commands.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    centre, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
+    level = float(min(foot[2], low[2] + 0.02 * size)) - 2e-3 * size
+    spot = np.array([centre[0], centre[1], level])
+    commands: list[Command] = [
+        {"type": "set_property", "path": path, "property": "visible", "value": False} for path in _DEFAULTS
+    ]
+    commands += [*_floor(spot, 4.5 * size, size), *_lights(centre, size), _axes(base, 0.26 * size)]
+    if foot[2] - level > 0.05 * size:
+        column = SceneObject("/stage/column")
+        height = float(foot[2] - level)
+        shape = Shape("", "cylinder", (0.045 * size, height), at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
+        add_shape(column, shape, ghost=True)
+        commands.append(column.command())
+    return commands
+
+
+def _floor(spot: Array, radius: float, size: float) -> list[Command]:
+    """A disc that fades out, a grid on it in round steps, and what catches the shadows."""
+    angles = 2 * np.pi * np.arange(_SPOKES) / _SPOKES
+    circle = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(_SPOKES)])
+    vertices = np.concatenate([share * circle for share, _ in _FADE]) * radius + spot
+    shades = np.repeat([[*linear(_FLOOR), opacity] for _, opacity in _FADE], _SPOKES, axis=0)
+    k = np.arange(_SPOKES)
+    after = (k + 1) % _SPOKES
+    ring = np.stack([k, k + _SPOKES, after, after, k + _SPOKES, after + _SPOKES], axis=1).reshape(1, -1)
+    faces = (ring + _SPOKES * np.arange(len(_FADE) - 1)[:, None]).reshape(-1, 3)
+    lines, line_shades = _grid_lines(spot + [0, 0, 4e-4 * size], 0.95 * radius, size)
+    fading: Entry = {"vertexColors": 2, "transparent": True, "depthWrite": False, "color": 0xFFFFFF}
+    catcher: Entry = {"color": 0x1B2A41, "transparent": True, "opacity": 0.26, "depthWrite": False}
+    layers = (
+        ("floor", "Mesh", "MeshBasicMaterial", fading, buffers(vertices, colours=shades, faces=faces)),
+        ("grid", "LineSegments", "LineBasicMaterial", fading, buffers(lines, colours=line_shades)),
+        ("shadow", "Mesh", "ShadowMaterial", catcher, buffers(vertices + [0, 0, 2e-4 * size], faces=faces, flat_up=True)),
+    )
+    commands = []
+    for order, (name, kind, material, look, data) in enumerate(layers, start=-len(layers)):
+        item = SceneObject(f"/stage/{name}")
+        geometry = item.geometry(type="BufferGeometry", data=data)
+        item.child(kind, geometry=geometry, material=item.material(type=material, **look), renderOrder=order,
+                   receiveShadow=name == "shadow")  # fmt: skip
+        commands.append(item.command())
+    return commands
+
+
+def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
+    """Short pieces of grid lines through round coordinates, shape (2 K, 3), and their fading colours, shape (2 K, 4)."""
+    step = 10.0 ** np.floor(np.log10(size / 2))
+    step *= max(factor for factor in (1, 2, 5) if factor == 1 or factor * step <= size / 2)
+    pieces = []
+    for axis in (0, 1):
+        first, last = np.ceil((spot[axis] - radius) / step), np.floor((spot[axis] + radius) / step)
+        for value in np.arange(first, last + 1) * step:
+            half = np.sqrt(max(radius**2 - (value - spot[axis]) ** 2, 0.0))
+            line = np.full((_PIECES + 1, 3), spot[2])
+            line[:, axis], line[:, 1 - axis] = value, np.linspace(-half, half, _PIECES + 1) + spot[1 - axis]
+            pieces.append(np.stack([line[:-1], line[1:]], axis=1).reshape(-1, 3))
+    lines = np.concatenate(pieces)
+    distance = np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / radius
+    fade = 0.5 * np.clip(1 - distance, 0, 1) ** 1.2
+    return lines, np.column_stack([np.tile(linear(_LINES), (len(lines), 1)), fade])
+
+
+def _lights(centre: Array, size: float) -> list[Command]:
+    """A warm key light that throws shadows, a cool fill light, and the sky."""
+    box = 1.3 * size
+    camera = {"uuid": "shadow camera", "type": "OrthographicCamera", "left": -box, "right": box, "top": box, "bottom": -box,
+              "near": 0.1 * size, "far": 9 * size, "zoom": 1}  # fmt: skip
+    shadow = {"bias": -0.0004, "radius": 5, "mapSize": [2048, 2048], "camera": camera}
+    key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
+    key.child("DirectionalLight", at(centre + size * np.array([2.0, -1.6, 3.6])), color=0xFFF4E6, intensity=1.22,
+              castShadow=True, shadow=shadow)  # fmt: skip
+    fill.child("DirectionalLight", at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
+    sky.child("HemisphereLight", at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
+    return [key.command(), fill.command(), sky.command()]
+
+
+def _axes(base: Array, length: float) -> Command:
+    """The robot's base frame: red x, green y, blue z."""
+    item = SceneObject("/stage/axes")
+    turns = np.array([[[0, 1, 0], [-1, 0, 0], [0, 0, 1]], np.eye(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]]], dtype=float)
+    for axis, colour in enumerate(((0.85, 0.22, 0.20), (0.20, 0.65, 0.30), (0.16, 0.40, 0.85))):
+        matrix = np.eye(4)
+        matrix[:3, :3] = turns[axis]
+        matrix[axis, 3] = length / 2
+        radius = 0.014 * length
+        rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
+        item.child(
+            "Mesh", base @ matrix, geometry=rod, material=item.material(type="MeshBasicMaterial", color=hexadecimal(colour))
+        )
+    return item.command()

@@ -1,0 +1,188 @@
+"""Objects of three.js as Meshcat's viewer reads them, and the commands that put them into the scene.
+
+The viewer takes the JSON format of three.js, so that everything three.js can draw is described directly. Light is
+reckoned linearly (the page switches the renderer to sRGB output), hence the conversion of colours here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.inertia import Array
+
+Command = dict[str, Any]
+Entry = dict[str, Any]
+Indices = NDArray[np.int64]
+#: NumPy type → name of the JavaScript array and code of its message-pack extension.
+_ARRAYS = {"uint8": ("Uint8Array", 0x12), "uint32": ("Uint32Array", 0x16), "float32": ("Float32Array", 0x17)}
+
+
+class SceneObject:
+    """One object in the making at a path of the scene, always a group: the viewer lets every single object throw shadows.
+
+    Args:
+        path: Where it goes.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._geometries: list[Entry] = []
+        self._materials: list[Entry] = []
+        self._children: list[Entry] = []
+
+    def geometry(self, **entry: Any) -> str:
+        """Adds a geometry.
+
+        Args:
+            entry: Its JSON.
+
+        Returns:
+            Its identity.
+        """
+        return self._store(self._geometries, "geometry", entry)
+
+    def material(self, **entry: Any) -> str:
+        """Adds a material.
+
+        Args:
+            entry: Its JSON.
+
+        Returns:
+            Its identity.
+        """
+        return self._store(self._materials, "material", entry)
+
+    def child(self, kind: str, matrix: Array | None = None, **entry: Any) -> None:
+        """Adds a child.
+
+        Args:
+            kind: Its type: ``Mesh``, ``LineSegments``, ``DirectionalLight`` …
+            matrix: Where it is, shape (4, 4) [m]; in the origin if None.
+            entry: The rest of its JSON.
+        """
+        place = {} if matrix is None else {"matrix": flat(matrix)}
+        self._store(self._children, "child", {"type": kind, **place, **entry})
+
+    def command(self) -> Command:
+        """The command that puts it into the scene."""
+        group = {"uuid": self.path, "type": "Group", "children": self._children}
+        whole = {"metadata": {"version": 4.5, "type": "Object"}, "geometries": self._geometries,
+                 "materials": self._materials, "object": group}  # fmt: skip
+        return {"type": "set_object", "path": self.path, "object": whole}
+
+    def _store(self, store: list[Entry], kind: str, entry: Entry) -> str:
+        identity = f"{self.path} {kind} {len(store)}"
+        store.append({**entry, "uuid": identity})
+        return identity
+
+
+def set_transform(path: str, matrix: Array) -> Command:
+    """Moves a node of the scene.
+
+    Args:
+        path: The node.
+        matrix: Its placement in its parent, shape (4, 4) [m].
+
+    Returns:
+        The command.
+    """
+    return {"type": "set_transform", "path": path, "matrix": flat(matrix)}
+
+
+def at(point: ArrayLike) -> Array:
+    """A placement that only shifts.
+
+    Args:
+        point: Shape (3,) [m].
+
+    Returns:
+        Shape (4, 4).
+    """
+    matrix = np.eye(4)
+    matrix[:3, 3] = point
+    return matrix
+
+
+def flat(matrix: Array) -> list[float]:
+    """A matrix as three.js lists it, column by column.
+
+    Args:
+        matrix: Shape (4, 4).
+
+    Returns:
+        16 numbers.
+    """
+    return [float(value) for value in matrix.T.reshape(-1)]
+
+
+def packed(array: Any) -> Any:
+    """A typed array as Meshcat's viewer decodes it.
+
+    Args:
+        array: Any shape, of 8- or 32-bit unsigned integers or 32-bit floats.
+
+    Returns:
+        A message-pack extension.
+    """
+    import umsgpack  # type: ignore[import-untyped]  # what Meshcat itself packs with
+
+    return umsgpack.Ext(_ARRAYS[array.dtype.name][1], np.ascontiguousarray(array).tobytes())
+
+
+def buffers(points: Array, *, colours: Array | None = None, faces: Indices | None = None, flat_up: bool = False) -> Entry:
+    """The data of a ``BufferGeometry``.
+
+    Args:
+        points: Vertices, shape (K, 3) [m].
+        colours: Linear red, green, blue and, if it fades, opacity of each: shape (K, 3) or (K, 4).
+        faces: Triangles, shape (T, 3), counter-clockwise from outside.
+        flat_up: All normals point up.
+
+    Returns:
+        JSON.
+    """
+    arrays = {"position": points, "color": colours, "normal": np.tile([0.0, 0.0, 1.0], (len(points), 1)) if flat_up else None}
+    attributes = {
+        name: {
+            "type": "Float32Array",
+            "array": packed(array.astype(np.float32)),
+            "itemSize": array.shape[1],
+            "normalized": False,
+        }
+        for name, array in arrays.items()
+        if array is not None
+    }
+    data: Entry = {"attributes": attributes}
+    if faces is not None:
+        data["index"] = {"type": "Uint32Array", "array": packed(faces.reshape(-1).astype(np.uint32))}
+    return data
+
+
+def linear(colour: ArrayLike) -> Array:
+    """sRGB to linear light.
+
+    Args:
+        colour: Any shape, 0..1.
+
+    Returns:
+        Same shape, 0..1.
+    """
+    value = np.asarray(colour, dtype=float)
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def hexadecimal(colour: Sequence[float]) -> int:
+    """A colour as three.js writes it, in linear light.
+
+    Args:
+        colour: Red, green, blue, sRGB 0..1.
+
+    Returns:
+        ``0xRRGGBB``.
+    """
+    red, green, blue = (round(255 * float(value)) for value in linear(colour))
+    return (red << 16) | (green << 8) | blue

@@ -1,0 +1,104 @@
+"""The path of the tip as a tube, coloured by its speed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..model.inertia import Array
+from .geometry import Colour
+from .three import Command, Indices, SceneObject, buffers, linear
+
+SIDES = 6  # of the tube
+#: Slow to fast, sRGB.
+SPEEDS = np.array([(0.17, 0.32, 0.75), (0.10, 0.62, 0.72), (0.98, 0.75, 0.18), (0.90, 0.24, 0.20)])
+_MOST_STEPS = 4000
+
+
+def trail_commands(
+    path: str, tip: Array, rate: float, radius: float, colour: Colour | None = None
+) -> tuple[list[Command], int]:
+    """The path of the tip as a tube.
+
+    Args:
+        path: Path in the scene.
+        tip: Shape (F, 3) [m].
+        rate: Frames per second [Hz].
+        radius: Of the tube [m].
+        colour: One colour instead of the speed's.
+
+    Returns:
+        Commands, none where the tip rests; and how many frames one piece of the tube takes.
+    """
+    step = -(-(len(tip) - 1) // _MOST_STEPS)
+    points = tip[np.unique(np.append(np.arange(0, len(tip), step), len(tip) - 1))]
+    if np.ptp(points, axis=0).max() < 2 * radius:
+        return [], step
+    speed = tip_speed(tip, rate)[np.minimum(np.arange(len(points)) * step, len(tip) - 1)]
+    shades = speed_colours(speed / speed.max()) if colour is None else np.tile(colour[:3], (len(points), 1))
+    vertices, faces = tube(points, radius)
+    item = SceneObject(path)
+    data = buffers(vertices, colours=np.repeat(linear(shades), SIDES, axis=0), faces=faces)
+    item.child(
+        "Mesh",
+        geometry=item.geometry(type="BufferGeometry", data=data),
+        material=item.material(
+            type="MeshBasicMaterial", color=0xFFFFFF, vertexColors=2, side=2, transparent=True, opacity=0.98
+        ),
+    )
+    return [item.command()], step
+
+
+def tip_speed(tip: Array, rate: float) -> Array:
+    """Speed along a path.
+
+    Args:
+        tip: Shape (F, 3) [m].
+        rate: Frames per second [Hz].
+
+    Returns:
+        Shape (F,) [m/s].
+    """
+    return np.asarray(np.linalg.norm(np.gradient(tip, axis=0), axis=1) * rate)
+
+
+def speed_colours(share: Array) -> Array:
+    """Colours from slow to fast.
+
+    Args:
+        share: Shape (K,), speed as a share of the highest.
+
+    Returns:
+        Shape (K, 3), sRGB, 0..1.
+    """
+    stops = np.linspace(0, 1, len(SPEEDS))
+    return np.column_stack([np.interp(share, stops, channel) for channel in SPEEDS.T])
+
+
+def tube(points: Array, radius: float) -> tuple[Array, Indices]:
+    """A tube along a path, one ring of vertices a point, without twist.
+
+    Args:
+        points: Shape (K, 3) [m]; they may repeat.
+        radius: [m].
+
+    Returns:
+        Vertices, shape (K·sides, 3) [m], and triangles, shape ((K − 1)·sides·2, 3), in the order of the path.
+    """
+    tangents = np.gradient(points, axis=0)
+    lengths = np.linalg.norm(tangents, axis=1, keepdims=True)
+    tangents = tangents / np.where(lengths > 1e-12, lengths, np.inf)
+    angles = 2 * np.pi * np.arange(SIDES) / SIDES
+    normal = np.array([0.0, 0.0, 1.0])
+    rings = np.empty((len(points), SIDES, 3))
+    for k, tangent in enumerate(tangents):
+        across = normal - (normal @ tangent) * tangent
+        if across @ across < 1e-6:
+            across = np.cross(tangent, np.eye(3)[int(np.argmin(np.abs(tangent)))])
+        normal = across / np.sqrt(across @ across)
+        rings[k] = points[k] + radius * (np.outer(np.cos(angles), normal) + np.outer(np.sin(angles), np.cross(tangent, normal)))
+    here, following = np.arange(SIDES), (np.arange(SIDES) + 1) % SIDES
+    upper = np.stack([here, following, here + SIDES], axis=1)
+    lower = np.stack([following, following + SIDES, here + SIDES], axis=1)
+    piece = np.stack([upper, lower], axis=1).reshape(1, -1, 3)
+    faces = piece + (np.arange(len(points) - 1) * SIDES)[:, None, None]
+    return rings.reshape(-1, 3), faces.reshape(-1, 3)
