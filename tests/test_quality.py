@@ -354,6 +354,14 @@ def test_log_at_rest_only_is_refused(robot: Robot) -> None:
     assert "does not move" in finding.message
 
 
+def test_slow_motion_is_motion(robot: Robot) -> None:
+    log = make_log(velocity=None)
+    slow = np.array([0.012, 0, 0.004]) * np.sin(log.time)[:, None]
+    report = assess(replace(log, position=slow + 1e-6 * log.position), robot)
+    assert report.acceptable
+    assert found(report, "joint_at_rest").joint == "b"
+
+
 def test_short_logs(robot: Robot) -> None:
     assert found(assess(make_log().take(slice(0, 80)), robot), "too_few_rows").severity == "refused"
     assert found(assess(make_log().take(slice(0, 200)), robot), "too_short").severity == "refused"
@@ -373,6 +381,14 @@ def test_positions_in_degrees_are_refused(robot: Robot) -> None:
         finding = found(assess(each, robot), "position_unit")
         assert finding.severity == "refused"
         assert "position: deg" in finding.remedy
+
+
+def test_another_zero_or_sign_is_not_taken_for_degrees(robot: Robot) -> None:
+    log = make_log(velocity=None)
+    for offset in (4.0, -5.0):
+        report = assess(replace(log, position=log.position + np.array([offset, 0, 0])), robot)
+        assert report.acceptable
+        assert found(report, "position_beyond_limit").joint == "a"
 
 
 def test_positions_in_millimetres_are_refused(robot: Robot) -> None:

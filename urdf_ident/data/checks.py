@@ -15,7 +15,7 @@ from .findings import Examination
 from .resample import Piece, even_pieces
 from .velocity import VelocityMatch, match_velocity
 
-#: A joint faster than this moves [rad/s or m/s].
+#: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (sliding joints a twentieth) of it.
 MOVING = 0.02
 #: Motion [s] that a log must hold, and below which it is called short.
 SHORTEST, SHORT = 1.0, 5.0
@@ -68,8 +68,10 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     span = np.where(stated, upper - lower, np.inf)
     low, high = np.percentile(q, 0.5, axis=0), np.percentile(q, 99.5, axis=0)
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
-    too_far = over > 0.2 * span
-    too_fast = _speed_ratio(state, robot) > 3
+    largest = np.maximum(np.abs(low), np.abs(high))
+    # another zero or sign also leaves the limits, but not by a factor
+    too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
+    too_fast = ~stated & _too_fast(state, robot)
     for turning, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != turning
         fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))
@@ -78,7 +80,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             j = int(np.flatnonzero(suspects)[0])
             state.add(
                 "position_unit", "refused",
-                f"positions look like {unit}: they reach {max(abs(low[j]), abs(high[j])):.4g}, and the URDF's limits are "
+                f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
                 f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if turning else 'm'}", joint=robot.joints[j],
                 remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
             )  # fmt: skip
@@ -90,13 +92,13 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
                   at=np.flatnonzero(beyond[:, j]), remedy="check joint offsets, signs and units")  # fmt: skip
 
 
-def _speed_ratio(state: Examination, robot: Robot) -> Array:
-    """Per joint: how fast it goes, over how fast it may; a limit that is not stated counts as 30 rad/s or 10 m/s."""
+def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
+    """Joints faster than any robot's: 30 rad/s (10 m/s), or three times a stated limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
-    limits = np.where(np.isfinite(limits), limits, np.where(robot.prismatic, 10.0, 30.0))
+    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     pieces, clock = even_pieces(state.recording)
     speeds = np.concatenate([np.abs(_velocity(piece, clock.rate)) for piece in pieces])
-    return np.asarray(np.percentile(speeds, 99, axis=0) / limits)
+    return np.asarray(np.percentile(speeds, 99, axis=0) > top)
 
 
 def _velocity(piece: Piece, rate: float) -> Array:
@@ -111,12 +113,15 @@ def check_motion(state: Examination, robot: Robot) -> None:
         robot: Its joints.
     """
     pieces, clock = even_pieces(state.recording)
-    moving = np.concatenate([np.abs(_velocity(piece, clock.rate)) > MOVING for piece in pieces])
+    threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
+    moving = np.concatenate([np.abs(_velocity(piece, clock.rate)) > threshold for piece in pieces])
     seconds = float(moving.any(axis=1).sum() / clock.rate)
     total = len(moving) / clock.rate
-    if seconds < min(0.1, 0.1 * SHORTEST):
+    travel = np.ptp(np.percentile(state.recording.position, [0.5, 99.5], axis=0), axis=0)
+    if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
-            "at_rest", "refused", f"the robot does not move: no joint is faster than {MOVING} rad/s (m/s) in {total:.3g} s",
+            "at_rest", "refused",
+            f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
             remedy="record a motion that moves every joint; a log at rest shows gravity alone",
         )  # fmt: skip
         return
@@ -157,7 +162,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         _freeze(state, frozen, runs, "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
-            usual = float(np.percentile([end - begin for begin, end in _constant_runs(effort, 1)], 95))
+            usual = float(np.percentile(_runs(effort)[1], 95))
             runs = [
                 (b, e)
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
@@ -180,11 +185,16 @@ def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int,
         )  # fmt: skip
 
 
+def _runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Begins and lengths of the runs of equal samples."""
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
+    return begins, np.diff(np.concatenate([begins, [len(x)]]))
+
+
 def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
     """Ranges (begin, end) of at least ``shortest`` equal samples."""
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1, [len(x)]])
-    long = np.flatnonzero(np.diff(edges) >= shortest)
-    return [(int(edges[k]), int(edges[k + 1])) for k in long]
+    begins, lengths = _runs(x)
+    return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]
 
 
 def check_velocity(state: Examination, robot: Robot) -> None:
