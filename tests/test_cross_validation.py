@@ -1,0 +1,102 @@
+"""Held-out errors from factors against refits on the raw rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from motion_samples import coupled_model, make_segment, raw_rows
+
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.cross_validation import TIME_FOLDS, cross_validate, folds_of
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.rows import RowFilter, accumulate
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.segment import Segment
+
+MODEL = coupled_model()
+BASE = MODEL.base()
+WEIGHTS = (1.0, 40.0, 40.0)
+
+
+def segments(count: int) -> dict[str, Segment]:
+    return {f"run{k}": make_segment(MODEL, 300 + 50 * k, log=f"run{k}", seed=k, sigma=0.2) for k in range(count)}
+
+
+def estimate(part: StatisticSet) -> np.ndarray:
+    theta = np.zeros(part.p)
+    theta[BASE.independent] = fit_base(part, BASE, weights=dict(zip(part.groups, WEIGHTS, strict=True))).params
+    return theta
+
+
+def by_hand(train: list[list[np.ndarray]], test: list[np.ndarray], base: BaseParameters = BASE) -> np.ndarray:
+    """Weighted least squares on raw rows; RMSE per row group on rows that were left out."""
+    stack = np.vstack([w * rows[i] for rows in train for i, w in enumerate(WEIGHTS)])
+    beta = np.linalg.lstsq(stack[:, base.independent], stack[:, -1], rcond=None)[0]
+    return np.array([np.sqrt(np.mean((x[:, -1] - x[:, base.independent] @ beta) ** 2)) for x in test])
+
+
+def as_set(model: DynamicModel, logs: dict[str, Segment], row_filter: RowFilter | None = None) -> StatisticSet:
+    total = None
+    for name, segment in logs.items():
+        part = accumulate(model, name, [segment], row_filter or RowFilter(1))
+        total = part if total is None else total.merged(part)
+    return total
+
+
+def test_leaving_logs_out_is_refitting_without_them() -> None:
+    logs = segments(4)
+    rows = {name: raw_rows(MODEL, segment) for name, segment in logs.items()}
+    result = cross_validate(as_set(MODEL, logs), estimate)
+    assert result.folds == tuple(logs)
+    assert result.groups == ("joint:j1", "actuator:j2", "actuator:j3")
+    for k, left in enumerate(logs):
+        expected = by_hand([rows[name] for name in logs if name != left], rows[left])
+        np.testing.assert_allclose(result.rmse[k], expected, rtol=1e-7)
+        np.testing.assert_allclose(result.effort_rms[k], [np.sqrt(np.mean(x[:, -1] ** 2)) for x in rows[left]], rtol=1e-9)
+    np.testing.assert_allclose(result.group_rmse, np.sqrt(np.mean(result.rmse**2, axis=0)))
+    assert result.mean_rmse == pytest.approx(np.mean(result.group_rmse))
+    relative = result.group_rmse / np.sqrt(np.mean(result.effort_rms**2, axis=0))
+    assert result.relative == pytest.approx(relative.mean())
+
+
+def test_one_log_is_cut_in_time() -> None:
+    logs = {"run": make_segment(MODEL, 1600, log="run", sigma=0.2)}
+    (rows,) = [raw_rows(MODEL, segment) for segment in logs.values()]
+    statistics = as_set(MODEL, logs)
+    result = cross_validate(statistics, estimate)
+    assert result.folds == tuple(f"run[{k}/{TIME_FOLDS}]" for k in range(1, TIME_FOLDS + 1))
+    # 1600 rows in 32 blocks of 50, whole blocks to five folds in order of time
+    fold_of_row = (np.arange(1600) // 50) * TIME_FOLDS // 32
+    for k in range(TIME_FOLDS):
+        train = [[x[fold_of_row != k] for x in rows]]
+        np.testing.assert_allclose(result.rmse[k], by_hand(train, [x[fold_of_row == k] for x in rows]), rtol=1e-7)
+
+
+def test_nothing_is_scored_on_what_it_was_fitted_to() -> None:
+    """A theta from everything scores better than the held-out ones: otherwise something leaks."""
+    statistics = as_set(MODEL, segments(3))
+    whole = estimate(statistics)
+    honest = cross_validate(statistics, estimate)
+    leaking = cross_validate(statistics, lambda _: whole)
+    assert honest.mean_rmse > leaking.mean_rmse
+    seen: list[tuple[str, ...]] = []
+    cross_validate(statistics, lambda part: seen.append(part.logs) or whole)
+    assert seen == [("run1", "run2"), ("run0", "run2"), ("run0", "run1")]
+
+
+def test_folds_hold_all_rows_once() -> None:
+    logs = segments(1)
+    statistics = as_set(MODEL, logs)
+    split = folds_of(statistics)
+    assert split.rows == statistics.rows
+    assert len(split.logs) == TIME_FOLDS
+    many = as_set(MODEL, segments(3))
+    assert folds_of(many).logs == many.logs
+
+
+def test_one_block_cannot_be_cut() -> None:
+    single = accumulate(MODEL, "run", [make_segment(MODEL, 300)], RowFilter(1), blocks=1)
+    with pytest.raises(EstimationError, match="too short to be cut into folds; record longer"):
+        cross_validate(single, estimate)

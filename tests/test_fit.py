@@ -1,0 +1,209 @@
+"""The fit of base parameters from factors, against statsmodels on the raw rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from conftest import arm_urdf
+from motion_samples import coupled_model, make_segment, raw_rows, truth
+from scipy import stats
+
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.fit import Fit, fit_base, fit_columns
+from urdf_ident.estimation.rows import RowFilter, accumulate
+from urdf_ident.estimation.statistic import Statistic, StatisticSet
+from urdf_ident.linalg import triangle
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+
+SIGMA = np.array([0.5, 0.01, 0.002])  # per row group: joint 1, actuators 2 and 3
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return coupled_model()
+
+
+@pytest.fixture(scope="module")
+def base(model: DynamicModel) -> BaseParameters:
+    return model.base()
+
+
+@pytest.fixture(scope="module")
+def segment(model: DynamicModel) -> Segment:
+    return make_segment(model, 300, rate=40.0, sigma=SIGMA, seed=4)
+
+
+@pytest.fixture(scope="module")
+def statistics(model: DynamicModel, segment: Segment) -> StatisticSet:
+    return accumulate(model, "log", [segment], RowFilter(1))
+
+
+def rows_of(model: DynamicModel, base: BaseParameters, segment: Segment) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    rows = raw_rows(model, segment)
+    return [x[:, base.independent] for x in rows], [x[:, -1] for x in rows]
+
+
+def check(fit: Fit, reference: object) -> None:
+    np.testing.assert_allclose(fit.params, reference.params, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(fit.bse, reference.bse, rtol=1e-7)
+    np.testing.assert_allclose(fit.conf_int(0.1), reference.conf_int(0.1), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fit.cov_params(), reference.cov_params(), rtol=1e-5, atol=1e-6 * np.abs(fit.cov_params()).max())
+    assert fit.dof == reference.df_resid
+
+
+def test_ols_is_statsmodels(model: DynamicModel, base: BaseParameters, segment: Segment, statistics: StatisticSet) -> None:
+    X, y = rows_of(model, base, segment)
+    fit = fit_base(statistics, base, method="ols")
+    check(fit, sm.OLS(np.concatenate(y), np.vstack(X)).fit(method="qr"))
+    assert fit.method == "ols"
+    assert fit.rows == 900
+
+
+def test_wls_is_statsmodels_with_the_weights_on_both_sides(
+    model: DynamicModel, base: BaseParameters, segment: Segment, statistics: StatisticSet
+) -> None:
+    """Trap 13: the weights go on W and tau."""
+    X, y = rows_of(model, base, segment)
+    weights = np.ones(900)
+    for _ in range(5):
+        reference = sm.WLS(np.concatenate(y), np.vstack(X), weights=weights).fit(method="qr")
+        hat = np.sum(np.linalg.qr(np.sqrt(weights)[:, None] * np.vstack(X))[0] ** 2, axis=1).reshape(3, -1).sum(axis=1)
+        residual = np.split(reference.resid, 3)
+        sigma = np.sqrt([np.sum(part**2) / (300 - h) for part, h in zip(residual, hat, strict=True)])
+        weights = np.repeat(1 / sigma**2, 300)
+    fit = fit_base(statistics, base)
+    np.testing.assert_allclose(list(fit.sigma.values()), sigma, rtol=2e-4)
+    np.testing.assert_allclose(fit.params, reference.params, rtol=1e-3, atol=1e-3 * np.min(reference.bse))
+    assert fit.method == "wls"
+    own = dict(zip(statistics.groups, 1 / sigma, strict=True))
+    check(fit_base(statistics, base, weights=own), sm.WLS(np.concatenate(y), np.vstack(X), weights=weights).fit(method="qr"))
+
+
+def with_noise(exact: StatisticSet, rows: list[np.ndarray], sigma: float | np.ndarray, seed: int) -> StatisticSet:
+    """The same motion measured again: new noise on the targets of rows that were made once."""
+    rng = np.random.default_rng(seed)
+    entries = []
+    for i, layout in enumerate(exact.layouts):
+        noisy = rows[i][:, -1] + rng.normal(size=len(rows[i])) * np.broadcast_to(sigma, 3)[i]
+        entries.append(
+            Statistic("log", 0, layout.group, triangle(np.column_stack([rows[i][:, layout.columns], noisy])), len(noisy))
+        )
+    return replace(exact, entries=tuple(entries))
+
+
+def test_noise_of_each_group_is_found_and_wls_gains_by_it(model: DynamicModel, base: BaseParameters) -> None:
+    truth_base, clean = base.of(truth(model)), make_segment(model, 300, rate=40.0)
+    exact, rows = accumulate(model, "log", [clean], RowFilter(1)), raw_rows(model, clean)
+    error: dict[str, list[np.ndarray]] = {"ols": [], "wls": [], "known": []}
+    sigma, inside = [], []
+    runs = 150
+    for seed in range(runs):
+        part = with_noise(exact, rows, SIGMA, seed)
+        known = dict(zip(part.groups, 1 / SIGMA, strict=True))
+        fits = {
+            "ols": fit_base(part, base, method="ols"),
+            "wls": fit_base(part, base),
+            "known": fit_base(part, base, weights=known),
+        }
+        for name, fit in fits.items():
+            error[name].append(fit.params - truth_base)
+        sigma.append(list(fits["wls"].sigma.values()))
+        low, high = fits["wls"].conf_int().T
+        inside.append((low < truth_base) & (truth_base < high))
+    np.testing.assert_allclose(np.sqrt(np.mean(np.square(sigma), axis=0)), SIGMA, rtol=4 / np.sqrt(2 * 280 * runs))
+    rms = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in error.items()}
+    assert np.median(rms["ols"] / rms["wls"]) > 2
+    np.testing.assert_allclose(rms["wls"], rms["known"], rtol=0.05)  # as good as if the noise had been known
+    assert np.abs(np.mean(error["wls"], axis=0) / rms["wls"]).max() < 4 / np.sqrt(runs)
+    assert 0.935 < np.mean(inside) < 0.965
+
+
+def test_equal_noise_is_estimated_without_bias(model: DynamicModel, base: BaseParameters) -> None:
+    """Leverage is counted: with 40 rows a joint, dividing by the rows alone would be a quarter low."""
+    short = make_segment(model, 40, rate=5.0)
+    exact, rows = accumulate(model, "log", [short], RowFilter(1)), raw_rows(model, short)
+    runs = 200
+    squares = [
+        [s**2 for s in fit_base(with_noise(exact, rows, 0.1, k), base, method="ols").sigma.values()] for k in range(runs)
+    ]
+    np.testing.assert_allclose(np.mean(squares, axis=0), 0.01, rtol=4 * np.sqrt(2 / (30 * runs)))
+
+
+def test_without_noise_the_truth_comes_out(model: DynamicModel, base: BaseParameters) -> None:
+    part = accumulate(model, "log", [make_segment(model, 900)], RowFilter(3))
+    fit = fit_base(part, base)
+    np.testing.assert_allclose(fit.params, base.of(truth(model)), rtol=1e-6, atol=1e-7)
+    assert np.isfinite(fit.bse).all()
+    assert np.isfinite(list(fit.weights.values())).all()
+
+
+def test_a_joint_that_never_moves_is_reported_as_unseen(model: DynamicModel, base: BaseParameters) -> None:
+    moving = make_segment(model, 900, sigma=SIGMA)
+    q, v, a = (np.array(x) for x in (moving.q, moving.v, moving.a))
+    q[:, 0], v[:, 0], a[:, 0] = 0.3, 0.0, 0.0
+    tau = model.torque(truth(model), q, v, a) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    part = accumulate(model, "log", [Segment("log", 0.0, 100.0, q, v, a, tau)], RowFilter(1))
+    fit = fit_base(part, base)
+    at = {base.names[k]: i for i, k in enumerate(base.independent)}
+    for name in ("Fv_j1", "Fc_j1"):
+        assert np.isinf(fit.bse[at[name]])
+        assert fit.params[at[name]] == 0.0
+        assert fit.relative_percent[at[name]] == np.inf
+        np.testing.assert_array_equal(fit.conf_int()[at[name]], [-np.inf, np.inf])
+    for name in ("Fv_j3", "Iam_j3", "Fc_j2"):
+        error = fit.params[at[name]] - base.of(truth(model))[at[name]]
+        assert abs(error) < 5 * fit.bse[at[name]] < np.inf
+    reference = np.full(len(base), 7.0)
+    held = fit_base(part, base, reference=reference)
+    assert held.params[at["Fv_j1"]] == 7.0
+    np.testing.assert_allclose(held.params[fit.seen], fit.params[fit.seen], rtol=1e-5, atol=1e-7)
+
+
+def test_intervals_are_students(statistics: StatisticSet, base: BaseParameters) -> None:
+    fit = fit_base(statistics, base)
+    low, high = fit.conf_int().T
+    np.testing.assert_allclose((high - low) / (2 * fit.bse), stats.t.ppf(0.975, fit.dof), rtol=1e-9)
+    np.testing.assert_allclose(fit.relative_percent, 100 * fit.bse / np.abs(fit.params))
+    text = fit.summary()
+    assert text.splitlines()[0].startswith(f"WLS, {len(base)} base parameters, 900 rows")
+    assert len(text.splitlines()) == len(base) + 1
+
+
+def test_wrong_use_is_refused(model: DynamicModel, statistics: StatisticSet, base: BaseParameters) -> None:
+    with pytest.raises(EstimationError, match="did you mean 'wls'"):
+        fit_base(statistics, base, method="wlss")
+    few = accumulate(model, "log", [make_segment(model, 8)], RowFilter(1))
+    with pytest.raises(EstimationError, match=f"fewer rows than parameters, got 24 rows, expected > {len(base)}"):
+        fit_base(few, base)
+
+
+def test_some_parameters_on_top_of_others(model: DynamicModel, segment: Segment, statistics: StatisticSet) -> None:
+    """Friction on top of a URDF: least squares of what the URDF leaves, the rest untouched."""
+    fixed = truth(model)
+    fixed[:30] *= 1.1
+    columns = [k for k, parameter in enumerate(model.parameters) if parameter.symbol in ("Fv", "Fc", "offset")]
+    weights = dict(zip(statistics.groups, (1.0, 20.0, 300.0), strict=True))
+    got = fit_columns(statistics, columns, fixed, weights)
+    rows = np.vstack([w * x for w, x in zip(weights.values(), raw_rows(model, segment), strict=True)])
+    others = fixed.copy()
+    others[columns] = 0.0
+    expected = np.linalg.lstsq(rows[:, columns], rows[:, -1] - rows[:, :-1] @ others, rcond=None)[0]
+    np.testing.assert_allclose(got[columns], expected, rtol=1e-7, atol=1e-9)
+    rest = np.setdiff1d(np.arange(len(fixed)), columns)
+    np.testing.assert_array_equal(got[rest], fixed[rest])
+    np.testing.assert_array_equal(fit_columns(statistics, [], fixed, weights), fixed)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "prismatic"])
+def test_other_kinds_of_joints_are_fitted_alike(kind: str) -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx", kind=kind)))
+    base = model.base()
+    part = accumulate(model, "log", [make_segment(model, 900, sigma=0.05)], RowFilter(1))
+    fit = fit_base(part, base)
+    assert (np.abs(fit.params - base.of(truth(model))) < 5 * fit.bse + 1e-9).all()
