@@ -18,6 +18,8 @@ from .statistic import StatisticSet
 
 #: Residuals below this fraction of the torque are rounding, not noise: they must not become weights.
 _SIGMA_FLOOR = 1e-9
+#: WLS repeats its weights until they change by less than this fraction, and so often at most.
+_SETTLED, _ROUNDS = 1e-3, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +109,9 @@ def fit_base(
 ) -> Fit:
     """Estimates the base parameters by OLS or WLS.
 
-    WLS weights each row group with the inverse standard deviation of its OLS residual (A, eqs. 17-19; D,
-    §III), on W and tau alike; the standard errors are scaled by the whitened residual.
+    WLS weights each row group with the inverse standard deviation of its residual, on W and tau alike: first
+    of the OLS residual (A, eqs. 17-19; D, §III), then of its own until they agree. The standard errors are
+    scaled by the whitened residual.
 
     Args:
         statistics: The data's factors.
@@ -135,7 +138,14 @@ def fit_base(
     sigma = group_sigma(statistics, base, first, weights)
     if method == "ols" or weights is not None:
         return _fit(base, first, sigma, method if weights is None else "wls")
-    second = solve(statistics.stacked({group: 1.0 / s for group, s in sigma.items()}, base.independent), rows, reference)
+    # The OLS residual of a quiet group (an actuator row, say) is full of the loud groups' error: one more round, and
+    # σ is the group's own.
+    for _ in range(_ROUNDS):
+        found = {group: 1.0 / s for group, s in sigma.items()}
+        second = solve(statistics.stacked(found, base.independent), rows, reference)
+        before, sigma = sigma, group_sigma(statistics, base, second, found)
+        if all(abs(sigma[group] / before[group] - 1.0) < _SETTLED for group in sigma):
+            break
     return _fit(base, second, sigma, "wls")
 
 
