@@ -69,13 +69,14 @@ def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tup
         poses.append(second.poses)
         extent.append(second.extent)
         legend = [{"text": robot.name, "colour": _css(_INERTIA[:3])},
-                  {"text": f"{other.name} (second)", "colour": _css(OTHER[:3])}]  # fmt: skip
+                  {"text": f"{other.name} (other)", "colour": _css(OTHER[:3])}]  # fmt: skip
         notes += note
     points = outermost(np.concatenate(extent))
     data: dict[str, Any] = {
         "title": robot.name, "subtitle": motion.name, "duration": motion.duration, "rate": rate, "frames": len(position),
         "joints": _joint_entries(robot), "values": _float32(position), "movers": movers,
-        "poses": _float32(np.concatenate(poses, axis=1)), "trails": trails, "robot": "/robot", "legend": legend,
+        "poses": _float32(np.concatenate(poses, axis=1)), "trails": trails, "legend": legend,
+        "robots": ["/robot"] if other is None else ["/robot", "/other"],
         "speed": _speed(first, rate) if trails else None, "camera": _camera(points),
         "layers": _layers(trails, other is not None, masses=other is not None and same),
         "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
@@ -129,7 +130,7 @@ def _layers(trails: list[dict[str, Any]], other: bool, *, masses: bool) -> list[
     if trails:
         layers.append({"label": "trail", "hint": "path of the tip", "paths": ["/trail"], "on": True})
     if other:
-        layers.append({"label": "second", "hint": "the second robot", "paths": ["/other", "/inertia/other"], "on": True})
+        layers.append({"label": "other", "hint": "the other robot", "paths": ["/other", "/inertia/other"], "on": True})
     hint = "solid ellipsoids of even density with each link's mass and inertia"
     layers.append({"label": "inertia", "hint": hint, "paths": ["/inertia"], "on": masses, "fades_robot": True})
     return layers

@@ -29,7 +29,12 @@ for (const name of ["stage/key light", "stage/fill light"]) {
     light.target.position.set(...upright(data.camera.centre));
     light.target.updateMatrixWorld();
 }
-node("").traverse(item => {  // materials that a mesh file brought along are in sRGB
+node("").traverse(item => {
+    // mesh files may come without normals, or with zeros; what has none is black
+    const normal = item.isMesh && item.geometry.attributes.normal;
+    if (item.isMesh && item.material.isMeshBasicMaterial !== true && (!normal || normal.array.every(value => value === 0)))
+        item.geometry.computeVertexNormals();
+    // colours that a mesh file brought along are in sRGB
     if (item.name === "own materials")
         for (const material of [item.material].flat()) if (material.color) material.color.convertSRGBToLinear();
 });
@@ -188,7 +193,7 @@ for (const entry of data.legend) {
 }
 if (!$("legend").children.length) $("legend").hidden = true;
 const solid = [];
-node(data.robot).traverse(item => {
+for (const path of data.robots) node(path).traverse(item => {
     for (const material of item.isMesh ? [item.material].flat() : [])
         if (!solid.some(known => known.material === material))
             solid.push({material, transparent: material.transparent, opacity: material.opacity, depthWrite: material.depthWrite});

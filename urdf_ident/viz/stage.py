@@ -29,13 +29,14 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
     """
     low, high = points.min(axis=0), points.max(axis=0)
     centre, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
-    level = float(min(foot[2], low[2] + 0.02 * size)) - 2e-3 * size
+    standing = base[2, 2] > 0.9  # and not hanging or on a wall
+    level = float(min(foot[2] if standing else low[2], low[2] + 0.02 * size)) - 2e-3 * size
     spot = np.array([centre[0], centre[1], level])
     commands: list[Command] = [
         {"type": "set_property", "path": path, "property": "visible", "value": False} for path in _DEFAULTS
     ]
     commands += [*_floor(spot, 4.5 * size, size), *_lights(centre, size), _axes(base, 0.26 * size)]
-    if foot[2] - level > 0.05 * size:
+    if standing and foot[2] - level > 0.05 * size:
         column = SceneObject("/stage/column")
         height = float(foot[2] - level)
         shape = Shape("", "cylinder", (0.045 * size, height), at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
