@@ -86,9 +86,24 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
     split = folds_of(statistics)
     rmse, effort = [], []
     for fold in split.logs:
-        theta = estimate(split.without([fold]))
-        held_out = split.only([fold])
-        rows: Mapping[str, int] = held_out.rows
-        rmse.append([np.sqrt(held_out.residual_squares(theta, g) / max(rows[g], 1)) for g in split.groups])
-        effort.append([np.sqrt(held_out.effort_squares(g) / max(rows[g], 1)) for g in split.groups])
+        errors = fold_errors(split.only([fold]), estimate(split.without([fold])))
+        rmse.append(errors[0])
+        effort.append(errors[1])
     return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))
+
+
+def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:
+    """Errors of parameters on data that were left out.
+
+    Args:
+        held_out: The left-out factors.
+        theta: Parameters, shape (p,).
+
+    Returns:
+        RMSE, and RMS of the measured effort, shape (groups,) each [unit of torque].
+    """
+    rows: Mapping[str, int] = held_out.rows
+    count = np.array([max(rows[group], 1) for group in held_out.groups])
+    squares = np.array([[held_out.residual_squares(theta, g), held_out.effort_squares(g)] for g in held_out.groups])
+    rmse, effort = np.sqrt(squares.T / count)
+    return rmse, effort

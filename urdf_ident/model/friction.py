@@ -70,7 +70,7 @@ def friction_term(spec: str | Mapping[str, Any] | Term) -> Term:
     fixed = {key: value for key, value in options.items() if value != "auto"}
     for key, value in fixed.items():
         _check_shape_value(law, key, value)
-    numbers = {item.name: float(fixed[item.name]) for item in fields(law) if item.name in fixed}
+    numbers: dict[str, Any] = {item.name: float(fixed[item.name]) for item in fields(law) if item.name in fixed}
     return replace(law(**numbers), free=tuple(dict.fromkeys(free)))
 
 
