@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from urdf_ident.data.clock import device_clock, read_clock
 from urdf_ident.data.quality import QualityReport, assess
 from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
 from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import condition
 from urdf_ident.data.velocity import match_velocity
+from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.robot import Robot
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -465,6 +468,47 @@ def test_effort_far_beyond_its_limit_is_a_warning(robot: Robot) -> None:
     report = assess(replace(log, effort=log.effort * np.array([100, 1, 1])), robot)
     assert found(report, "effort_beyond_limit").joint == "a"
     assert "effort_beyond_limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
+
+
+def spoil(log: Recording, rng: np.random.Generator) -> Recording:
+    """Breaks a log in one random way."""
+    name = str(rng.choice(["time", "position", "velocity", "effort"]))
+    x = getattr(log, name).copy()
+    n = len(x)
+    where = rng.integers(0, n, int(rng.choice([1, 3, n // 50, n // 10])))
+    kind = int(rng.integers(0, 7))
+    if kind == 0:
+        x[where] = rng.choice([np.nan, np.inf, 1e300, 1e12, 0.0])
+    elif kind == 1:
+        x[:] = x[0]
+    elif kind == 2:
+        x = np.roll(x, int(rng.integers(-50, 50)), axis=0)
+    elif kind == 3:
+        begin = int(rng.integers(0, n - 10))
+        x[begin : begin + int(rng.integers(2, n // 4))] = x[begin]
+    elif kind == 4:
+        x = x * rng.choice([-1, 57.3, 1e3, 1e-3, 0, 1e6])
+    elif kind == 5:
+        x = np.round(x, int(rng.integers(0, 4)))
+    else:
+        return log.take(np.sort(rng.integers(0, n, n)))
+    return replace(log, **{name: x})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_spoilt_logs_are_refused_or_usable_but_never_crash(robot: Robot, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    log = make_log(duration=8.0)
+    for _ in range(int(rng.integers(1, 3))):
+        log = spoil(log, rng)
+    report = assess(log, robot)
+    json.dumps(report.as_dict(), allow_nan=False)
+    if report.acceptable:
+        segments = condition(report.recording, robot).segments
+        assert all(np.isfinite(segment.a).all() and np.isfinite(segment.tau).all() for segment in segments)
+    else:  # as with --force: an error of ours, or an answer
+        with contextlib.suppress(UrdfIdentError):
+            condition(report.recording, robot)
 
 
 # ---- real logs -----------------------------------------------------------------------------------

@@ -33,12 +33,15 @@ def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
         The pieces of ten samples or more, and the clock whose rate they have.
 
     Raises:
-        LogError: Fewer than ten samples, or time that does not increase.
+        LogError: Fewer than ten samples, missing values, or time that does not increase.
     """
     time = recording.time
     if len(time) < 10 or not (np.diff(time) > 0).all():
         raise LogError("the log has no usable clock", where=recording.name, got=f"{len(time)} samples",
                        expected="ten or more samples with increasing time", remedy="run the quality check first")  # fmt: skip
+    holes = [name for name, array in recording.signals() if not np.isfinite(array).all()]
+    if holes:
+        raise LogError(f"values of {', '.join(holes)} are missing", where=recording.name, remedy="run the quality check first")
     clock = read_clock(time)
     pieces = []
     for begin, end in bounds(len(time), clock.gaps):
