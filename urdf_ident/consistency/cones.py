@@ -120,6 +120,23 @@ class Cones:
         np.add.at(out, (10 * self.body[:, None] + np.arange(10)), np.einsum("cijk,cij->ck", self.linear, dual))
         return out
 
+    def log_det_root(self, x: Array, scale: Array) -> Array:
+        """A root of the Hessian of ``−Σ scale_i log det S_i``, without forming the Hessian.
+
+        Args:
+            x: Shape (p,), inside all cones.
+            scale: Shape (c,).
+
+        Returns:
+            Shape (16·c, p): its Gram matrix is the Hessian.
+        """
+        inverse = np.linalg.inv(np.linalg.cholesky(self.at(x)))
+        white = np.einsum("cai,cijk,cbj->cabk", inverse, self.linear, inverse).reshape(-1, 16, 10)
+        out = np.zeros((len(self.body), 16, len(x)))
+        for i, body in enumerate(self.body):
+            out[i, :, 10 * body : 10 * body + 10] = np.sqrt(scale[i]) * white[i]
+        return out.reshape(-1, len(x))
+
 
 @dataclass(frozen=True, eq=False)
 class Feasible:

@@ -12,9 +12,10 @@ the solution says so:
 
 1. Clarabel at its default tolerances,
 2. Clarabel at looser ones, without its own scaling (boundary problems that stall the first),
-3. SCS (a first-order method, slow, but with other weaknesses),
+3. the barrier method of :mod:`.barrier`, for data that contradict physics so much that conic solvers stall,
 4. the same with the Euclidean instead of the entropic distance,
-5. the regularised least-squares solution, pulled back towards the prior until it can exist.
+5. the best of the points found that can exist, one of them the regularised least-squares solution pulled back
+   towards the prior: not proven optimal.
 """
 
 from __future__ import annotations
@@ -32,26 +33,15 @@ from ..model.inertia import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..model.segment import freeze_arrays
+from .barrier import interior, minimise
 from .cones import Feasible, LmiOptions, feasible_set
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
 
-_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("CLARABEL", {}),
-    (
-        "CLARABEL",
-        {
-            "equilibrate_enable": False,
-            "tolduality_gap_rel": 1e-6,
-            "tolduality_gap_abs": 1e-6,
-            "tol_feas": 1e-7,
-            "max_iter": 500,
-        },
-    ),
-    ("SCS", {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 20000}),
-)
+_LOOSE = {"equilibrate_enable": False, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
+_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (("CLARABEL", {}), ("CLARABEL", _LOOSE), ("barrier", {}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,12 +211,16 @@ class LmiProblem:
                 remedy="without a prior the null space is unbounded",
             )
         notes: list[str] = []
+        candidates: list[LmiSolution] = []
         distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
         for distance in distances:
             for name, settings in _ATTEMPTS:
-                point, status = attempt(self.feasible, data, weight, distance, name, settings)
+                if name == "barrier":
+                    point, status = minimise(self.feasible, data, weight, distance)
+                else:
+                    point, status = attempt(self.feasible, data, weight, distance, name, settings)
                 if point is None:
-                    if status == "infeasible":
+                    if status == "infeasible" and not self._possible():
                         raise _infeasible(self)
                     notes.append(f"{name} ({distance}): {status}")
                     continue
@@ -235,7 +229,18 @@ class LmiProblem:
                     kept = "optimal" if distance == self.options.distance else "fallback"
                     return replace(solution, status=kept, notes=tuple(notes))
                 notes.append(f"{name} ({distance}): violation {solution.violation:.1e}, gap {solution.gap:.1e}")
-        return self._project(data, weight, notes)
+                candidates += [solution] if solution.violation <= PRIMAL_TOLERANCE else []
+        candidates.append(self._project(data, weight, notes))
+        best = min(candidates, key=lambda solution: solution.objective)
+        notes.append(f"kept the best possible robot found, by {best.solver}: not proven optimal")
+        return replace(best, status="fallback", notes=tuple(notes))
+
+    def _possible(self) -> bool:
+        """Whether anything satisfies the constraints, asked without the data: their size can fool a certificate."""
+        if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
+            return True
+        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", *_ATTEMPTS[0])
+        return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
 
     def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:
         x, feasible = point.x, self.feasible
@@ -256,25 +261,24 @@ class LmiProblem:
         )
 
     def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:
-        """Last resort: from the regularised least squares back towards the prior until it can exist."""
+        """Last resort: from the regularised least squares back towards a point inside until it can exist."""
         feasible = self.feasible
-        if feasible.violation(np.zeros(feasible.p)) > 0:
+        inside = interior(feasible)
+        if inside is None:
             raise SolverError(
                 "no solver could handle the physical-consistency problem", status="; ".join(notes), where="LMI",
                 remedy="relax total mass, boxes or children, or use consistency.method: nearest",
             )  # fmt: skip
-        shrink = data.s**2 / (data.s**2 + weight)
-        goal = data.V.T @ (shrink * data.a)
+        goal = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
+        goal = goal + np.linalg.lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if feasible.violation(middle * goal) == 0 else (low, middle)
-        nothing = Point(
-            low * goal, np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e)), 0.0
-        )
-        solution = self._judge(nothing, data, weight, "euclid", "projection")
-        note = f"least squares pulled {100 * (1 - low):.0f} % of the way back to the prior"
-        return replace(solution, status="fallback", gap=float(np.inf), notes=(*notes, note))
+            fits = feasible.violation(inside + middle * (goal - inside)) <= 0.1 * PRIMAL_TOLERANCE
+            low, high = (middle, high) if fits else (low, middle)
+        x = np.asarray(inside + low * (goal - inside), dtype=float)
+        duals = np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e))
+        return self._judge(Point(x, *duals, 0.0), data, weight, self.options.distance, "projection")
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve, svd
+from scipy.linalg import solve_triangular, svd
 
 from ..errors import EstimationError, check_shape
 from ..model.inertia import Array
-from .cones import Feasible
+from .cones import Cones, Feasible
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +155,29 @@ def attempt(
     )
 
 
+def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -> Array | None:
+    """Minimises something else over the constraints, all of them tightened by a common slack ≤ 1.
+
+    Args:
+        feasible: The constraints.
+        objective: Called with the cvxpy module, the variable x (p,) and the slack; returns what to minimise.
+
+    Returns:
+        x of shape (p,), or None if the solver has no point.
+    """
+    import cvxpy as cp
+
+    x, slack = cp.Variable(feasible.p), cp.Variable()
+    stack = feasible.cones
+    demands = [slack <= 1.0, feasible.E @ x == feasible.e] if len(feasible.e) else [slack <= 1.0]
+    for i, body in enumerate(stack.body):
+        demands.append(_matrix(cp, stack, i, x[10 * body : 10 * body + 10]) - slack * np.eye(4) >> 0)
+    if len(feasible.h):
+        demands.append(feasible.G @ x + feasible.h >= slack)
+    _run(cp, cp.Problem(cp.Minimize(objective(cp, x, slack)), demands), "CLARABEL", {})
+    return None if x.value is None or not np.isfinite(x.value).all() else np.asarray(x.value)
+
+
 def mass_range(feasible: Feasible) -> tuple[float, float]:
     """Least and largest total mass that the constraints allow.
 
@@ -190,26 +214,22 @@ def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Arra
             ``"euclid"``: ``‖x‖²``.
 
     Returns:
-        Value, gradient (p,) and Hessian (p, p); infinite and NaN outside the entropic distance's domain.
+        Value, gradient (p,) and a root of the Hessian (its Gram matrix), shape (·, p); infinite and NaN outside the
+        entropic distance's domain.
     """
     p, bodies = feasible.p, 10 * feasible.n
     if distance == "euclid":
-        return float(x @ x), 2.0 * x, 2.0 * np.eye(p)
+        return float(x @ x), 2.0 * x, np.sqrt(2.0) * np.eye(p)
     Q = feasible.spread.at(x)
     eigenvalues = np.linalg.eigvalsh(Q)
     if eigenvalues.min() <= 0:
-        return np.inf, np.full(p, np.nan), np.full((p, p), np.nan)
+        return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
     scale = feasible.entropy_scale
     value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
-    inverse = np.linalg.inv(Q)
-    gradient = feasible.spread.adjoint(scale[:, None, None] * (np.eye(4) - inverse), p)
+    slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
+    gradient = feasible.spread.adjoint(slope, p)
     gradient[bodies:] = 2.0 * x[bodies:]
-    hessian = 2.0 * np.eye(p)
-    half = np.einsum("nab,nbck->nack", inverse, feasible.spread.linear)
-    blocks = np.einsum("nabk,nbal->nkl", half, half) * scale[:, None, None]
-    for i, block in enumerate(blocks):
-        hessian[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = block
-    return value, gradient, hessian
+    return value, gradient, np.vstack([feasible.spread.log_det_root(x, scale), np.sqrt(2.0) * np.eye(p)[bodies:]])
 
 
 def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str, point: Point) -> float:
@@ -230,7 +250,7 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
         The bound, ≥ 0; inf outside the domain.
     """
     x, p = point.x, feasible.p
-    _, gradient, hessian = prior_term(feasible, x, distance)
+    _, gradient, root = prior_term(feasible, x, distance)
     if not np.isfinite(gradient).all():
         return float(np.inf)
     values, vectors = np.linalg.eigh(0.5 * (point.cones + point.cones.transpose(0, 2, 1)))
@@ -239,8 +259,9 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
     stationarity = data.gradient(x) + weight * gradient + feasible.E.T @ point.equalities
     stationarity -= feasible.cones.adjoint(dual, p) + feasible.G.T @ rows
     complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
-    curvature = 2.0 * (data.V.T * data.s**2) @ data.V + weight * hessian
-    gain = 0.5 * float(stationarity @ cho_solve(cho_factor(curvature), stationarity))
+    curvature = np.vstack([np.sqrt(2.0) * data.s[:, None] * data.V, np.sqrt(weight) * root])
+    triangular = np.linalg.qr(curvature, mode="r")  # the square would lose the prior's digits next to well-seen directions
+    gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, trans="T"))))
     return abs(complementarity) + gain
 
 
@@ -255,13 +276,14 @@ def _run(cp: Any, problem: Any, solver: str, settings: dict[str, Any]) -> str:
     return str(problem.status)
 
 
+def _matrix(cp: Any, stack: Cones, i: int, own: Any) -> Any:
+    return cp.reshape(stack.linear[i].reshape(16, 10) @ own, (4, 4), order="C") + stack.constant[i]
+
+
 def _constraints(cp: Any, feasible: Feasible, x: Any) -> tuple[list[Any], list[Any], list[Any]]:
     """Cones one by one, all half-spaces, all equalities."""
     stack = feasible.cones
-    cones = []
-    for i, body in enumerate(stack.body):
-        flat = stack.linear[i].reshape(16, 10) @ x[10 * body : 10 * body + 10]
-        cones.append(cp.reshape(flat, (4, 4), order="C") + stack.constant[i] >> 0)
+    cones = [_matrix(cp, stack, i, x[10 * body : 10 * body + 10]) >> 0 for i, body in enumerate(stack.body)]
     rows = [feasible.G @ x + feasible.h >= 0] if len(feasible.h) else []
     return cones, rows, [feasible.E @ x == feasible.e] if len(feasible.e) else []
 
@@ -278,7 +300,6 @@ def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, dista
     objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
     if distance == "entropic":
         for i, scale in enumerate(feasible.entropy_scale):
-            flat = feasible.spread.linear[i].reshape(16, 10) @ x[10 * i : 10 * i + 10]
-            Q = cp.reshape(flat, (4, 4), order="C") + np.eye(4)
+            Q = _matrix(cp, feasible.spread, i, x[10 * i : 10 * i + 10])
             objective = objective + scale * (cp.trace(Q) - cp.log_det(Q) - 4)
     return objective

@@ -206,8 +206,8 @@ def with_joint_terms(
     """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (D §V.B).
 
     Without it the distance to the prior would pull them to zero. The precision is loose: one standard deviation
-    is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind), or three
-    standard errors if that is more.
+    is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind, all of it for a
+    clipped one), or three standard errors if that is more.
 
     Args:
         prior: Of the inertial parameters, 10·n of them.
@@ -231,12 +231,13 @@ def with_joint_terms(
     check_shape("std_error", errors.shape, (len(terms),))
     seen = np.isfinite(values) & np.isfinite(errors)
     values = np.where(seen, values, 0.0)
-    values = np.where([term.nonnegative for term in terms], np.maximum(values, 0.0), values)
+    clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
+    values = np.where(clipped, 0.0, values)
     usual = np.array([_usual(term, terms, values, seen) for term in terms])
     # A term the fit cannot see is as large as its kind is elsewhere on the robot if it has a sign, else zero.
     values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), usual, values)
     std = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
-    std = np.where(seen, std, relative_std * usual)
+    std = np.where(seen & ~clipped, std, np.maximum(std, relative_std * usual))
     origin = tuple("first fit" if ok else "guess" for ok in seen)
     blind = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
     note = (f"the first fit cannot see {', '.join(blind)}: guessed from the other joints",) if blind else ()
