@@ -311,8 +311,8 @@ def test_velocity_source_can_be_forced(robot: Robot) -> None:
 def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
     log = make_log(np.arange(0, 20, 0.004))
     automatic = condition(log, robot, SignalConfig(cutoff=8.0))
-    assert automatic.factor == 12  # 2.5 · 8 Hz = 20 Hz from 250 Hz
-    assert automatic.decimate_rate == pytest.approx(250 / 12)
+    assert automatic.decimate_rate == pytest.approx(250 / automatic.factor)
+    assert 2.5 * 8.0 <= automatic.decimate_rate < 60.0  # all that the filter leaves, and not the whole log
     assert automatic.row_cutoff == pytest.approx(8.0)
     slow = condition(log, robot, SignalConfig(cutoff=8.0, decimate=10.0))
     assert (slow.factor, slow.row_cutoff) == (25, pytest.approx(4.0))
@@ -340,7 +340,7 @@ def test_one_choice_for_several_logs(robot: Robot) -> None:
     wishes = [condition(log, robot).cutoff for log in logs]
     common = resolve(logs, robot)
     assert common.cutoff == pytest.approx(sorted(wishes)[1])
-    assert common.decimate == pytest.approx(2.5 * sorted(wishes)[1])
+    assert common.decimate >= 2.5 * sorted(wishes)[1]
     assert common.velocity in ("logged", "differentiated")
     assert "median of what 3 logs ask for" in condition(logs[0], robot, common).why["cutoff"]
     assert resolve(logs, robot, SignalConfig(cutoff=6.0)).cutoff == 6.0
