@@ -1,0 +1,78 @@
+"""The EMPS benchmark by its published protocol through the public parts: the same digits as the published table.
+
+Janot, Gautier, Brunot: data set and reference models of EMPS (one sliding axis, 1 kHz, closed loop).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat
+
+from urdf_ident.data.filters import differentiate, lowpass
+from urdf_ident.estimation.fit import Fit, fit_base
+from urdf_ident.estimation.least_squares import solve
+from urdf_ident.estimation.rows import RowFilter, accumulate
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.friction import Coulomb, Offset, Viscous
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+
+PERCENT = ["0.114", "0.563", "0.496", "1.402"]
+CUT = 49  # samples that the protocol leaves out at the start
+
+
+@pytest.fixture(scope="module")
+def log(data: Path) -> dict[str, np.ndarray]:
+    table = loadmat(data / "emps" / "DATA_EMPS.mat")
+    return {key: np.asarray(table[key], dtype=float).reshape(-1) for key in ("qm", "vir", "gtau", "t")}
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    robot = Robot.from_urdf(robot_path("emps"))
+    return DynamicModel(robot, friction=[Viscous(), Coulomb(width=0), Offset()], rotor_inertia=False)
+
+
+@pytest.fixture(scope="module")
+def statistics(log: dict[str, np.ndarray], model: DynamicModel) -> StatisticSet:
+    q = lowpass(log["qm"], 1000.0, 100.0, order=4, padlen=12)[:, None]  # MATLAB pads 3·(5 − 1) samples
+    v = differentiate(q, 1000.0, accuracy=2)
+    a = differentiate(v, 1000.0, accuracy=2)
+    force = (log["gtau"] * log["vir"])[:, None]
+    segment = Segment("emps", 0.0, 1000.0, q[CUT:], v[CUT:], a[CUT:], force[CUT:])
+    return accumulate(model, "emps", [segment], RowFilter(10, "chebyshev"))
+
+
+@pytest.fixture(scope="module")
+def fit(statistics: StatisticSet, model: DynamicModel) -> Fit:
+    return fit_base(statistics, model.base(), method="ols")
+
+
+def test_the_axis_shows_its_mass_and_its_friction(model: DynamicModel) -> None:
+    base = model.base()
+    assert base.labels == ("m_carriage", "Fv_carriage_joint", "Fc_carriage_joint", "offset_carriage_joint")
+
+
+def test_published_estimates(fit: Fit) -> None:
+    assert [f"{value:.4f}" for value in fit.params] == ["95.1089", "203.5034", "20.3935", "-3.1648"]
+
+
+def test_published_standard_errors(fit: Fit, statistics: StatisticSet) -> None:
+    """The published ones divide the residual by N - 1, not by N - 4."""
+    solution = solve(statistics.stacked(columns=fit.base.independent), fit.rows)
+    published = np.sqrt(np.diag(solution.covariance(solution.residual_squares / (fit.rows - 1))))
+    assert [f"{100 * s / abs(value):.3f}" for s, value in zip(published, fit.params, strict=True)] == PERCENT
+    np.testing.assert_allclose(fit.bse / published, np.sqrt((fit.rows - 1) / (fit.rows - 4)), rtol=1e-9)
+
+
+def test_published_error(fit: Fit, statistics: StatisticSet, model: DynamicModel) -> None:
+    theta = np.zeros(statistics.p)
+    theta[fit.base.independent] = fit.params
+    (group,) = statistics.groups
+    relative = np.sqrt(statistics.residual_squares(theta, group) / statistics.effort_squares(group))
+    assert f"{100 * relative:.3f}" == "4.083"
