@@ -6,6 +6,7 @@ joints that were locked. Everything else is better left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -27,10 +28,23 @@ Auto = Literal["auto"]
 Side = Literal["joint", "motor"]
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 takes ``1e-2`` for text, because it holds no point; people and programs write it as a number."""
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
+
+
 class Section(BaseModel):
     """A section of the file: unknown keys are errors, values cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_default(cls, data: Any) -> Any:
+        """A key whose lines are all commented out (``drive:``) is as good as none."""
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
 
 
 class RobotSection(Section):
@@ -221,12 +235,12 @@ def load_project(path: str | Path | None) -> tuple[Project, Path]:
     if Path(path).is_dir():
         raise MissingFileError("the project file is a folder", where=str(path), remedy="name the YAML file")
     try:
-        data = yaml.safe_load(read_text(path, "project file"))
+        data = yaml.load(read_text(path, "project file"), Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)
         raise ProjectError("the project file is not YAML", where=where, got=str(error).splitlines()[0]) from error
-    return parse_project(data or {}, str(path)), Path(path).parent
+    return parse_project({} if data is None else data, str(path)), Path(path).parent
 
 
 def parse_project(data: Any, where: str = "project file") -> Project:

@@ -64,7 +64,10 @@ class Drive:
         Raises:
             ModelError: Wrong lengths, a singular A, or a zero or non-finite gain.
         """
-        matrix = np.eye(n) if reduction is None else np.asarray(reduction, dtype=float)
+        try:
+            matrix = np.eye(n) if reduction is None else np.asarray(reduction, dtype=float)
+        except ValueError as error:
+            raise ModelError("drive.reduction has rows of different lengths", expected=f"({n},) or ({n}, {n})") from error
         if matrix.ndim == 1:
             matrix = np.diag(matrix)
         if matrix.shape != (n, n) or not np.isfinite(matrix).all():
