@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
 from .errors import EstimationError, LogError
-from .estimation.cross_validation import cross_validate
 from .estimation.fit import Fit, fit_base, fit_columns
+from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
 from .estimation.statistic import StatisticSet
-from .model.base import BaseParameters
 from .model.dynamic_model import DynamicModel
 from .model.inertia import Array
 from .model.prior import Prior, fixed_children, inertial_prior
@@ -63,14 +63,16 @@ def identify(
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
     _refuse_overlap(logs, held_out)
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
-    statistics = build_statistics(model, prepared, progress=progress)
     base = model.base()
     believed = inertial_prior(model.robot, project.consistency.relative_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
-    fit = fit_base(statistics, base, method=project.estimation.method, reference=reference)
+    build = partial(build_statistics, logs=prepared, progress=progress)
+    estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
+    settled = settle(model, build, estimate)
+    model, statistics, fit = settled.model, settled.statistics, settled.fit
     believed = prior_with_first_fit(believed, model.parameters, fit)
     standard = _standard(model, statistics, fit, believed, project)
-    notes = [*believed.notes, *standard.solver.get("notes", ())]
+    notes = [*settled.notes, *believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
         fit,
@@ -81,7 +83,7 @@ def identify(
         solver={**standard.solver, "notes": notes},
         signals=_signals(prepared),
         inputs=tuple(log.as_dict() for log in prepared),
-        cross_validation=_cross_validation(statistics, base, project.estimation.method),
+        cross_validation=_cross_validation(settled, build, estimate),
         config=project.model_dump(),
     )
     return replace(result, validation=validate(result, held_out, force=force).entries)
@@ -168,14 +170,9 @@ def _signals(logs: Sequence[PreparedLog]) -> dict[str, Any]:
     }
 
 
-def _cross_validation(statistics: StatisticSet, base: BaseParameters, method: str) -> dict[str, Any]:
-    def estimate(part: StatisticSet) -> Array:
-        theta = np.zeros(part.p)
-        theta[base.independent] = fit_base(part, base, method=method).params
-        return theta
-
+def _cross_validation(settled: Settled, build: Build, estimate: Estimate) -> dict[str, Any]:
     try:
-        found = cross_validate(statistics, estimate)
+        found = cross_validate_settled(settled, build, estimate)
     except EstimationError:  # too short to hold anything out: the result says "not validated"
         return {}
     return {
