@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help=
 
 def main() -> None:
     """Runs the command line; errors of the package become one line and an exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads would only wait for each other
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
@@ -155,6 +157,30 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
     typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
     if not report.better_than_urdf:
         raise typer.Exit(JUDGED_BAD)
+
+
+@app.command()
+def play(
+    urdf: Urdf,
+    motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
+    config: Config = None,
+    other: Annotated[
+        Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Drawn translucent over the first.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
+) -> None:
+    """Shows the robot moving, in Meshcat: live until Ctrl-C, or as one offline page."""
+    from .viz import motion_from
+    from .viz import play as run
+
+    project, folder = _project(config)
+    robot = project.build_robot(urdf, folder)
+    second = project.build_robot(other, folder) if other is not None else None
+    shown = motion_from(motion, robot, project.log_layout(), project.build_drive(robot))
+    written = run(robot, shown, other=second, html=html, port=port, say=typer.echo)
+    if written is not None:
+        typer.echo(f"wrote {written}")
 
 
 @app.command()

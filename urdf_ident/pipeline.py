@@ -21,7 +21,7 @@ from .estimation.rows import build_statistics
 from .estimation.statistic import StatisticSet
 from .model.dynamic_model import DynamicModel
 from .model.inertia import Array
-from .model.prior import Prior, fixed_children, inertial_prior
+from .model.prior import Prior, inertial_prior
 from .project import Project
 from .result.identification import Identification
 from .result.summary import validation_table
@@ -147,7 +147,7 @@ def _standard(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Pr
     wanted = project.consistency
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior)
-    options = LmiOptions(wanted.distance, total_mass=wanted.total_mass, children=fixed_children(model.robot))
+    options = LmiOptions(wanted.distance, total_mass=wanted.total_mass)
     weight = None if wanted.weight == "auto" else float(wanted.weight)
     return consistent_parameters(statistics, fit, prior, model.parameters, options, weight)
 

@@ -25,6 +25,10 @@ from .velocity import VelocityMatch, match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
 
+#: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
+#: steeper than that, and what is decimated away teaches nothing.
+ROWS_PER_CUTOFF = 5.0
+
 
 @dataclass(frozen=True)
 class SignalConfig:
@@ -109,12 +113,16 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     cutoff = choice.cutoff
     moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
     segments, why_rest = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
-    wanted = 2.5 * cutoff if config.decimate == "auto" else float(config.decimate)
+    wanted = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else float(config.decimate)
     factor = max(1, int(rate / wanted + 1e-9))
     row_rate = rate / factor
     row_cutoff = min(cutoff, 0.4 * row_rate)
     why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
-    why_rows += ": 2.5 times the cut-off holds all that the filter leaves" if config.decimate == "auto" else ": as configured"
+    why_rows += (
+        f": {ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
+        if config.decimate == "auto"
+        else ": as configured"
+    )
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity, "rest": why_rest}
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why)
 
@@ -146,7 +154,7 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     reason = choices[0][1].split(", ", 1)[1]
     if config.cutoff == "auto" and len(recordings) > 1:
         reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
-    decimate = 2.5 * cutoff if config.decimate == "auto" else config.decimate
+    decimate = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else config.decimate
     velocity = "logged" if all(source == "logged" for source in sources) else "differentiated"
     return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason)
 

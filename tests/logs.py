@@ -1,0 +1,75 @@
+"""Logs made on the spot, independently of the package's own model: Pinocchio's RNEA plus friction by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from urdf_ident.model.robot import Robot
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Joint parameters of the simulated robot, one value a joint."""
+
+    rotor_inertia: np.ndarray
+    viscous: np.ndarray
+    coulomb: np.ndarray
+    offset: np.ndarray
+
+    @classmethod
+    def of(cls, n: int) -> Truth:
+        k = np.arange(1, n + 1)
+        return cls(0.5 / k, 4.0 / k, 3.0 / k, 0.2 * (-1.0) ** k / k)
+
+
+def fourier(n: int, seconds: float, rate: float, seed: int, harmonics: int = 5, amplitude: float = 1.0):
+    """A random Fourier motion that starts and ends anywhere: t (N,), q, v, a (N, n)."""
+    generator = np.random.default_rng(seed)
+    t = np.arange(round(seconds * rate)) / rate
+    w = 2 * np.pi / 10.0
+    a, b = generator.uniform(-1, 1, (2, n, harmonics))
+    q = generator.uniform(-0.5, 0.5, n) * np.ones((len(t), 1))
+    v, acc = np.zeros((len(t), n)), np.zeros((len(t), n))
+    for k in range(harmonics):
+        wk = w * (k + 1)
+        s, c = np.sin(wk * t)[:, None], np.cos(wk * t)[:, None]
+        q = q + amplitude * (a[:, k] * s - b[:, k] * c) / (k + 1)
+        v = v + amplitude * (a[:, k] * c + b[:, k] * s) * wk / (k + 1)
+        acc = acc + amplitude * (-a[:, k] * s + b[:, k] * c) * wk**2 / (k + 1)
+    return t, q, v, acc
+
+
+def torques(robot: Robot, truth: Truth, q, v, a) -> np.ndarray:
+    """RNEA of the URDF's own inertials, rotor inertia, viscous friction, smooth Coulomb friction and offset."""
+    model, data = robot.model, robot.model.createData()
+    rigid = np.array([pin.rnea(model, data, c, vk, ak) for c, vk, ak in zip(robot.configuration(q), v, a, strict=True)])
+    friction = truth.viscous * v + truth.coulomb * np.tanh(v / 0.02) + truth.offset
+    return rigid + truth.rotor_inertia * a + friction
+
+
+def write_csv(path: Path, joints, t, q, tau, v=None) -> Path:
+    """The default CSV of a log."""
+    blocks, names = [t[:, None], q], ["t", *(f"q_{j}" for j in joints)]
+    if v is not None:
+        blocks.append(v)
+        names += [f"v_{j}" for j in joints]
+    blocks.append(tau)
+    names += [f"tau_{j}" for j in joints]
+    np.savetxt(path, np.hstack(blocks), delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    return path
+
+
+def make_log(
+    path: Path, robot: Robot, *, seed: int = 0, seconds: float = 20.0, rate: float = 100.0, noise: float = 0.05
+) -> Path:
+    """A noisy log of a random motion of this robot."""
+    t, q, v, a = fourier(robot.n, seconds, rate, seed)
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    generator = np.random.default_rng(1000 + seed)
+    scale = noise * tau.std(axis=0)
+    q = q + 1e-5 * generator.standard_normal(q.shape)
+    return write_csv(path, robot.joints, t, q, tau + scale * generator.standard_normal(tau.shape))

@@ -1,0 +1,298 @@
+"""The command line as its user meets it: the main job, and every way of using it wrong (issue of the main job)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import make_log
+
+from urdf_ident.model.robot import Robot
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`urdf-ident ARGUMENTS`, in a process of its own."""
+    command = [sys.executable, "-c", "from urdf_ident.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """Exit code, one line, the words in it, no traceback."""
+    assert result.returncode == code, result.stderr + result.stdout
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert re.search(word, lines[0]), (word, lines[0])
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A true robot's logs and a URDF of it that is wrong."""
+    folder = tmp_path_factory.mktemp("cli")
+    text = arm_urdf("zyx")
+    robot = Robot.from_urdf(text)
+    for seed in range(3):
+        make_log(folder / f"log{seed}.csv", robot, seed=seed)
+
+    def worse(match: re.Match[str]) -> str:
+        return f'mass value="{1.4 * float(match[1]):.6g}"'
+
+    (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def identified(work: Path) -> Path:
+    out = work / "out"
+    result = run(
+        "identify", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv", "-o", out
+    )
+    assert result.returncode == 0, result.stderr
+    (work / "stdout.txt").write_text(result.stdout)
+    return out
+
+
+def test_identify_writes_what_the_contract_says(identified: Path) -> None:
+    assert sorted(p.name for p in identified.iterdir()) == ["arm_identified.urdf", "identification.json", "joints.yaml"]
+    data = json.loads((identified / "identification.json").read_text())
+    wanted = ["schema", "verdict", "robot", "inputs", "joints", "parameters", "links", "bodies",
+        "friction", "drive", "signals", "weights", "covariance", "counts", "condition", "rank_gap",
+        "solver", "consistency", "validation", "config", "versions"]  # fmt: skip
+    assert set(wanted) <= set(data)
+    assert data["verdict"]["level"] == "good"
+    assert data["consistency"]["consistent"]
+    score = data["validation"][0]
+    assert {"log", "mean_rmse", "relative", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse"} <= set(score)
+    assert set(score["per_joint"][0]) == {"joint", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
+    assert score["relative"] < 0.06 < 0.2 * score["urdf_mean_rmse"] / score["mean_rmse"]
+    assert score["mean_rmse"] < score["urdf_friction_mean_rmse"] < score["urdf_mean_rmse"]
+    entry = data["parameters"]["standard"][0]
+    assert {"name", "body", "unit", "value", "prior", "std_error", "from_data"} <= set(entry)
+
+
+def test_summary_fits_one_screen(identified: Path) -> None:
+    text = (identified.parent / "stdout.txt").read_text()
+    assert "GOOD" in text
+    assert "kg" in text
+    assert len(text.splitlines()) < 50
+
+
+def test_identified_urdf_has_the_friction_and_the_torques(identified: Path) -> None:
+    robot = Robot.from_urdf(identified / "arm_identified.urdf")
+    data = json.loads((identified / "identification.json").read_text())
+    for joint in robot.joints:
+        assert robot.description.joints[joint].damping == pytest.approx(data["friction"][joint]["Fv"]["value"], rel=1e-11)
+        assert robot.description.joints[joint].friction == pytest.approx(data["friction"][joint]["Fc"]["value"], rel=1e-11)
+
+
+def test_validate_and_export_work_where_out_was_moved(identified: Path, work: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "identification.json"
+    moved.write_bytes((identified / "identification.json").read_bytes())
+    result = run("validate", moved, work / "log2.csv", "--json")
+    assert result.returncode == 0, result.stderr
+    fresh = json.loads(result.stdout)[0]
+    saved = json.loads(moved.read_text())["validation"][0]
+    assert fresh == saved  # to the last bit
+    files = {"--urdf": tmp_path / "a.urdf", "--mjcf": tmp_path / "a.xml", "--sidecar": tmp_path / "a.yaml"}
+    result = run("export", moved, *(item for pair in files.items() for item in pair))
+    assert result.returncode == 0, result.stderr
+    assert files["--urdf"].read_bytes() == (identified / "arm_identified.urdf").read_bytes()
+    assert files["--sidecar"].read_bytes() == (identified / "joints.yaml").read_bytes()
+    assert "armature" in files["--mjcf"].read_text()
+
+
+def test_validate_judges_a_result_that_is_worse_than_the_urdf(identified: Path, tmp_path: Path) -> None:
+    data = json.loads((identified / "identification.json").read_text())
+    for entry in data["parameters"]["standard"]:
+        entry["value"] = 3.0 * entry["value"]
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(data))
+    assert run("validate", bad, identified.parent / "log2.csv").returncode == 1
+
+
+def test_export_refuses_a_urdf_that_has_changed(work: Path, identified: Path, tmp_path: Path) -> None:
+    source = work / "arm.urdf"
+    before = source.read_text()
+    try:
+        source.write_text(before.replace('name="arm"', 'name="other"'))
+        refused(run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf"), 2, "changed", "--force")
+        assert not (tmp_path / "x.urdf").exists()
+        assert run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf", "--force").returncode == 0
+    finally:
+        source.write_text(before)
+
+
+def test_check_and_inspect(work: Path, tmp_path: Path) -> None:
+    result = run("check", work / "arm.urdf")
+    assert result.returncode == 0, result.stderr
+    assert "tool" in result.stdout
+    assert json.loads(run("check", work / "arm.urdf", "--json").stdout)["identifiable"]["base"] > 10
+    project = tmp_path / "project.yaml"
+    result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "--write-project", project)
+    assert result.returncode == 0, result.stderr
+    assert "good" in result.stdout
+    again = run("inspect", work / "log0.csv", "-c", project)
+    assert again.returncode == 0, again.stderr
+
+
+def test_check_fix_repairs_an_impossible_link(work: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.urdf"
+    bad.write_text(re.sub(r'izz="[^"]+"', 'izz="9.0"', (work / "arm.urdf").read_text(), count=1))
+    result = run("check", bad)
+    assert result.returncode == 1
+    assert "triangle" in result.stdout
+    assert run("check", bad, "--fix", tmp_path / "good.urdf").returncode == 0
+    assert run("check", tmp_path / "good.urdf").returncode == 0
+
+
+def test_help_is_quick_and_complete() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    for command in ("check", "inspect", "identify", "validate", "export"):
+        assert command in result.stdout
+
+
+# ---- bad input: exit 1 or 2, one line that names the remedy, nothing half-written -----------------------------
+
+
+def identify(work: Path, out: Path, *, urdf: Path | None = None, log: Path | None = None, extra: tuple[object, ...] = ()):
+    return run("identify", urdf or work / "arm.urdf", log or work / "log0.csv", "-o", out, *extra)
+
+
+def changed_log(work: Path, tmp_path: Path, change) -> Path:
+    lines = (work / "log0.csv").read_text().splitlines()
+    path = tmp_path / "bad.csv"
+    path.write_text("\n".join(change(lines)) + "\n")
+    return path
+
+
+def changed_table(work: Path, tmp_path: Path, change) -> Path:
+    header = (work / "log0.csv").read_text().splitlines()[0]
+    table = np.loadtxt(work / "log0.csv", delimiter=",", skiprows=1)
+    path = tmp_path / "bad.csv"
+    np.savetxt(path, change(table), delimiter=",", header=header, comments="", fmt="%.9g")
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path):
+    folder = tmp_path / "out"
+    yield folder
+    assert not folder.exists() or not list(folder.iterdir()), "something was half-written"
+
+
+def test_a_missing_file(work: Path, out: Path) -> None:
+    refused(identify(work, out, log=work / "nothing.csv"), 2, "nothing.csv", "not found|does not exist|no such")
+    refused(identify(work, out, urdf=work / "nothing.urdf"), 2, "nothing.urdf", "not found", "check the path")
+    refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
+
+
+def test_a_urdf_that_does_not_parse(work: Path, out: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.urdf"
+    bad.write_text((work / "arm.urdf").read_text()[:-20])
+    refused(identify(work, out, urdf=bad), 2, "does not parse", "line")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (r'mass value="[^"]+"', 'mass value="nan"', ("link 'l1'", "nan", "finite")),
+        (r'ixx="[^"]+"', 'ixx="inf"', ("link 'l1'", "inf", "finite")),
+        (r'mass value="[^"]+"', 'mass value="-1"', ("link 'l1'", "negative", "--fix")),
+    ],
+)
+def test_a_urdf_with_impossible_numbers(work: Path, out: Path, tmp_path: Path, old: str, new: str, words) -> None:
+    bad = tmp_path / "bad.urdf"
+    bad.write_text(re.sub(old, new, (work / "arm.urdf").read_text(), count=1))
+    refused(identify(work, out, urdf=bad), 2, *words)
+
+
+def test_a_joint_missing_from_the_log(work: Path, out: Path, tmp_path: Path) -> None:
+    def drop(lines):
+        keep = [k for k, name in enumerate(lines[0].split(",")) if not name.endswith("_j2")]
+        return [",".join(line.split(",")[k] for k in keep) for line in lines]
+
+    refused(identify(work, out, log=changed_log(work, tmp_path, drop)), 2, "j2", "lock")
+
+
+def test_a_joint_too_many_in_the_log(work: Path, out: Path, tmp_path: Path) -> None:
+    def add(lines):
+        return [lines[0] + ",q_j9", *(line + ",0" for line in lines[1:])]
+
+    refused(identify(work, out, log=changed_log(work, tmp_path, add)), 2, "q_j9|j9", "j[123]")
+
+
+def test_an_empty_log(work: Path, out: Path, tmp_path: Path) -> None:
+    refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: [])), 2, "empty")
+    refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: lines[:1])), 2, "bad.csv")
+
+
+def test_a_log_at_rest_only(work: Path, out: Path, tmp_path: Path) -> None:
+    def rest(table):
+        table[:, 1:4] = table[0, 1:4]
+        return table
+
+    refused(identify(work, out, log=changed_table(work, tmp_path, rest)), 1, "move")
+
+
+def test_time_running_backwards(work: Path, out: Path, tmp_path: Path) -> None:
+    def backwards(table):
+        table[:, 0] = table[::-1, 0]
+        return table
+
+    refused(identify(work, out, log=changed_table(work, tmp_path, backwards)), 1, "back")
+
+
+def test_positions_in_degrees(work: Path, out: Path, tmp_path: Path) -> None:
+    def degrees(table):
+        table[:, 1:4] = np.rad2deg(table[:, 1:4])
+        return table
+
+    refused(identify(work, out, log=changed_table(work, tmp_path, degrees)), 1, "deg", "units")
+
+
+@pytest.mark.parametrize("kind", ["huge", "truncated"])
+def test_one_corrupt_row_is_left_out_and_listed(work: Path, tmp_path: Path, kind: str) -> None:
+    def corrupt(lines):
+        cells = lines[700].split(",")
+        cells[2] = "1e300"
+        lines[700] = ",".join(cells if kind == "huge" else cells[:2])
+        return lines
+
+    log = changed_log(work, tmp_path, corrupt)
+    result = identify(work, tmp_path / "out", log=log)
+    assert result.returncode == 0, result.stderr
+    findings = json.loads((tmp_path / "out" / "identification.json").read_text())["inputs"][0]["findings"]
+    assert any(finding["severity"] == "repaired" and "1 row" in finding["message"] for finding in findings), findings
+
+
+def test_a_log_of_corrupt_rows_is_refused(work: Path, out: Path, tmp_path: Path) -> None:
+    def cut(lines):
+        return [lines[0], *(line[: len(line) // 2] if k % 5 == 0 else line for k, line in enumerate(lines[1:]))]
+
+    result = identify(work, out, log=changed_log(work, tmp_path, cut))
+    assert result.returncode in (1, 2)
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")
+def test_an_output_folder_that_cannot_be_written(work: Path) -> None:
+    refused(identify(work, Path("/proc/nowhere")), 2, "cannot be written", "-o")
+    refused(identify(work, work / "log0.csv"), 2, "cannot be written", "-o")
+
+
+def test_a_held_out_log_that_was_learnt_from(work: Path, out: Path) -> None:
+    refused(identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the logs", "leave it out")
+
+
+def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:
+    project = tmp_path / "p.yaml"
+    project.write_text("signals: {cutof: 8}\n")
+    refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")
