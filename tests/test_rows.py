@@ -167,7 +167,7 @@ def recording(model: DynamicModel, name: str, rate: float, seed: int) -> Recordi
 
 
 def prepared(model: DynamicModel, *recordings: Recording) -> list[PreparedLog]:
-    return prepare_logs(recordings, model.robot, model.drive, SignalConfig())
+    return prepare_logs(recordings, model.robot, model.drive, SignalConfig(cutoff=10.0, decimate=25.0))
 
 
 def test_logs_of_different_rates_are_one_problem(model: DynamicModel) -> None:
