@@ -32,6 +32,7 @@ from .segment import Segment
 from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
 
 COUPLINGS = ("complete", "reduced")
+ROWS = ("motor", "sum")
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ class ElasticModel(DynamicModel):
         coupling: "complete", or "reduced" (Spong): without the torques by which rotors and links turn each other.
         damping: Whether springs are damped.
         preload: Whether the encoders' zeros may differ.
+        rows: "motor": link and motor rows, as in C; "sum": link rows and their sum with the motor rows, which are
+            independent of each other when the noise is on the deflection.
         rigid: Joints that are stiffer than their encoders can show; see the module's text.
 
     Raises:
@@ -110,6 +113,7 @@ class ElasticModel(DynamicModel):
         coupling: str = "complete",
         damping: bool = False,
         preload: bool = True,
+        rows: str = "motor",
         rigid: Collection[str] = (),
     ) -> None:
         if drive is None:
@@ -125,16 +129,17 @@ class ElasticModel(DynamicModel):
             )  # fmt: skip
         if coupling not in COUPLINGS:
             raise ModelError("unknown rotor coupling", got=repr(coupling), remedy=nearest(coupling, COUPLINGS))
+        if rows not in ROWS:
+            raise ModelError("unknown rows of elastic joints", got=repr(rows), remedy=nearest(rows, ROWS))
         for joint in rigid:
             robot.index(joint)
+        self.rows = rows
         self.coupling, self.damping, self.preload = coupling, bool(damping), bool(preload)
         self.rigid = tuple(joint for joint in robot.joints if joint in set(rigid))
         laws = friction_by_joint(friction, robot.joints)
         springs = [Stiffness()] + [Damping()] * self.damping + [Preload()] * self.preload
         self.terms = tuple(
-            AppliedTerm(law, j)
-            for j, joint in enumerate(robot.joints)
-            for law in (RotorInertia(), *laws[joint], *springs)
+            AppliedTerm(law, j) for j, joint in enumerate(robot.joints) for law in (RotorInertia(), *laws[joint], *springs)
         )
 
     def with_rigid(self, joints: Collection[str]) -> ElasticModel:
@@ -190,10 +195,11 @@ class ElasticModel(DynamicModel):
                 coupled = coupled[:0]
             own = np.concatenate([self._of("rotor", j), self._of("friction", j)])
             spring, start = self._of("spring", j), self.n_inertial
-            if joint in self.rigid:
+            if joint not in self.rigid:
+                groups.append(self._group("link", j, np.concatenate([inertial, start + coupled, start + spring])))
+            if joint in self.rigid or self.rows == "sum":
                 groups.append(self._group("joint", j, np.concatenate([inertial, start + coupled, start + own])))
             else:
-                groups.append(self._group("link", j, np.concatenate([inertial, start + coupled, start + spring])))
                 groups.append(self._group("motor", j, np.concatenate([start + own, start + spring])))
         return tuple(groups)
 
@@ -310,6 +316,7 @@ class ElasticModel(DynamicModel):
             "coupling": self.coupling,
             "damping": self.damping,
             "preload": self.preload,
+            "rows": self.rows,
             "rigid": list(self.rigid),
         }
         return {**super().as_dict(), "elastic": options}

@@ -1,0 +1,187 @@
+"""Stiffness from encoders: least squares in which the noise on the deflection does not shrink the spring.
+
+A link row ``L(theta) − K d = 0`` holds a small difference of two encoders, d, and target zero. Its noise is on d, so
+that plain least squares shrinks K (errors in variables), and weights that are taken from its residual again and again
+would shrink everything. Divided by K the row reads ``L(theta)/K − d = 0``: now the noisy quantity stands alone, as a
+measurement should, and no scale of theta makes the residual vanish. The torque is measured in the sum of link and
+motor rows, where the deflection drops out; both kinds of row are then independent of each other. This is the
+maximum-likelihood estimate for noise on deflection and torque. The division makes it non-linear, in K alone: Gauss-Newton
+on the triangular factors needs a handful of rounds and no further pass over the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import EstimationError
+from ..linalg import triangle
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from .fit import fit_base
+from .statistic import Layout, StatisticSet
+
+#: Stiffness has settled when it changes by less than this fraction.
+TOLERANCE = 1e-9
+#: Rounds before the search is given up.
+ROUNDS = 30
+
+
+def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BaseParameters) -> StatisticSet:
+    """Link rows divided by their stiffness (and scaled back to torque), linear around the estimate.
+
+    Fitting the result by :func:`.fit.fit_base` gives the estimate itself, with its covariance.
+
+    Args:
+        statistics: Of the elastic model, with link rows.
+        model: The model.
+        base: Its reduction.
+
+    Returns:
+        Statistics with the same columns and groups.
+
+    Raises:
+        EstimationError: A stiffness comes out zero or negative, or the search does not settle.
+    """
+    springs = _stiffness_columns(statistics, model)
+    if not springs:
+        return statistics
+    theta = _start(statistics, base, springs)
+    for _ in range(ROUNDS):
+        before = {k: theta[k] for k in springs.values()}
+        linear = _linear(statistics, springs, theta)
+        theta = _embedded(base, fit_base(linear, base).params)
+        for group, k in springs.items():
+            if not (np.isfinite(theta[k]) and theta[k] > 0):
+                raise EstimationError(
+                    "no positive stiffness fits the log", where=group.removeprefix("link:"), got=f"{theta[k]:.4g}",
+                    remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
+                )  # fmt: skip
+        if all(abs(theta[k] / old - 1.0) < TOLERANCE for k, old in before.items()):
+            return _linear(statistics, springs, theta)
+    raise EstimationError(
+        "the stiffness does not settle", got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
+        remedy="the deflection drowns in noise: record more torque, or take these joints as rigid",
+    )  # fmt: skip
+
+
+def compliant(model: DynamicModel, *, build: Callable[[DynamicModel], StatisticSet], base: BaseParameters) -> StatisticSet:
+    """Builds the statistics of any model; those of an elastic one in compliance form.
+
+    Args:
+        model: The dynamic model.
+        build: Makes its statistics from the data.
+        base: Its reduction.
+
+    Returns:
+        The statistics.
+    """
+    statistics = build(model)
+    return compliance_form(statistics, model, base) if isinstance(model, ElasticModel) else statistics
+
+
+@dataclass(frozen=True)
+class StiffnessCheck:
+    """A stiffness seen from both sides: the truth lies between the two regressions (Frisch).
+
+    Attributes:
+        joint: Name of the joint.
+        direct: Spring torque on deflection: too small by the noise of the deflection [N·m/rad or N/m].
+        inverse: Deflection on spring torque: too large by the error of the torque [N·m/rad or N/m].
+        deflection_rms: Of the deflection, offset removed where the model has one [rad or m].
+    """
+
+    joint: str
+    direct: float
+    inverse: float
+    deflection_rms: float
+
+    @property
+    def reliability(self) -> float:
+        """Share of the deflection's power that the spring explains, 0..1; a stiffness below one half is a guess."""
+        return self.direct / self.inverse if self.inverse > 0 else 0.0
+
+
+def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array) -> tuple[StiffnessCheck, ...]:
+    """Compares springs with the torque that the links need, which the sum of the rows determines without any spring.
+
+    Args:
+        statistics: With link rows, as built (not in compliance form).
+        model: The model.
+        theta: Parameters, shape (p,).
+
+    Returns:
+        One check per elastic joint.
+    """
+    checks = []
+    for group, k in _stiffness_columns(statistics, model).items():
+        layout = statistics.layout(group)
+        R, place = _columns(statistics.factor(group), layout)
+        others = theta[layout.columns].copy()
+        others[place[k]] = 0.0
+        torque = R[:, :-1] @ others - R[:, -1]  # K d = −(rest of the row), the deflection's column being −d
+        spring = -R[:, place[k]]
+        cross, rows = float(torque @ spring), statistics.rows[group]
+        size = float(spring @ spring)
+        direct = cross / size if size > 0 else 0.0
+        inverse = float(torque @ torque) / cross if cross != 0 else np.inf
+        joint = model.robot.joints[layout.joint]
+        checks.append(StiffnessCheck(joint, direct, inverse, float(np.sqrt(size / max(rows, 1)))))
+    return tuple(checks)
+
+
+def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[str, int]:
+    """Link row group → index of its stiffness in theta."""
+    index = {name: k for k, name in enumerate(model.names)}
+    joints = model.robot.joints
+    return {item.group: index[f"K_{joints[item.joint]}"] for item in statistics.layouts if item.group.startswith("link:")}
+
+
+def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:
+    """A factor without its instruments, and where each parameter's column is in it."""
+    return R[:, len(layout.instruments) :], {int(k): place for place, k in enumerate(layout.columns)}
+
+
+def _embedded(base: BaseParameters, params: Array) -> Array:
+    theta = np.zeros(len(base.names))
+    theta[base.independent] = params
+    return theta
+
+
+def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, int]) -> Array:
+    """Weights once, from plain residuals; then the stiffness from the inverse regression, which noise does not shrink."""
+    plain = fit_base(statistics, base, method="ols")
+    theta = _embedded(base, fit_base(statistics, base, weights=plain.weights).params)
+    for group, k in springs.items():
+        R, place = _columns(statistics.factor(group), statistics.layout(group))
+        spring = -R[:, place[k]]
+        torque = R[:, :-1] @ theta[statistics.layout(group).columns] - R[:, -1] + theta[k] * spring
+        cross = float(torque @ spring)
+        if theta[k] <= 0 and cross > 0:
+            theta[k] = float(torque @ torque) / cross
+        if not theta[k] > 0:
+            raise EstimationError(
+                "the spring of a joint seems to push the wrong way", where=group.removeprefix("link:"),
+                got=f"a stiffness of {theta[k]:.4g}", remedy="are motor and link encoders swapped?",
+            )  # fmt: skip
+    return theta
+
+
+def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
+    """Gauss-Newton form of ``K0 (R theta − t)/K`` at theta: the K column loses r/K0, the target is t − r."""
+    entries = []
+    for entry in statistics.entries:
+        if entry.group in springs:
+            layout = statistics.layout(entry.group)
+            R, place = _columns(np.array(entry.R), layout)
+            k = springs[entry.group]
+            residual = R[:, :-1] @ theta[layout.columns] - R[:, -1]
+            R[:, place[k]] -= residual / theta[k]
+            R[:, -1] -= residual
+            entry = replace(entry, R=triangle(np.column_stack([entry.R[:, : len(layout.instruments)], R])))
+        entries.append(entry)
+    return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
