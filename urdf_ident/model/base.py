@@ -138,6 +138,9 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     v, a = (scale * generator.standard_normal((samples, robot.n)) for scale in (2.0, 5.0))
     reference = 10.0 * generator.standard_normal((samples, robot.n))
     deflection, vm, am = (scale * generator.standard_normal((samples, robot.n)) for scale in (0.05, 2.0, 5.0))
+    # Friction that only acts at low speed must be seen too.
+    slow = [np.where(generator.random(v.shape) < 0.3, 10.0 ** generator.uniform(-4.0, 0.0, v.shape), 1.0) for _ in range(2)]
+    v, vm = v * slow[0], vm * slow[1]
     return Segment("random", 0.0, 100.0, q, v, a, None, q + deflection, vm, am, reference_torque=reference)
 
 

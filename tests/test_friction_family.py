@@ -1,0 +1,248 @@
+"""Every friction law: its formula written again by hand, and its curve found back in data made with that formula."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logs import fourier
+
+from urdf_ident.data.prepare import PreparedLog, prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.reference_torque import Settled, settle
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.base import random_motion
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.friction import FRICTION, friction_term, play
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.model.terms import AxisMotion
+
+V = np.array([-2.0, -0.3, -0.01, 0.0, 0.01, 0.3, 2.0])
+LOAD = np.array([5.0, -3.0, 2.0, 1.0, -1.0, 4.0, -6.0])
+
+
+def axis(v: np.ndarray, q: np.ndarray | None = None, before: np.ndarray | None = None) -> AxisMotion:
+    return AxisMotion(np.cumsum(v) if q is None else q, v, 0 * v, 100.0, np.resize(LOAD, v.shape), before)
+
+
+def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
+    """The operator as everybody writes it: one step after the other."""
+    out = []
+    for x in q:
+        start = min(max(start, x - radius), x + radius)
+        out.append(start)
+    return np.array(out)
+
+
+# -- formulas ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "parameters", "expected"), [
+    ({"term": "cubic"}, [3.0], 3 * V**3),
+    ({"term": "sublinear", "width": 0.0}, [2.0], 2 * np.sign(V) * np.sqrt(np.abs(V))),
+    ({"term": "stribeck", "velocity": 0.1, "width": 0.0}, [1.5], 1.5 * np.sign(V) * np.exp(-((V / 0.1) ** 2))),
+    ({"term": "load_coulomb", "width": 0.0}, [0.1], 0.1 * np.sign(V) * np.abs(LOAD)),
+    ({"term": "stribeck_arctan", "sharpness": 500, "stribeck": 5}, [2.0, -0.3, 0.5],
+     2 * 2 / np.pi * np.arctan(500 * V) - 0.3 * 2 / np.pi * np.arctan(5 * V) + 0.5 * V),
+    ({"term": "asymmetric", "threshold": 0.1, "width": 0.0}, [1, 2, 3, 4, 5, 6, 7, 8],
+     [-5 + 6 * -2 + 7 * -4 + 8 * -8, -5 + 6 * -0.3 + 7 * -0.09 + 8 * -0.027, -5, 0, 1,
+      1 + 2 * 0.3 + 3 * 0.09 + 4 * 0.027, 1 + 2 * 2 + 3 * 4 + 4 * 8]),
+])  # fmt: skip
+def test_formula(spec: dict, parameters: list, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(friction_term(spec).columns(axis(V)) @ parameters, expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 1), st.floats(-1, 1))
+def test_play_equals_the_step_by_step_operator(q: list[float], radius: float, start: float) -> None:
+    np.testing.assert_array_equal(play(np.array(q), radius, start), slow_play(np.array(q), radius, start))
+
+
+def test_presliding_turns_round_over_its_width() -> None:
+    q = np.concatenate([np.linspace(0, 1, 101), np.linspace(1, 0.9, 11)])
+    bent = friction_term({"term": "presliding", "width": 0.1}).columns(axis(np.gradient(q), q, before=q[:1]))[:, 0]
+    np.testing.assert_allclose(bent[5:101], 1.0, atol=1e-12)  # half a width from rest is enough
+    np.testing.assert_allclose(bent[101:], np.linspace(1, -1, 11), atol=1e-12)  # a whole one after a reversal
+
+
+def test_memory_goes_through_what_was_cut_out() -> None:
+    """Standstill after a backward motion is removed; friction still remembers the direction."""
+    q = np.concatenate([np.linspace(0.5, 0, 50), np.zeros(100), np.linspace(0, 0.5, 50)])
+    rows = np.tile(q[:, None], (1, 3))
+    whole = Segment("s", 0.0, 100.0, rows, np.gradient(rows, axis=0), 0 * rows)
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=[{"term": "presliding", "width": 0.2}], rotor_inertia=False)
+    np.testing.assert_array_equal(model.term_columns(whole.slice(150, 200)), model.term_columns(whole)[150:])
+    np.testing.assert_array_equal(model.term_columns(whole.slice(100, 200).slice(50, 90)), model.term_columns(whole)[150:190])
+    assert model.term_columns(whole)[150, 0] == pytest.approx(-1.0)
+
+
+def test_without_a_past_presliding_follows_the_velocity() -> None:
+    term = friction_term("presliding")
+    for v in (-1.0, 0.0, 1.0):
+        assert term.columns(axis(np.array([v])))[0, 0] == pytest.approx(np.sign(v))
+    assert term.columns(axis(np.zeros(0))).shape == (0, 1)
+
+
+def test_slow_speed_friction_is_not_called_invisible() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    for term in ({"term": "stribeck", "velocity": 0.003, "width": 0.001}, {"term": "asymmetric", "threshold": 1.0}):
+        model = DynamicModel(robot, friction=["viscous", term], rotor_inertia=False)
+        base = model.base()
+        assert len(base.zero[base.zero >= model.n_inertial]) == 0
+        assert len(base) == len(DynamicModel(robot, friction="none", rotor_inertia=False).base()) + len(model.parameters) - 30
+    assert np.abs(random_motion(robot, 200).v).min() < 1e-3
+
+
+# -- what a user may write ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", FRICTION.values(), ids=lambda law: law.name)
+def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
+    term = law()
+    given = {name: 1.5 * getattr(term, name) for name in law.shapes}
+    assert set(term.as_dict()) - {"term"} == set(law.shapes)
+    changed = friction_term({"term": law.name, **given})
+    assert friction_term(json.loads(json.dumps(changed.as_dict()))) == changed
+    for name, shape in law.shapes.items():
+        assert shape.meaning
+        assert shape.units[0] in ("rad/s", "rad", "s/rad")
+        for bad in (-1.0, np.inf, "wide", True, *(() if shape.zero else (0.0,))):
+            with pytest.raises(ModelError, match=f"shape '{name}' of friction term '{law.name}'"):
+                friction_term({"term": law.name, name: bad})
+        free = friction_term({"term": law.name, name: "auto"})
+        assert free.free == (name,)
+        assert friction_term(json.loads(json.dumps(free.as_dict()))) == free
+    with pytest.raises(ModelError, match="no shape 'speed_of_light'"):
+        friction_term({"term": law.name, "speed_of_light": 3e8})
+
+
+@pytest.mark.parametrize(("spec", "words"), [
+    ("stribek", "did you mean 'stribeck'"), ("load_columb", "did you mean 'load_coulomb'"),
+    ({"term": "stribeck_arctan", "stribeck": 2000}, "cannot tell its two steps apart"), (7, "neither a name nor a mapping"),
+])  # fmt: skip
+def test_unknown_names_and_impossible_shapes(spec: object, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        friction_term(spec)
+
+
+# -- found back from data ----------------------------------------------------------------------------------------------
+
+SIZE = np.array([3.0, 2.0, 1.0])  # of friction at the three joints
+
+
+def smooth(v: np.ndarray) -> np.ndarray:
+    return np.tanh(v / 0.02)
+
+
+def bristles(q: np.ndarray) -> np.ndarray:
+    return np.column_stack([(x - slow_play(x, 2e-3, x[0])) / 2e-3 for x in q.T])
+
+
+def fast(v: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(v) < 0.2, 0.0, v)
+
+
+#: law → (terms of the model, friction torque as a function of q, v and the rigid torque)
+TRUTHS: dict[str, tuple[list, Callable]] = {
+    "viscous": (["viscous"], lambda q, v, load: SIZE * v),
+    "coulomb": (["viscous", "coulomb"], lambda q, v, load: SIZE * (v + smooth(v))),
+    "offset": (["viscous", "offset"], lambda q, v, load: SIZE * (v + 0.3)),
+    "stribeck": (
+        ["viscous", "coulomb", "stribeck"],
+        lambda q, v, load: SIZE * (v + smooth(v) * (1 + 0.5 * np.exp(-((v / 0.1) ** 2)))),
+    ),
+    "stribeck_arctan": (
+        ["stribeck_arctan"],
+        lambda q, v, load: SIZE * (4 / np.pi * np.arctan(1000 * v) - 0.6 / np.pi * np.arctan(10 * v) + 0.5 * v),
+    ),
+    "asymmetric": (
+        [{"term": "asymmetric", "threshold": 0.2}],
+        lambda q, v, load: SIZE * np.where(v > 0, smooth(v) + fast(v) - 0.2 * fast(v) ** 2 + 0.02 * fast(v) ** 3,
+                                           1.5 * smooth(v) + 0.7 * fast(v) + 0.1 * fast(v) ** 2 + 0.01 * fast(v) ** 3),
+    ),
+    "load_coulomb": (
+        ["viscous", "coulomb", "load_coulomb"],
+        lambda q, v, load: SIZE * v + smooth(v) * (1 + 0.1 * np.abs(load)),
+    ),
+    "sublinear": (
+        ["viscous", "coulomb", "sublinear"],
+        lambda q, v, load: SIZE * (v + smooth(v) * (1 + 2 * np.sqrt(np.abs(v)))),
+    ),
+    "cubic": (["viscous", "coulomb", "cubic"], lambda q, v, load: SIZE * (v + smooth(v) + 0.2 * v**3)),
+    "presliding": (["viscous", {"term": "presliding", "width": 4e-3}], lambda q, v, load: SIZE * (v + bristles(q))),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+def make_log(robot: Robot, friction: Callable, seed: int, noise: float = 0.01) -> Recording:
+    """20 s at 200 Hz; torque noise of 1 % of the joint's torque, a 20-bit encoder. Some motions are slow."""
+    t, q, v, a = fourier(robot.n, 20.0, 200.0, seed, amplitude=1.5)
+    slower = np.array([1.0, 0.7, 1.3])
+    q, v, a = q[0] + slower * (q - q[0]), slower * v, slower * a
+    model, data = robot.model, robot.model.createData()
+    rigid = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+    tau = rigid + friction(q, v, rigid)
+    rng = np.random.default_rng(seed)
+    tau = tau + noise * np.sqrt(np.mean(tau**2, axis=0)) * rng.standard_normal(tau.shape)
+    return Recording(f"log{seed}", robot.joints, t, np.rint(q / 6e-6) * 6e-6, effort=tau)
+
+
+def identify(robot: Robot, terms: list, logs: list[PreparedLog]) -> tuple[Settled, np.ndarray]:
+    model = DynamicModel(robot, friction=terms, rotor_inertia=False)
+    settled = settle(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
+    theta = np.zeros(len(model.parameters))
+    theta[settled.fit.base.independent] = settled.fit.params
+    return settled, theta
+
+
+def prepare(robot: Robot, logs: list[Recording]) -> list[PreparedLog]:
+    return prepare_logs(logs, robot, DynamicModel(robot).drive, SignalConfig())
+
+
+@pytest.mark.parametrize("law", TRUTHS, ids=str)
+def test_curve_is_found_back(robot: Robot, law: str) -> None:
+    """Within 1 % of the curve's range, at 1 % torque noise, over all speeds that were driven."""
+    terms, friction = TRUTHS[law]
+    logs = prepare(robot, [make_log(robot, friction, seed) for seed in (1, 2)])
+    settled, theta = identify(robot, terms, logs)
+    top = np.max([np.abs(part.v).max(axis=0) for log in logs for part in log.segments], axis=0)
+    speed = np.linspace(-0.95, 0.95, 401)[:, None] * top
+    way = np.concatenate([0 * speed[:1], np.cumsum(speed, axis=0)])  # far apart: every bristle is bent
+    load = np.tile([20.0, -10.0, 5.0], (401, 1))
+    still = np.zeros((401, 3))
+    segment = Segment("curve", 0.0, 1.0, way[1:], speed, still, reference_torque=load, before=way[:1])
+    values = settled.model.term_columns(segment) * theta[30:]
+    curve = np.column_stack([values[:, settled.model._distribution[j] != 0].sum(axis=1) for j in range(3)])
+    truth = friction(way, np.concatenate([speed[:1], speed]), np.concatenate([load[:1], load]))[1:]
+    error = np.abs(curve - truth).max(axis=0) / np.ptp(truth, axis=0)
+    assert error.max() < 0.01, error
+
+
+@pytest.mark.parametrize("law", [law for law in TRUTHS if law not in ("viscous", "coulomb", "offset")])
+def test_a_law_that_the_robot_does_not_have_does_no_harm(robot: Robot, law: str) -> None:
+    def friction(q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
+        return SIZE * (v + smooth(v) + 0.2)
+
+    known = ["viscous", "coulomb", "offset"]
+    logs = prepare(robot, [make_log(robot, friction, seed, noise=0.05) for seed in range(1, 7)])
+    errors = []
+    for terms in (known, [*known, law]):
+        settled, theta = identify(robot, terms, logs[:4])
+        held_out = build_statistics(settled.model, logs[4:])
+        errors.append(sum(held_out.residual_squares(theta, group) for group in held_out.groups) ** 0.5)
+    assert errors[1] < 1.02 * errors[0]
