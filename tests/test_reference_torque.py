@@ -1,0 +1,233 @@
+"""Load-dependent friction: the fixed point, what is frozen and saved, and folds that find their own."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from logs import fourier
+from motion_samples import A, robot_3r
+
+import urdf_ident.estimation.reference_torque as room
+from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import FingerprintError, ModelError
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.reference_torque import cross_validate_settled, settle
+from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.segment import Segment
+from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
+from urdf_ident.result.file import load
+from urdf_ident.validation import predict, score
+
+LOADED = ["viscous", "coulomb", "offset", "load_coulomb"]
+SHARE = np.array([0.05, 0.2, 0.3])  # friction per unit of load: large, so that one round is not enough
+
+
+def make_model(terms: list = LOADED) -> DynamicModel:
+    return DynamicModel(robot_3r(), friction=terms, rotor_inertia=False)
+
+
+def truth(model: DynamicModel) -> np.ndarray:
+    inertial = np.concatenate([inertia.toDynamicParameters() for inertia in list(model.robot.model.inertias)[1:]])
+    at = {"Fv": 2.0, "Fc": 1.0, "offset": 0.1}
+    rest = [at.get(p.symbol, SHARE[model.robot.index(p.owner)]) for p in model.parameters[len(inertial) :]]
+    return np.concatenate([inertial, rest])
+
+
+def make_segments(model: DynamicModel, count: int, sigma: float = 0.1) -> dict[str, Segment]:
+    theta, found = truth(model), {}
+    for seed in range(count):
+        _, q, v, a = fourier(3, 12.0, 50.0, seed)
+        tau = model.with_reference(theta).torque(theta, q, v, a)
+        tau = tau + sigma * np.random.default_rng(seed).standard_normal(tau.shape)
+        found[f"run{seed}"] = Segment(f"run{seed}", 0.0, 50.0, q, v, a, tau)
+    return found
+
+
+def build(model: DynamicModel, segments: dict[str, Segment]) -> StatisticSet:
+    total = None
+    for name, segment in segments.items():
+        part = accumulate(model, name, [segment], RowFilter(1))
+        total = part if total is None else total.merged(part)
+    return total
+
+
+MODEL = make_model()
+ESTIMATE = partial(fit_base, base=MODEL.base())
+
+
+def by_hand(segments: list[Segment], rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same search on stacked rows with np.linalg.lstsq, WLS weights from the OLS residual."""
+    base, load_free = MODEL.base(), make_model(LOADED[:-1])
+    theta = np.zeros(len(MODEL.parameters))
+    for _ in range(rounds):
+        rows, target = [[], [], []], [[], [], []]
+        for s in segments:
+            rigid = load_free.torque(np.append(theta[:30], np.zeros(9)), s.q, s.v, s.a)
+            W = MODEL.torque(np.eye(len(theta)), s.q, s.v, s.a, reference=rigid)
+            for j in range(3):
+                rows[j].append(W[:, j, base.independent])
+                target[j].append(s.tau[:, j])
+        W, y = [np.vstack(part) for part in rows], [np.concatenate(part) for part in target]
+        first = np.linalg.lstsq(np.vstack(W), np.concatenate(y), rcond=None)[0]
+        sigma = [np.std(y[j] - W[j] @ first) for j in range(3)]
+        beta = np.linalg.lstsq(
+            np.vstack([W[j] / sigma[j] for j in range(3)]), np.concatenate([y[j] / sigma[j] for j in range(3)]), rcond=None
+        )[0]
+        theta = np.zeros(len(theta))
+        theta[base.independent] = beta
+    return beta, theta
+
+
+def test_fixed_point_and_truth() -> None:
+    segments = make_segments(MODEL, 3)
+    found = settle(MODEL, partial(build, segments=segments), ESTIMATE)
+    assert found.converged
+    assert 4 <= len(found.changes) <= 15
+    assert all(later < 0.5 * earlier for earlier, later in zip(found.changes[:-1], found.changes[1:], strict=True))
+    assert "settled in" in found.notes[0]
+    beta, _ = by_hand(list(segments.values()), 30)
+    np.testing.assert_allclose(found.fit.params, beta, rtol=2e-3, atol=2e-4)  # weights differ by degrees of freedom
+    at = dict(zip([MODEL.names[k] for k in found.fit.base.independent], found.fit.params, strict=True))
+    np.testing.assert_allclose([at[f"Fl_j{k}"] for k in (1, 2, 3)], SHARE, rtol=0.05)
+    first = settle(MODEL, partial(build, segments=segments), ESTIMATE, start=truth(MODEL))
+    np.testing.assert_allclose(first.fit.params, found.fit.params, rtol=1e-4, atol=1e-6)  # wherever it starts
+
+
+def test_the_frozen_torque_is_the_fits_own() -> None:
+    segments = make_segments(MODEL, 2)
+    found = settle(MODEL, partial(build, segments=segments), ESTIMATE)
+    theta = np.zeros(len(MODEL.parameters))
+    theta[found.fit.base.independent] = found.fit.params
+    s = segments["run0"]
+    rigid = make_model([]).torque(theta[:30], s.q, s.v, s.a)
+    frozen = make_model([]).torque(found.model.reference_theta, s.q, s.v, s.a)
+    assert np.abs(frozen - rigid).max() < 1e-5 * np.abs(rigid).max()
+
+
+def test_without_load_terms_one_pass_is_enough() -> None:
+    calls = []
+
+    def count(model: DynamicModel) -> StatisticSet:
+        calls.append(model)
+        return build(model, make_segments(MODEL, 1))
+
+    plain = make_model(LOADED[:-1])
+    found = settle(plain, count, partial(fit_base, base=plain.base()))
+    assert calls == [plain]
+    assert found.converged
+    assert found.notes == ()
+
+
+def test_what_does_not_settle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "ROUNDS", 2)
+    found = settle(MODEL, partial(build, segments=make_segments(MODEL, 1)), ESTIMATE)
+    assert not found.converged
+    assert "did not settle in 2 rounds" in found.notes[0]
+    assert "leave load_coulomb out" in found.notes[0]
+
+
+def test_a_load_term_without_a_first_rigid_fit_is_refused() -> None:
+    s = make_segments(MODEL, 1)["run0"]
+    for ask in (lambda: MODEL.torque(truth(MODEL), s.q, s.v, s.a), lambda: build(MODEL, {"run0": s})):
+        with pytest.raises(ModelError, match=r"'load_coulomb': load-dependent friction needs a first estimate.*with_reference"):
+            ask()
+    with pytest.raises(ValueError, match="theta"):
+        MODEL.with_reference(np.ones(7))
+
+
+def test_statistics_with_different_frozen_torques_are_not_merged() -> None:
+    segments = make_segments(MODEL, 2)
+    one = build(MODEL.with_reference(truth(MODEL)), {"run0": segments["run0"]})
+    other = build(MODEL.with_reference(2 * truth(MODEL)), {"run1": segments["run1"]})
+    with pytest.raises(FingerprintError):
+        one.merged(other)
+    assert MODEL.with_reference(truth(MODEL)).fingerprint == MODEL.with_reference(truth(MODEL)).fingerprint
+
+
+def test_every_fold_finds_its_own_rigid_torque() -> None:
+    segments = make_segments(MODEL, 3, sigma=1.0)
+    make = partial(build, segments=segments)
+    settled = settle(MODEL, make, ESTIMATE)
+    found = cross_validate_settled(settled, make, ESTIMATE)
+    assert found.folds == ("run0", "run1", "run2")
+    for k, name in enumerate(segments):
+        _, theta = by_hand([s for other, s in segments.items() if other != name], 12)
+        s = segments[name]
+        rigid = make_model([]).torque(theta[:30], s.q, s.v, s.a)
+        error = s.tau - MODEL.torque(theta, s.q, s.v, s.a, reference=rigid)
+        np.testing.assert_allclose(found.rmse[k], np.sqrt(np.mean(error**2, axis=0)), rtol=2e-3)
+        np.testing.assert_allclose(found.effort_rms[k], np.sqrt(np.mean(s.tau**2, axis=0)), rtol=1e-9)
+
+
+def test_load_of_a_motor_is_what_its_gear_carries() -> None:
+    """Motor side: the reference goes through A⁻ᵀ, the friction back through Aᵀ."""
+    law = {"term": "load_coulomb", "width": 0.0}
+    drive = Drive.build(3, reduction=A)
+    model = DynamicModel(robot_3r(), friction="none", rotor_inertia=False, drive=drive, motor_friction={"j3": [law]})
+    q, v, a = np.random.default_rng(0).normal(size=(3, 20, 3))
+    rigid = np.random.default_rng(1).normal(size=(20, 3))
+    got = model.torque(np.append(np.zeros(30), 1.0), q, v, a, reference=rigid)
+    carried = np.linalg.solve(A.T, rigid.T).T[:, 2]
+    expected = np.sign(32 * (v[:, 1] + v[:, 2])) * np.abs(carried)
+    np.testing.assert_allclose(got, np.column_stack([0 * expected, 32 * expected, 32 * expected]), rtol=1e-12)
+
+
+def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path) -> None:
+    model = make_model()
+    logs = []
+    for name, s in make_segments(model, 3, sigma=0.05).items():
+        logs.append(Recording(name, model.robot.joints, s.time, s.q, effort=s.tau, sha256=name))
+    result = identify(model, logs[:2], held_out=logs[2:])
+    again = load(result.save(tmp_path / "identification.json"))
+    _, q, v, a = fourier(3, 5.0, 50.0, 9)
+    np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))
+    np.testing.assert_array_equal(result.model.reference_theta, again.model.reference_theta)
+    assert again.model.fingerprint == result.model.fingerprint
+    assert again.torque(q[0], v[0], a[0]) == pytest.approx(again.torque(q, v, a)[0], rel=1e-12)
+    assert any("settled in" in note for note in result.solver["notes"])
+    assert result.validation[0]["fit_mean_rmse"] < 0.2
+    stored = json.loads((tmp_path / "identification.json").read_text())
+    assert len(stored["model"]["reference"]) == 30
+
+
+# -- a real robot --------------------------------------------------------------------------------------------------------
+
+
+def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
+    """Leave one log out, every fold with its own fixed point; viscous + Coulomb + offset alone: 1.43 N·m."""
+    terms = ["viscous", "coulomb", "offset", "sublinear", "presliding"]
+    loaded = [*terms, "load_coulomb"]
+    project = parse_project({
+        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+        "log": {"columns": {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)),
+                            "effort": list(range(13, 19))}, "units": {"effort": "A"}},
+        "model": {"friction": {"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded}},
+    })  # fmt: skip
+    robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
+    model = project.build_model(robot)
+    files = sorted((data / "ur10e").glob("*.csv"))
+    recordings = [read_recording(path, robot, project.log_layout()) for path in files]
+    logs = prepare_logs(recordings, robot, model.drive, project.signal_config())
+    make, base = partial(build_statistics, logs=logs), model.base()
+    start = settle(model, make, partial(fit_base, base=base)).model.reference_theta
+    errors = []
+    for log in logs:
+
+        def train(part: StatisticSet, name: str = log.name):
+            return fit_base(part.without([name]), base)
+
+        found = settle(model, make, train, start=start)
+        theta = np.zeros(len(model.parameters))
+        theta[base.independent] = found.fit.params
+        errors.append(score(log, predict(found.model, theta, log), robot.joints, 9.4).rmse)
+    assert np.sqrt(np.mean(np.square(errors), axis=0)).mean() <= 1.03
