@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 import sympy
 
-from urdf_ident.errors import ModelError
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import RowFilter, accumulate
 from urdf_ident.model.base import random_motion
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes
 from urdf_ident.model.segment import Segment
-from urdf_ident.simulation.elastic_plant import ElasticPlant, MotorFriction
+from urdf_ident.simulation.elastic_drive import MotorFriction
+from urdf_ident.simulation.elastic_plant import ElasticPlant
 
 RATIO = {"planar": [100.0, 80.0], "spatial": [-60.0, 45.0, -32.0]}
 K = {"planar": [18000.0, 14000.0], "spatial": [9000.0, 4000.0, 1500.0]}
@@ -58,7 +57,7 @@ def exact(values: np.ndarray) -> sympy.Matrix:
     return sympy.Matrix(np.asarray(values).tolist()).applyfunc(lambda x: sympy.Rational(round(x * 10**9), 10**9))
 
 
-def lagrangian(robot: Robot, ratio: list[float], rotor: list[float], stiffness: list[float]):  # noqa: ANN201
+def lagrangian(robot: Robot, ratio: list[float], rotor: list[float], stiffness: list[float]):
     """Left-hand sides of link and motor equations, from kinetic and potential energy alone.
 
     ``rotor`` is Υ, about the rotor's own axis. Returns a function of (q, θ, q', θ', q'', θ'').

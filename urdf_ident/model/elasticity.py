@@ -24,7 +24,7 @@ from ..errors import ModelError, check_shape, nearest
 from .drive import Drive
 from .dynamic_model import DynamicModel, RowGroup
 from .engine import pinocchio as engine
-from .friction import friction_by_joint
+from .friction import friction_by_joint, friction_term
 from .inertia import Array
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
@@ -133,8 +133,7 @@ class ElasticModel(DynamicModel):
             raise ModelError("unknown rows of elastic joints", got=repr(rows), remedy=nearest(rows, ROWS))
         for joint in rigid:
             robot.index(joint)
-        self.rows = rows
-        self.coupling, self.damping, self.preload = coupling, bool(damping), bool(preload)
+        self.coupling, self.damping, self.preload, self.rows = coupling, bool(damping), bool(preload), rows
         self.rigid = tuple(joint for joint in robot.joints if joint in set(rigid))
         laws = friction_by_joint(friction, robot.joints)
         springs = [Stiffness()] + [Damping()] * self.damping + [Preload()] * self.preload
@@ -151,8 +150,10 @@ class ElasticModel(DynamicModel):
         Returns:
             A model with the same list of parameters.
         """
-        data = self.as_dict()
-        return ElasticModel.from_dict({**data, "elastic": {**data["elastic"], "rigid": list(joints)}})
+        for joint in joints:
+            self.robot.index(joint)
+        found: ElasticModel = self._changed(rigid=tuple(joint for joint in self.robot.joints if joint in set(joints)))  # type: ignore[assignment]
+        return found
 
     @property
     def ratio(self) -> Array:
@@ -179,8 +180,9 @@ class ElasticModel(DynamicModel):
         q, v, a = qm[:, j], vm[:, j], am[:, j]
         if isinstance(item.term, SPRING_TERMS):
             q, v, a = q - segment.q[:, j], v - segment.v[:, j], a - segment.a[:, j]
-        reference = segment.reference_torque
-        return AxisMotion(q, v, a, segment.rate, None if reference is None else reference[:, j])
+        reference, before = segment.reference_torque, segment.before
+        past = None if before is None else before[:, j] + (qm[0, j] - segment.q[0, j])
+        return AxisMotion(q, v, a, segment.rate, None if reference is None else reference[:, j], past)
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
@@ -331,14 +333,16 @@ class ElasticModel(DynamicModel):
         Returns:
             The model; its columns are equal to the last bit.
         """
-        rigid_body = DynamicModel.from_dict({**data, "elastic": None, "terms": []})
-        friction: dict[str, list[Any]] = {joint: [] for joint in rigid_body.robot.joints}
-        skipped = {RotorInertia.name, *(term.name for term in SPRING_TERMS)}
+        robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
+        object.__setattr__(robot, "path", data.get("path", robot.path))
+        model = cls(robot, drive=Drive.from_dict(data["drive"]), friction="none", **data["elastic"])
+        springs = {term.name: term for term in SPRING_TERMS}
+        terms = []
         for item in data["terms"]:
-            if item["term"] not in skipped:
-                law = {key: value for key, value in item.items() if key not in ("axis", "side")}
-                friction[item["axis"]].append(law)
-        return cls(rigid_body.robot, drive=rigid_body.drive, friction=friction, **data["elastic"])
+            law = {key: value for key, value in item.items() if key not in ("axis", "side")}
+            term = springs[law["term"]]() if law["term"] in springs else friction_term(law)
+            terms.append(AppliedTerm(term, robot.index(item["axis"]), item["side"]))
+        return model.with_terms(terms)  # type: ignore[return-value]
 
 
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:

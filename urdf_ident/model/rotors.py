@@ -101,7 +101,9 @@ def _turning(
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """Angular velocity (N, 3), acceleration (N, 3) and angular Jacobian (N, 3, n) of each body, in its own frame."""
     count, n = q.shape
-    omega, alpha, jacobian = [], [], []
+    omega: list[Array] = []
+    alpha: list[Array] = []
+    jacobian: list[Array] = []
     for j, parent in enumerate(carriers_of_rotors(robot)):
         turns = not robot.prismatic[j]
         back = np.broadcast_to(placed[j].T, (count, 3, 3))

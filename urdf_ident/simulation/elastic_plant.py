@@ -8,9 +8,7 @@ collocation: sixth order, stable at any frequency, and neither making nor losing
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -21,151 +19,8 @@ from ..model.inertia import Array, to_com
 from ..model.robot import Robot
 from ..model.rotors import joint_axes
 from ..model.segment import freeze_arrays
-
-
-@dataclass(frozen=True, eq=False)
-class MotorFriction:
-    """Friction at the motors, after the gear: viscous, Coulomb with a smooth sign, offset, and a Stribeck peak.
-
-    Attributes:
-        viscous: Shape (n,) [N·m·s/rad or N·s/m].
-        coulomb: Shape (n,) [N·m or N].
-        offset: Shape (n,) [N·m or N].
-        stribeck: Excess of stiction over Coulomb friction, shape (n,) [N·m or N].
-        stribeck_speed: Where the excess has fallen to 1/e [rad/s or m/s].
-        width: Half-width of the smooth sign [rad/s or m/s].
-    """
-
-    viscous: Array
-    coulomb: Array
-    offset: Array
-    stribeck: Array
-    stribeck_speed: float = 0.05
-    width: float = 0.01
-
-    @classmethod
-    def build(
-        cls,
-        n: int,
-        *,
-        viscous: ArrayLike = 0.0,
-        coulomb: ArrayLike = 0.0,
-        offset: ArrayLike = 0.0,
-        stribeck: ArrayLike = 0.0,
-        stribeck_speed: float = 0.05,
-        width: float = 0.01,
-    ) -> MotorFriction:
-        """Makes friction from numbers or lists.
-
-        Args:
-            n: Number of joints.
-            viscous: Number or shape (n,).
-            coulomb: Number or shape (n,).
-            offset: Number or shape (n,).
-            stribeck: Number or shape (n,).
-            stribeck_speed: See :attr:`stribeck_speed`.
-            width: See :attr:`width`.
-
-        Returns:
-            The friction.
-        """
-        wide = [_vector(name, value, n) for name, value in
-                (("viscous", viscous), ("coulomb", coulomb), ("offset", offset), ("stribeck", stribeck))]  # fmt: skip
-        return cls(*wide, stribeck_speed=stribeck_speed, width=width)
-
-    def torque(self, speed: Array) -> Array:
-        """Friction torque.
-
-        Args:
-            speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
-
-        Returns:
-            Shape of ``speed`` [N·m or N].
-        """
-        return np.asarray(self.viscous * speed + self._level(speed) * np.tanh(speed / self.width) + self.offset)
-
-    def slope(self, speed: Array) -> Array:
-        """Derivative of the torque by speed.
-
-        Args:
-            speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
-
-        Returns:
-            Shape of ``speed`` [N·m·s/rad or N·s/m].
-        """
-        sign = np.tanh(speed / self.width)
-        fall = -2.0 * speed / self.stribeck_speed**2 * (self._level(speed) - self.coulomb)
-        return np.asarray(self.viscous + self._level(speed) * (1.0 - sign**2) / self.width + fall * sign)
-
-    def _level(self, speed: Array) -> Array:
-        if not self.stribeck.any():
-            return self.coulomb
-        return np.asarray(self.coulomb + self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2)))
-
-
-class MotorLaw(Protocol):
-    """A motor torque that is linear in the motors' state: ``tau = feed(t) − kp θ − kd θ'``.
-
-    Attributes:
-        kp: Shape (n,) [N·m/rad or N/m].
-        kd: Shape (n,) [N·m·s/rad or N·s/m].
-    """
-
-    kp: Array
-    kd: Array
-
-    def feed(self, t: Array) -> Array:
-        """The part that depends on time.
-
-        Args:
-            t: Times, shape (N,) [s].
-
-        Returns:
-            Shape (N, n) [N·m or N].
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class Torque:
-    """An open-loop torque; without a function, none at all."""
-
-    n: int
-    of_time: Callable[[Array], Array] | None = None
-    kp: Array = field(init=False)
-    kd: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kp", np.zeros(self.n))
-        object.__setattr__(self, "kd", np.zeros(self.n))
-
-    def feed(self, t: Array) -> Array:
-        """See :class:`MotorLaw`: the torque at times ``t``, shape (N,) [s]."""
-        return np.zeros((len(t), self.n)) if self.of_time is None else self.of_time(t)
-
-
-@dataclass(frozen=True, eq=False)
-class MotorPD:
-    """PD control of the motors with gravity compensation at the reference (C, after De Luca).
-
-    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``.
-
-    Attributes:
-        plant: The plant, for its gravity and stiffness.
-        reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
-        kp: Shape (n,) [N·m/rad or N/m].
-        kd: Shape (n,) [N·m·s/rad or N·s/m].
-    """
-
-    plant: ElasticPlant
-    reference: Callable[[Array], tuple[Array, Array]]
-    kp: Array
-    kd: Array
-
-    def feed(self, t: Array) -> Array:
-        """See :class:`MotorLaw`: the part of the torque that depends on time ``t``, shape (N,) [s]."""
-        q, v = self.reference(t)
-        gravity = self.plant.gravity(q)
-        return np.asarray(self.kp * (q + gravity / self.plant.stiffness) + self.kd * v + gravity)
+from . import gauss
+from .elastic_drive import MotorFriction, MotorLaw, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +76,8 @@ class ElasticPlant:
     ) -> None:
         n = robot.n
         self.robot, self.n = robot, n
-        self.stiffness, self.rotor_inertia = _vector("stiffness", stiffness, n), _vector("rotor_inertia", rotor_inertia, n)
-        self.ratio, self.damping = _vector("ratio", ratio, n), _vector("damping", damping, n)
+        self.stiffness, self.rotor_inertia = vector("stiffness", stiffness, n), vector("rotor_inertia", rotor_inertia, n)
+        self.ratio, self.damping = vector("ratio", ratio, n), vector("damping", damping, n)
         self.friction = friction or MotorFriction.build(n)
         for name, values, good in (
             ("stiffness", self.stiffness, self.stiffness > 0),
@@ -361,7 +216,8 @@ class ElasticPlant:
         samples = int(np.floor(duration * rate + 1e-9)) + 1
         x = np.concatenate([start, self.rest(start) if motor is None else np.asarray(motor, dtype=float)])
         v = np.zeros(2 * self.n) if speed is None else np.array(speed, dtype=float)
-        solver = _Gauss(self, law, 1.0 / (rate * substeps), (samples - 1) * substeps)
+        h = 1.0 / (rate * substeps)
+        solver = gauss.Collocation(_Driven(self, law, h, (samples - 1) * substeps), h)
         states = np.empty((samples, 2, 2 * self.n))
         states[0] = x, v
         for k in range(1, samples):
@@ -392,69 +248,25 @@ class ElasticPlant:
         return out
 
 
-class _Gauss:
-    """Gauss collocation with three stages for ``x'' = f(t, x, x')``; stage accelerations by simplified Newton."""
+class _Driven:
+    """The plant under a control law, as the integrator sees it."""
 
     def __init__(self, plant: ElasticPlant, law: MotorLaw, step: float, steps: int) -> None:
-        root = np.sqrt(15.0)
-        self.c = np.array([0.5 - root / 10, 0.5, 0.5 + root / 10])
-        self.A = np.array([
-            [5 / 36, 2 / 9 - root / 15, 5 / 36 - root / 30],
-            [5 / 36 + root / 24, 2 / 9, 5 / 36 - root / 24],
-            [5 / 36 + root / 30, 2 / 9 + root / 15, 5 / 36],
-        ])  # fmt: skip
-        self.b = np.array([5 / 18, 4 / 9, 5 / 18])
-        powers = np.vander(self.c, 3, increasing=True)
-        self.ahead = np.vander(self.c + 1, 3, increasing=True) @ np.linalg.inv(powers)
-        self.plant, self.law, self.h = plant, law, step
-        times = step * (np.arange(steps)[:, None] + self.c)
+        self.plant, self.law = plant, law
+        times = step * (np.arange(steps)[:, None] + gauss.NODES)
         self.feed = law.feed(times.ravel()).reshape(steps, 3, plant.n)
-        self.stages: Array | None = None
-        self.inverse: Array | None = None
 
-    def advance(self, k: int, x: Array, v: Array) -> tuple[Array, Array]:
-        """Step number ``k`` from state x and speed v, shape (2 n,)."""
-        guess = np.zeros((3, len(x))) if self.stages is None else self.ahead @ self.stages
-        found = self._solve(k, x, v, guess) if self.inverse is not None else None
-        if found is None:
-            self._refresh(k, x, v)
-            found = self._solve(k, x, v, guess, patient=True)
-        if found is None:
-            raise SimulationError(
-                "the elastic plant cannot be integrated", where=f"t = {k * self.h:.4g} s", got=f"step {self.h:g} s",
-                remedy="take a shorter step, softer gains, or a wider smooth sign of friction",
-            )  # fmt: skip
-        self.stages, h = found, self.h
-        return x + h * v + h**2 * (self.b @ self.A @ found), v + h * (self.b @ found)
+    def acceleration(self, step: int, stage: int, x: Array, v: Array) -> Array:
+        """Shape (2 n,)."""
+        return self.plant.acceleration(x, v, self._torque(step, stage, x, v))
 
-    def _solve(self, k: int, x: Array, v: Array, stages: Array, patient: bool = False) -> Array | None:
-        plant, law, h, n = self.plant, self.law, self.h, self.plant.n
-        last = np.inf
-        for iteration in range(40 if patient else 8):
-            X = x + h * self.c[:, None] * v + h**2 * (self.A @ (self.A @ stages))
-            V = v + h * (self.A @ stages)
-            drive = self.feed[k] - law.kp * X[:, n:] - law.kd * V[:, n:]
-            residual = np.array([plant.acceleration(*each) for each in zip(X, V, drive, strict=True)]) - stages
-            change = (self.inverse @ residual.ravel()).reshape(stages.shape)
-            stages = stages + change
-            size = h * float(np.abs(change).max())
-            if not np.isfinite(size):
-                return None
-            if size <= 1e-13 * (1.0 + float(np.abs(V).max())):
-                return stages
-            if size > 0.7 * last and iteration > 2:
-                # rounding is reached, or this Jacobian does not lead there
-                return stages if size <= 1e-10 * (1.0 + float(np.abs(V).max())) else None
-            last = size
-        return None
+    def slopes(self, step: int, stage: int, x: Array, v: Array) -> tuple[Array, Array]:
+        """Two matrices, shape (2 n, 2 n)."""
+        return self.plant.slopes(x, v, self._torque(step, stage, x, v), self.law)
 
-    def _refresh(self, k: int, x: Array, v: Array) -> None:
-        n, h = self.plant.n, self.h
-        middle = x + 0.5 * h * v
-        drive = self.feed[k][1] - self.law.kp * middle[n:] - self.law.kd * v[n:]
-        by_state, by_speed = self.plant.slopes(middle, v, drive, self.law)
-        matrix = np.eye(6 * n) - h**2 * np.kron(self.A @ self.A, by_state) - h * np.kron(self.A, by_speed)
-        self.inverse = np.linalg.inv(matrix)
+    def _torque(self, step: int, stage: int, x: Array, v: Array) -> Array:
+        n = self.plant.n
+        return np.asarray(self.feed[step, stage] - self.law.kp * x[n:] - self.law.kd * v[n:])
 
 
 def _with_rotors(
@@ -485,12 +297,3 @@ def _with_rotors(
         links.append(model.joints[link].idx_v)
         rotors.append(model.joints[rotor].idx_v)
     return model, links, rotors
-
-
-def _vector(name: str, values: ArrayLike, n: int) -> Array:
-    vector = np.asarray(values, dtype=float)
-    if vector.ndim == 0:
-        vector = np.full(n, float(vector))
-    if vector.shape != (n,) or not np.isfinite(vector).all():
-        raise SimulationError(f"{name} needs {n} finite numbers", got=vector.tolist(), remedy="give one per joint")
-    return vector
