@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = ("errors", "units", "files", "linalg", "provenance")
 ROOMS = (
     "model", "motion", "data", "simulation", "estimation", "consistency", "excitation", "compensation", "export",
-    "project", "validation", "result", "pipeline", "check",
+    "project", "validation", "result", "pipeline", "check", "experiment",
 )  # fmt: skip
 SHELL = ("viz", "report", "demo", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -78,7 +78,9 @@ def is_documented_elsewhere(node: ast.FunctionDef) -> bool:
 OVERRIDES = {"columns", "units"}  # of Term: documented once, in the base class
 
 
-@pytest.mark.parametrize(("name", "node", "method"), public_functions(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "node", "method"), public_functions(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_public_functions_are_documented(name: str, node: ast.FunctionDef, method: bool) -> None:
     doc = ast.get_docstring(node) or ""
     if method and node.name in OVERRIDES and not doc:
@@ -122,5 +124,3 @@ def test_every_module_is_small() -> None:
     """A module much over 400 lines is two ideas (design §2)."""
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}
     assert not long, f"split {long}"
-
-

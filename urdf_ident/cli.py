@@ -57,6 +57,25 @@ def _root() -> None:
 
 
 @app.command()
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the motions, the noise and the URDF's errors.")] = 0,
+) -> None:
+    """The whole tool, offline, on a bundled robot: excite, simulate, identify, validate, export."""
+    from .demo import run_demo
+    from .viz import motion_from
+    from .viz import play as show
+
+    with _steps() as progress:
+        result = run_demo(out, seed=seed, progress=progress)
+    robot = result.ident.model.robot
+    page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
+    typer.echo(result.ident.summary())
+    typer.echo("\n" + result.summary())
+    typer.echo(f"wrote {page} (open it in a browser)")
+
+
+@app.command()
 def check(
     urdf: Urdf,
     config: Config = None,
@@ -112,6 +131,36 @@ def inspect(
         _write_project(write_project, project, built, robot)
     if not good:
         raise typer.Exit(JUDGED_BAD)
+
+
+@app.command()
+def simulate(
+    urdf: Urdf,
+    trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="LOG.csv", help="The log to write.")],
+    config: Config = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors and friction.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
+) -> None:
+    """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
+    from .experiment import build_plant, run_experiment
+    from .motion.trajectories import read_trajectory
+    from .simulation.simulate import write_log
+
+    project, folder = _project(config)
+    robot = project.build_robot(urdf, folder)
+    motion = read_trajectory(trajectory, robot)
+    with _steps() as progress:
+        log = run_experiment(
+            project, robot, motion, plant=build_plant(robot, truth), name=out.stem, seed=seed,
+            progress=lambda done: progress("simulating", done),
+        )  # fmt: skip
+    write_log(log, out)
+    error = ", ".join(f"{value:.2g}" for value in log.tracking_error)
+    typer.echo(f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error}")
+    typer.echo(f"wrote {out}")
 
 
 @app.command()
@@ -232,6 +281,26 @@ def _write_project(path: Path, project: Project, robot: Robot, urdf: Path | None
     data["robot"] = {"urdf": str((urdf or Path(robot.path)).resolve()), "joints": list(robot.order), "lock": dict(robot.locked)}
     write_text(path, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
     typer.echo(f"wrote {path}")
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str, float], None]]:
+    """Named steps with the part that is done: bars on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda _step, _done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def update(step: str, done: float) -> None:
+            if step not in tasks:
+                tasks[step] = bar.add_task(step, total=1.0)
+            bar.update(tasks[step], completed=done)
+
+        yield update
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from .files import read_text
 from .model.drive import Drive
 from .model.dynamic_model import DynamicModel
 from .model.robot import STANDARD_GRAVITY, Robot
+from .simulation.settings import SimulationSection
 
 Column = int | str
 Columns = Column | list[Column]
@@ -135,7 +136,7 @@ class Project(Section):
     estimation: EstimationSection = EstimationSection()
     consistency: ConsistencySection = ConsistencySection()
     excitation: dict[str, Any] = {}
-    simulation: dict[str, Any] = {}
+    simulation: SimulationSection = SimulationSection()
 
     @model_validator(mode="before")
     @classmethod

@@ -22,9 +22,17 @@ from .friction_truth import FrictionTruth
 class Plant(Protocol):
     """What the integrators need of a mechanism with d degrees of freedom and n joints."""
 
-    robot: Robot
-    friction: FrictionTruth
-    rotor: Array
+    @property
+    def robot(self) -> Robot:
+        """Kinematics, joint names and limits."""
+
+    @property
+    def friction(self) -> FrictionTruth:
+        """Its friction."""
+
+    @property
+    def rotor(self) -> Array:
+        """Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg]."""
 
     @property
     def dof(self) -> int:
