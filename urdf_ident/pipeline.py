@@ -70,7 +70,7 @@ def identify(
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
     settled = settle(model, build, estimate)
     model, statistics, fit = settled.model, settled.statistics, settled.fit
-    believed = prior_with_first_fit(believed, model.parameters, fit)
+    believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
     notes = [*settled.notes, *believed.notes, *standard.solver.get("notes", ())]
     result = Identification(

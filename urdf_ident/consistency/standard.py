@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..errors import EstimationError, nearest
 from ..estimation.cross_validation import folds_of
-from ..estimation.fit import Fit
+from ..estimation.fit import Fit, fit_columns
 from ..estimation.statistic import StatisticSet
 from ..model.inertia import Array
 from ..model.parameters import Parameter
@@ -32,25 +33,25 @@ class Standard:
     solver: dict[str, Any] = field(default_factory=dict)
 
 
-def prior_with_first_fit(prior: Prior, parameters: tuple[Parameter, ...], fit: Fit) -> Prior:
-    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from the first fit (D §V.B).
+def prior_with_first_fit(
+    prior: Prior, parameters: tuple[Parameter, ...], statistics: StatisticSet, weights: Mapping[str, float]
+) -> Prior:
+    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (D §V.B).
 
-    A term that the fit sees only in combination (a rotor inertia that adds to a link's) counts as not seen.
+    The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen.
 
     Args:
         prior: Of the inertial parameters.
         parameters: All of theta's entries.
-        fit: The first fit.
+        statistics: The data's factors.
+        weights: Row group → weight on its rows [1/unit of torque].
 
     Returns:
         The prior of all parameters.
     """
-    value, error = np.full(len(parameters), np.nan), np.full(len(parameters), np.inf)
-    alone = np.abs(fit.base.K).max(axis=1, initial=0.0) < 1e-9
-    chosen = fit.base.independent[alone]
-    value[chosen], error[chosen] = fit.params[alone], fit.bse[alone]
-    n = len(prior.theta0)
-    return with_joint_terms(prior, parameters, value[n:], std_error=error[n:])
+    n, p = len(prior.theta0), len(parameters)
+    fixed = np.concatenate([prior.theta0, np.full(p - n, np.nan)])
+    return with_joint_terms(prior, parameters, fit_columns(statistics, range(n, p), fixed, weights)[n:])
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior) -> Standard:

@@ -194,11 +194,11 @@ def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, 
     Args:
         statistics: The data's factors.
         columns: Indices into theta to estimate.
-        fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
+        fixed: Values of all parameters, shape (p,); those of ``columns`` are only kept where unseen.
         weights: Row group → weight [1/unit of torque].
 
     Returns:
-        Shape (p,): ``fixed`` with the estimated ones replaced; directions the data do not see stay at ``fixed``.
+        Shape (p,): ``fixed`` with the estimated ones replaced; those the data do not see stay as they are.
     """
     theta = np.array(fixed, dtype=float)
     chosen = np.asarray(columns, dtype=np.intp)
@@ -208,5 +208,6 @@ def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, 
     others[chosen] = 0.0
     full = statistics.stacked(weights)
     factor = np.column_stack([full[:, chosen], full[:, -1] - full[:, :-1] @ others])
-    theta[chosen] = solve(factor, sum(statistics.rows.values()), theta[chosen]).estimate
+    found = solve(factor, sum(statistics.rows.values()))
+    theta[chosen] = np.where(found.seen, found.estimate, theta[chosen])
     return theta
