@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, field_validator, model_validator
 
 from .data.columns import LogLayout
 from .data.signals import SignalConfig
@@ -20,6 +20,7 @@ from .errors import MissingFileError, ProjectError, nearest
 from .files import read_text
 from .model.drive import Drive
 from .model.dynamic_model import DynamicModel
+from .model.elasticity import ElasticModel
 from .model.robot import STANDARD_GRAVITY, Robot
 from .simulation.settings import SimulationSection
 
@@ -96,13 +97,29 @@ class ValidationSection(Section):
     score_cutoff: float | Auto = Field("auto", description="low-pass of the measured torque [Hz]; auto: the fit's cut-off")
 
 
+class ElasticSection(Section):
+    """Springs between motors and links; `elastic: true` takes all defaults."""
+
+    coupling: Literal["complete", "reduced"] = Field("complete", description="reduced: without the rotors' gyroscopic torques")
+    damping: bool = Field(False, description="damping inside the springs")
+    preload: bool = Field(True, description="the zeros of motor and link encoders may differ")
+    rigid: list[str] = Field([], description="joints without a spring that matters")
+    encoder_step: PositiveFloat | Auto = Field("auto", description="coarser encoder's step after the gear [rad or m]; auto: logs")
+    least_counts: float = Field(10.0, ge=0, description="steps rms that a spring must move to be seen")
+
+
 class ModelSection(Section):
     """What the model holds besides rigid bodies."""
 
     friction: Auto | Literal["none"] | list[Any] | dict[str, list[Any]] = Field("auto", description="laws, or laws by joint")
     motor_friction: dict[str, list[Any]] = Field({}, description="motor-side laws of coupled axes, by joint")
     rotor_inertia: bool = Field(True, description="reflected rotor inertia of every axis")
-    elastic: bool = Field(False, description="joint elasticity")
+    elastic: ElasticSection | None = Field(None, description="springs between motors and links; needs motor positions")
+
+    @field_validator("elastic", mode="before")
+    @classmethod
+    def _elastic_switch(cls, value: Any) -> Any:
+        return {} if value is True else None if value is False else value
 
 
 class EstimationSection(Section):
@@ -200,6 +217,11 @@ class Project(Section):
         Raises:
             ModelError: Unknown friction laws or joints.
         """
+        if self.model.elastic is not None:
+            options = self.model.elastic.model_dump()
+            options["encoder_step"] = None if options["encoder_step"] == "auto" else options["encoder_step"]
+            drive = None if self.drive.reduction is None else self.build_drive(robot)
+            return ElasticModel(robot, drive=drive, friction=self.model.friction, rows="sum", **options)
         return DynamicModel(
             robot,
             friction=self.model.friction,
@@ -276,4 +298,5 @@ def _keys(path: list[str]) -> list[str]:
     section: Any = Project
     for part in path:
         section = section.model_fields[part].annotation if part in section.model_fields else Section
+        section = next((choice for choice in get_args(section) if choice is not type(None)), section)  # X | None is X
     return list(section.model_fields)

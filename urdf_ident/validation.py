@@ -87,8 +87,7 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     Returns:
         Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
     """
-    torques = [model.torque(theta, s.q, s.v, s.a, rate=s.rate, reference=s.reference_torque) for s in log.segments]
-    return np.concatenate(torques)
+    return np.concatenate([model.torque_along(theta, segment) for segment in log.segments])
 
 
 def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float) -> LogScore:

@@ -14,9 +14,6 @@ from ..model.robot import Robot
 from ..model.segment import Segment
 from .recording import Recording
 
-#: A spring is read when its deflection is this many encoder counts, root mean square: encoders are even less exact
-#: than fine, and a spring of a few counts is mostly the encoders' own error.
-LEAST_COUNTS = 10.0
 #: By how much motor and link travel may differ before the gear ratio is wrong, a fraction.
 _RATIO_SLACK = 0.1
 #: Correlation of torque and deflection below which the spring gives work instead of taking it.
@@ -31,13 +28,13 @@ class Deflection:
         joint: Name of the joint.
         rms: Deflection about its mean, root mean square [rad or m].
         count: The coarser of the two encoders' steps, after the gear [rad or m]; 0 if no step is visible.
-        least: Deflections below this many counts are not read.
+        least: Deflections of fewer counts are mostly the encoders' own error: no stiffness is read from them.
     """
 
     joint: str
     rms: float
     count: float
-    least: float = LEAST_COUNTS
+    least: float
 
     @property
     def counts(self) -> float:
@@ -65,7 +62,7 @@ def encoder_step(position: Array) -> float:
 
 
 def deflections(
-    recording: Recording, segments: Sequence[Segment], *, step: float | None = None, least: float = LEAST_COUNTS
+    recording: Recording, segments: Sequence[Segment], *, step: float | None = None, least: float = 10.0
 ) -> tuple[Deflection, ...]:
     """How far each spring moves, in encoder counts.
 
@@ -158,7 +155,7 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
             )  # fmt: skip
 
 
-def visible_stiffness(robot: Robot, torque: Array, step: Array | float, least: float = LEAST_COUNTS) -> Array:
+def visible_stiffness(robot: Robot, torque: Array, step: Array | float, least: float = 10.0) -> Array:
     """The stiffest spring that encoders could show under a given torque.
 
     Args:

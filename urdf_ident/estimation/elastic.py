@@ -11,12 +11,16 @@ on the triangular factors needs a handful of rounds and no further pass over the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..errors import EstimationError
+from ..data.filters import lowpass
+from ..data.motor_side import Deflection, check_gears, check_springs, deflections
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError, LogError
 from ..linalg import triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
@@ -165,8 +169,9 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
             theta[k] = float(torque @ torque) / cross
         if not theta[k] > 0:
             raise EstimationError(
-                "the spring of a joint seems to push the wrong way", where=group.removeprefix("link:"),
-                got=f"a stiffness of {theta[k]:.4g}", remedy="are motor and link encoders swapped?",
+                "no spring is found between motor and link", where=group.removeprefix("link:"),
+                got=f"a stiffness of {theta[k]:.4g}",
+                remedy="the deflection drowns in noise, or the encoders are swapped: record more torque, or take the joint as rigid",
             )  # fmt: skip
     return theta
 

@@ -285,6 +285,18 @@ class DynamicModel:
             tau[part] += rigid @ theta[: self.n_inertial]
         return np.asarray(tau.reshape(*q.shape, *theta.shape[1:]))
 
+    def torque_along(self, theta: Array, segment: Segment) -> Array:
+        """Joint torques of the model along a recorded motion, with all that the segment knows of it.
+
+        Args:
+            theta: Parameters, shape (p,) or (p, k).
+            segment: The motion.
+
+        Returns:
+            Shape (N, n) or (N, n, k) [N·m or N].
+        """
+        return self.torque(theta, segment.q, segment.v, segment.a, rate=segment.rate, reference=segment.reference_torque)
+
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.
 

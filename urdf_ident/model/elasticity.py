@@ -99,6 +99,9 @@ class ElasticModel(DynamicModel):
         rows: "motor": link and motor rows, as in C; "sum": link rows and their sum with the motor rows, which are
             independent of each other when the noise is on the deflection.
         rigid: Joints that are stiffer than their encoders can show; see the module's text.
+        encoder_step: Step of the coarser encoder, after the gear [rad or m]; read from the logs if None.
+        least_counts: Deflections below this many steps, root mean square, are not taken for a spring's: encoders
+            are even less exact than fine.
 
     Raises:
         ModelError: No gear ratios, a coupled drive, unknown terms, coupling or joints.
@@ -115,6 +118,8 @@ class ElasticModel(DynamicModel):
         preload: bool = True,
         rows: str = "motor",
         rigid: Collection[str] = (),
+        encoder_step: float | None = None,
+        least_counts: float = 10.0,
     ) -> None:
         if drive is None:
             raise ModelError(
@@ -135,6 +140,7 @@ class ElasticModel(DynamicModel):
             robot.index(joint)
         self.coupling, self.damping, self.preload, self.rows = coupling, bool(damping), bool(preload), rows
         self.rigid = tuple(joint for joint in robot.joints if joint in set(rigid))
+        self.encoder_step, self.least_counts = encoder_step, float(least_counts)
         laws = friction_by_joint(friction, robot.joints)
         springs = [Stiffness()] + [Damping()] * self.damping + [Preload()] * self.preload
         self.terms = tuple(
@@ -260,6 +266,18 @@ class ElasticModel(DynamicModel):
         targets = [np.zeros(len(tau)) if g.name.startswith("link:") else np.asarray(tau)[:, g.joint] for g in self.groups]
         return np.stack(targets, axis=1)
 
+    def torque_along(self, theta: Array, segment: Segment) -> Array:
+        """Motor torque after the gear along a motion: see :meth:`torque`.
+
+        Args:
+            theta: Parameters, shape (p,) or (p, k).
+            segment: With the motor side.
+
+        Returns:
+            Shape (N, n) or (N, n, k) [N·m or N].
+        """
+        return self.balance(theta, segment)[2]
+
     def torque(
         self,
         theta: Array,
@@ -312,6 +330,22 @@ class ElasticModel(DynamicModel):
             link[part] += rigid @ theta[: self.n_inertial]
         return link, motor, link + motor
 
+    def spring_torque(self, theta: Array, segment: Segment) -> Array:
+        """Torque of the springs on the links: ``K d + D d' + preload``.
+
+        Args:
+            theta: Parameters, shape (p,).
+            segment: With the motor side.
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+        values, spring = self.term_columns(segment), self._owned["spring"]
+        out = np.zeros((len(segment), self.n))
+        for k in spring:
+            out[:, self._axis_of[k]] += values[:, k] * theta[self.n_inertial + k]
+        return out
+
     def as_dict(self) -> dict[str, Any]:
         """JSON form: everything that :meth:`from_dict` needs to build the same model."""
         options = {
@@ -320,6 +354,8 @@ class ElasticModel(DynamicModel):
             "preload": self.preload,
             "rows": self.rows,
             "rigid": list(self.rigid),
+            "encoder_step": self.encoder_step,
+            "least_counts": self.least_counts,
         }
         return {**super().as_dict(), "elastic": options}
 
