@@ -58,7 +58,7 @@ def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tup
     poses, legend, same = [first.poses], [], True
     if other is not None:
         second, more, note = _other_course(robot, other, position)
-        same = bool(np.abs(second.poses - first.poses).max() < 1e-6 * reach(robot)) if other.n == robot.n else False
+        same = _alike(first, second, 1e-6 * reach(robot))
         commands += [*robot_commands(other, more, second.base, "/other", ghost=True),
                      *inertia_commands(other, second.base, "/inertia/other", OTHER)]  # fmt: skip
         movers += [[f"/other/{name}", f"/inertia/other/{name}"] for name in _joint_paths(other)]
@@ -97,6 +97,13 @@ def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, 
     shapes, notes = robot_shapes(other)
     shapes = tinted(shapes, OTHER)
     return course(other, shapes, q), shapes, notes
+
+
+def _alike(first: Course, second: Course, tolerance: float) -> bool:
+    """Whether two robots move alike, so that only what they weigh can differ."""
+    return first.poses.shape == second.poses.shape and bool(
+        np.abs(first.poses - second.poses).max() < tolerance and np.abs(first.tip - second.tip).max() < tolerance
+    )
 
 
 def _joint_paths(robot: Robot) -> list[str]:
