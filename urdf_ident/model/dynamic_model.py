@@ -78,14 +78,19 @@ class DynamicModel:
         if self.drive.n != robot.n:
             raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
         laws = friction_by_joint(friction, robot.joints)
-        motor_laws = friction_by_joint({"default": [], **dict(motor_friction or {})}, robot.joints)
+        turns = {
+            joint: abs(float(self.drive.reduction[j, j])) or 1.0
+            for j, joint in enumerate(robot.joints)
+            if self._drives_others(j)
+        }
+        motor_laws = friction_by_joint({"default": [], **dict(motor_friction or {})}, robot.joints, turns)
         terms: list[AppliedTerm] = []
         for j, joint in enumerate(robot.joints):
             coupled = bool(self.drive.coupled[j])
             if rotor_inertia:
                 terms.append(AppliedTerm(RotorInertia(), j, "motor" if coupled else "joint"))
             terms += [AppliedTerm(law, j) for law in laws[joint]]
-            if np.delete(self.drive.reduction[j], j).any():
+            if self._drives_others(j):
                 terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
             else:  # the motor moves its joint alone: its side would make the same column twice
                 present = {law.name for law in laws[joint]}
@@ -93,6 +98,10 @@ class DynamicModel:
         self.terms = tuple(terms)
         #: Inertial parameters of the frozen rigid torque that load-dependent terms read, shape (10·n,), or None.
         self.reference_theta: Array | None = None
+
+    def _drives_others(self, j: int) -> bool:
+        """Whether motor j moves more than its own joint."""
+        return bool(np.delete(self.drive.reduction[j], j).any())
 
     @property
     def loaded(self) -> bool:

@@ -38,12 +38,14 @@ FRICTION: Mapping[str, type[Term]] = {law.name: law for law in _LAWS}
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
 
 
-def friction_term(spec: str | Mapping[str, Any] | Term) -> Term:
+def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> Term:
     """Makes a friction law from what a user wrote.
 
     Args:
         spec: A name (``"coulomb"``), a mapping with its fixed shapes (``{"term": "coulomb", "width": 0.02}``; the
             value ``auto`` leaves a shape to be fitted, from its default), or a term.
+        ratio: Speed of the axis per joint speed, a positive number. Defaults are for joints: on a motor, which turns
+            so many times as fast, those that are not given are scaled by it.
 
     Returns:
         The term.
@@ -70,7 +72,12 @@ def friction_term(spec: str | Mapping[str, Any] | Term) -> Term:
     fixed = {key: value for key, value in options.items() if value != "auto"}
     for key, value in fixed.items():
         _check_shape_value(law, key, value)
-    numbers: dict[str, Any] = {item.name: float(fixed[item.name]) for item in fields(law) if item.name in fixed}
+    numbers: dict[str, Any] = {}
+    for item in fields(law):
+        if item.name in fixed:
+            numbers[item.name] = float(fixed[item.name])
+        elif item.name in law.shapes and ratio != 1.0:
+            numbers[item.name] = float(item.default) * (1 / ratio if law.shapes[item.name].kind == "steepness" else ratio)  # type: ignore[arg-type]
     return replace(law(**numbers), free=tuple(dict.fromkeys(free)))
 
 
@@ -85,13 +92,14 @@ def _check_shape_value(law: type[Term], key: str, value: Any) -> None:
 
 
 def friction_by_joint(
-    spec: str | Sequence[Any] | Mapping[str, Sequence[Any]], joints: Sequence[str]
+    spec: str | Sequence[Any] | Mapping[str, Sequence[Any]], joints: Sequence[str], ratios: Mapping[str, float] | None = None
 ) -> dict[str, tuple[Term, ...]]:
     """Friction laws of every joint, from the project file's three ways of saying it.
 
     Args:
         spec: ``"auto"``, a list for all joints, or ``{"default": [...], "joint_3": [...]}``.
         joints: Joint names.
+        ratios: Joint name → speed of its axis per joint speed, for the motor side; see :func:`friction_term`.
 
     Returns:
         Joint name → its laws.
@@ -108,4 +116,5 @@ def friction_by_joint(
         if name != "default" and name not in joints:
             raise ModelError(f"friction is given for '{name}', which is no joint", remedy=nearest(name, joints))
     default = table.get("default", DEFAULT_FRICTION)
-    return {joint: tuple(friction_term(item) for item in table.get(joint, default)) for joint in joints}
+    turns = ratios or {}
+    return {joint: tuple(friction_term(item, turns.get(joint, 1.0)) for item in table.get(joint, default)) for joint in joints}
