@@ -15,11 +15,13 @@ from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
 from .errors import EstimationError, LogError
+from .estimation.elastic import compliant, spring_scores, visible_springs
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
 from .estimation.statistic import StatisticSet
 from .model.dynamic_model import DynamicModel
+from .model.elasticity import ElasticModel
 from .model.inertia import Array
 from .model.prior import Prior, inertial_prior
 from .project import Project
@@ -63,16 +65,17 @@ def identify(
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
     _refuse_overlap(logs, held_out)
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
+    model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     base = model.base()
     believed = inertial_prior(model.robot, project.consistency.relative_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
-    build = partial(build_statistics, logs=prepared, progress=progress)
+    build = partial(compliant, build=partial(build_statistics, logs=prepared, progress=progress), base=base)
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
     settled = settle(model, build, estimate)
     model, statistics, fit = settled.model, settled.statistics, settled.fit
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
-    notes = [*settled.notes, *believed.notes, *standard.solver.get("notes", ())]
+    notes = [*unseen, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
         fit,
@@ -80,7 +83,7 @@ def identify(
         believed,
         statistics.stacked(fit.weights),
         _urdf_with_friction(model, statistics, fit, believed.theta0),
-        solver={**standard.solver, "notes": notes},
+        solver={**standard.solver, "notes": notes, **({"springs": deflections} if deflections else {})},
         signals=_signals(prepared),
         inputs=tuple(log.as_dict() for log in prepared),
         cross_validation=_cross_validation(settled, build, estimate),
@@ -130,7 +133,10 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     entries = []
     for recording in logs:
         log = prepare_log(recording, model.robot, model.drive, signals, force=force)
-        entries.append(validate_log(model, thetas, log, project.validation.score_cutoff).as_dict())
+        entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
+        if isinstance(model, ElasticModel):
+            entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
+        entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
 
 

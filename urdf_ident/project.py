@@ -104,7 +104,9 @@ class ElasticSection(Section):
     damping: bool = Field(False, description="damping inside the springs")
     preload: bool = Field(True, description="the zeros of motor and link encoders may differ")
     rigid: list[str] = Field([], description="joints without a spring that matters")
-    encoder_step: PositiveFloat | Auto = Field("auto", description="coarser encoder's step after the gear [rad or m]; auto: logs")
+    encoder_step: PositiveFloat | Auto = Field(
+        "auto", description="coarser encoder's step after the gear [rad or m]; auto: logs"
+    )
     least_counts: float = Field(10.0, ge=0, description="steps rms that a spring must move to be seen")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class Deflection:
         """Whether the stiffness can be told from this log."""
         return self.counts >= self.least
 
+    def as_dict(self) -> dict[str, Any]:
+        """The deflection for JSON."""
+        return {"joint": self.joint, "deflection_rms": self.rms, "encoder_step": self.count, "deflection_counts": self.counts}
+
 
 def encoder_step(position: Array) -> float:
     """Step of an encoder (or of the digits it was logged with), from the values themselves.
@@ -58,7 +63,8 @@ def encoder_step(position: Array) -> float:
     """
     steps = np.diff(np.unique(position[np.isfinite(position)]))
     steps = steps[steps > 1e-12 * max(float(np.ptp(position)), 1e-300)]
-    return float(np.percentile(steps, 5)) if len(steps) else 0.0
+    few = min(3, len(steps) - 1)  # not the very smallest: a repaired sample lies between the steps
+    return float(np.partition(steps, few)[few]) if len(steps) else 0.0
 
 
 def deflections(

@@ -37,14 +37,20 @@ class CrossValidation:
         return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
 
     @property
+    def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Groups that hold a measured effort: not the links of elastic joints."""
+        return np.array([not group.startswith("link:") for group in self.groups])
+
+    @property
     def mean_rmse(self) -> float:
-        """Mean over row groups of :attr:`group_rmse` [unit of torque]."""
-        return float(np.mean(self.group_rmse))
+        """Mean over row groups with an effort of :attr:`group_rmse` [unit of torque]."""
+        return float(np.mean(self.group_rmse[self._measured]))
 
     @property
     def relative(self) -> float:
-        """Mean over row groups of held-out RMSE over RMS effort, a fraction."""
-        return float(np.mean(self.group_rmse / np.maximum(np.sqrt(np.mean(self.effort_rms**2, axis=0)), 1e-300)))
+        """Mean over row groups with an effort of held-out RMSE over RMS effort, a fraction."""
+        effort = np.maximum(np.sqrt(np.mean(self.effort_rms**2, axis=0)), 1e-300)
+        return float(np.mean((self.group_rmse / effort)[self._measured]))
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:

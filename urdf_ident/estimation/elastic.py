@@ -73,6 +73,74 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     )  # fmt: skip
 
 
+def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
+    """Checks the motor side of the logs, and takes joints as rigid whose deflection their encoders cannot show.
+
+    Args:
+        model: The dynamic model; one without springs is returned as it is.
+        logs: The prepared logs.
+
+    Returns:
+        The model to identify, plain data on each joint's deflection (of the log that shows most of it), and notes.
+
+    Raises:
+        LogError: No motor positions, wrong gear ratios, swapped encoders.
+    """
+    if not isinstance(model, ElasticModel):
+        return model, [], []
+    best: list[Deflection] = []
+    for log in logs:
+        recording = log.report.recording
+        check_gears(recording, model.drive)
+        found = deflections(recording, log.segments, step=model.encoder_step, least=model.least_counts)
+        check_springs(recording, log.segments, found)
+        best = [max(pair, key=lambda item: item.counts) for pair in zip(best or found, found, strict=True)]
+    hidden = [item for item in best if not item.seen]
+    notes = [
+        f"the stiffness of '{item.joint}' is not seen: its spring moves {item.counts:.2g} encoder counts "
+        f"({item.rms:.2g} rad or m rms), {item.least:g} are needed; the joint is identified as rigid"
+        for item in hidden
+    ]
+    rigid = {*model.rigid, *(item.joint for item in hidden)}
+    return model.with_rigid(rigid), [item.as_dict() for item in best], notes
+
+
+def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:
+    """How well motor rows with their springs predict the motor torque of a log.
+
+    Args:
+        model: The model.
+        theta: Parameters, shape (p,).
+        log: The prepared log.
+        cutoff: Zero-phase low-pass of the measured torque [Hz].
+
+    Returns:
+        One entry per elastic joint: error [N·m or N], the same over the torque, and the torque through the spring.
+
+    Raises:
+        LogError: The log holds no torque.
+    """
+    errors, torques, through = [], [], []
+    for part in log.segments:
+        if part.tau is None:
+            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+        tau = lowpass(part.tau, part.rate, cutoff)
+        errors.append(tau - model.balance(theta, part)[1])
+        torques.append(tau)
+        through.append(model.spring_torque(theta, part))
+    error, effort, spring = (np.sqrt(np.mean(np.vstack(rows) ** 2, axis=0)) for rows in (errors, torques, through))
+    return [
+        {
+            "joint": joint,
+            "motor_rmse": float(error[j]),
+            "motor_relative": float(error[j] / max(effort[j], 1e-300)),
+            "spring_rms": float(spring[j]),
+        }
+        for j, joint in enumerate(model.robot.joints)
+        if joint not in model.rigid
+    ]
+
+
 def compliant(model: DynamicModel, *, build: Callable[[DynamicModel], StatisticSet], base: BaseParameters) -> StatisticSet:
     """Builds the statistics of any model; those of an elastic one in compliance form.
 
@@ -171,7 +239,7 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
             raise EstimationError(
                 "no spring is found between motor and link", where=group.removeprefix("link:"),
                 got=f"a stiffness of {theta[k]:.4g}",
-                remedy="the deflection drowns in noise, or the encoders are swapped: record more torque, or take the joint as rigid",
+                remedy="its deflection drowns in noise (record more torque, or list it as rigid), or encoders are swapped",
             )  # fmt: skip
     return theta
 

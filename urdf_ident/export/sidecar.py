@@ -19,13 +19,14 @@ _HEADER = """\
 """
 
 
-def write_sidecar(path: str | Path, model: DynamicModel, theta: Array) -> Path:
+def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasticity: Mapping[str, Any] | None = None) -> Path:
     """Writes the joint terms of a model, whole or not at all.
 
     Args:
         path: The YAML file.
         model: The dynamic model.
         theta: Its parameters, shape (p,).
+        elasticity: Springs and rotors of elastic joints, plain data by joint; left out if empty.
 
     Returns:
         The path written.
@@ -39,6 +40,8 @@ def write_sidecar(path: str | Path, model: DynamicModel, theta: Array) -> Path:
         shapes = model.term_of(k).as_dict()
         joints[parameter.owner][parameter.symbol] = {"value": float(theta[k]), "unit": parameter.unit, **shapes}
     data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
+    if elasticity:
+        data["elasticity"] = dict(elasticity)
     return write_text(path, _HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from ..errors import FingerprintError
 from ..export import mjcf, sidecar, urdf
 from ..provenance import sha256
+from .file import plain
 from .identification import Identification
+from .springs import springs
 
 
 def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ def write_sidecar(ident: Identification, path: str | Path) -> Path:
     Raises:
         OutputError: The file cannot be written.
     """
-    return sidecar.write_sidecar(path, ident.model, ident.theta)
+    return sidecar.write_sidecar(path, ident.model, ident.theta, elasticity=plain(springs(ident)))
 
 
 def write_all(ident: Identification, folder: str | Path) -> list[str]:

@@ -18,6 +18,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..provenance import versions
 from .identification import Identification
+from .springs import springs
 
 SCHEMA = "urdf-ident/1"
 
@@ -85,6 +86,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
             for body, theta in zip(robot.bodies, ident.bodies, strict=True)
         },
         "friction": _friction(ident),
+        "elasticity": springs(ident),
         "drive": ident.model.drive.as_dict(),
         "signals": dict(ident.signals),
         "weights": fit.weights,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .identification import Identification
+from .springs import SPRING_SYMBOLS, springs
 
 
 def summary(ident: Identification) -> str:
@@ -103,8 +104,12 @@ def _joints(ident: Identification) -> list[str]:
         return []
     units = {p.symbol: p.unit for p in ident.model.parameters}
     values = {symbol: ident.term_values(symbol) for symbol in symbols}
+    hidden = {(joint, symbol) for joint, item in springs(ident).items() if not item["seen"] for symbol in SPRING_SYMBOLS}
     rows = [
-        [joint, *(f"{values[s][joint]:.4g}" if joint in values[s] else "-" for s in symbols)]
+        [
+            joint,
+            *("unseen" if (joint, s) in hidden else f"{values[s][joint]:.4g}" if joint in values[s] else "-" for s in symbols),
+        ]
         for joint in ident.model.robot.joints
     ]
     return table(["joint", *(f"{symbol} [{units[symbol]}]" for symbol in symbols)], rows)

@@ -1,0 +1,54 @@
+"""What was found of elastic joints: stiffness, damping and rotor inertia with intervals, and what stayed unseen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..model.elasticity import ElasticModel
+from .identification import Identification
+
+SPRING_SYMBOLS = ("K", "D", "preload")
+_WORDS = {"K": "stiffness", "D": "damping", "preload": "preload", "Ia": "rotor_inertia"}
+
+
+def springs(ident: Identification, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
+    """Elasticity of every joint, as identification.json and joints.yaml hold it.
+
+    Args:
+        ident: The result.
+        alpha: One minus the level of confidence of the intervals, a fraction.
+
+    Returns:
+        Joint name → ``stiffness``, ``damping``, ``preload``, ``rotor_inertia`` (after the gear) and
+        ``rotor_inertia_at_motor`` (Υ), each with value, unit, standard error and interval; and what the log shows of
+        the spring. Empty without elastic joints.
+    """
+    model = ident.model
+    if not isinstance(model, ElasticModel):
+        return {}
+    from scipy import stats
+
+    reach = float(stats.t.ppf(1 - alpha / 2, ident.fit.dof))
+    seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
+    table: dict[str, dict[str, Any]] = {}
+    for j, joint in enumerate(model.robot.joints):
+        entry: dict[str, Any] = {"seen": joint not in model.rigid, "gear_ratio": float(model.ratio[j])}
+        for k in range(model.n_inertial, len(model.parameters)):
+            parameter = model.parameters[k]
+            if parameter.owner != joint or parameter.symbol not in _WORDS:
+                continue
+            word = _WORDS[parameter.symbol]
+            error = float(ident.std_error[k]) if word == "rotor_inertia" or entry["seen"] else np.inf
+            entry[word] = _number(float(ident.theta[k]), error, reach, parameter.unit)
+            if word == "rotor_inertia":
+                square = float(model.ratio[j] ** 2)
+                entry["rotor_inertia_at_motor"] = _number(float(ident.theta[k]) / square, error / square, reach, "kg·m²")
+        table[joint] = {**entry, **{key: value for key, value in seen.get(joint, {}).items() if key != "joint"}}
+    return table
+
+
+def _number(value: float, error: float, reach: float, unit: str) -> dict[str, Any]:
+    ends = [value - reach * error, value + reach * error]
+    return {"value": value, "unit": unit, "std_error": error, "interval": ends}
