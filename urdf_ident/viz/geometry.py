@@ -14,7 +14,7 @@ import pinocchio as pin
 from ..model.inertia import Array
 from ..model.robot import Robot
 from ..model.urdf import _read_xml, rotation_from_rpy
-from .meshes import MESH_FORMATS, find_mesh
+from .meshes import MESH_FORMATS, find_mesh, mesh_box
 
 Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
@@ -43,25 +43,27 @@ class Shape:
     colour: Colour | None = PLAIN
     mesh: Path | None = None
 
-    def corners(self, guess: float = 0.0) -> Array:
-        """Corners of a box around the shape in the link's frame.
-
-        Args:
-            guess: Half the edge of a mesh, whose file is not opened [m].
+    def corners(self) -> Array:
+        """Corners of a box around the shape, in the link's frame.
 
         Returns:
             Shape (8, 3) [m].
         """
-        half = {
-            "box": self.size,
-            "sphere": self.size[:1] * 3,
-            "cylinder": (self.size[0], self.size[0], self.size[-1] / 2),
-            "capsule": (self.size[0], self.size[0], self.size[-1] / 2 + self.size[0]),
-            "mesh": (guess, guess, guess),
-        }[self.kind]
-        scale = 0.5 if self.kind == "box" else 1.0
-        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-        return np.asarray((scale * signs * half) @ self.placement[:3, :3].T + self.placement[:3, 3])
+        if self.kind == "mesh" and self.mesh is not None:
+            found = mesh_box(self.mesh)
+            low, high = np.zeros((2, 3)) if found is None else found * self.size
+        else:
+            radius, length = self.size[0], self.size[-1]
+            high = {
+                "box": np.array(self.size) / 2,
+                "sphere": np.full(3, radius),
+                "cylinder": np.array([radius, radius, length / 2]),
+                "capsule": np.array([radius, radius, length / 2 + radius]),
+            }[self.kind]
+            low = -high
+        choice = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)])
+        points = np.where(choice, high, low)
+        return np.asarray(points @ self.placement[:3, :3].T + self.placement[:3, 3])
 
 
 def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
@@ -84,8 +86,8 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
         capsules = [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
         shapes += capsules
         notes.append(
-            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} not found or not one of {', '.join(MESH_FORMATS)} "
-            f"(first: {missing[0][1]}); capsules are drawn instead: set ROS_PACKAGE_PATH if they are elsewhere"
+            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} cannot be drawn (first: {missing[0][1]!r}): not found, broken, "
+            f"or none of {', '.join(MESH_FORMATS)}; capsules stand in for them. Set ROS_PACKAGE_PATH if they are elsewhere"
         )
     if bad:
         notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
@@ -287,7 +289,8 @@ def _joint_axis(robot: Robot, index: int) -> Array:
     """Axis of a joint in its own frame, which is its child link's, shape (3,)."""
     data = robot.model.createData()
     pin.computeJointJacobians(robot.model, data, pin.neutral(robot.model))
-    column = pin.getJointJacobian(robot.model, data, index + 1, pin.ReferenceFrame.LOCAL)[:, index]
+    jacobian = pin.getJointJacobian(robot.model, data, index + 1, pin.ReferenceFrame.LOCAL)
+    column = jacobian.reshape(6, -1)[:, index]  # one joint: Pinocchio returns a vector
     return np.asarray(column[:3] if robot.prismatic[index] else column[3:])
 
 

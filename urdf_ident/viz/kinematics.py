@@ -142,7 +142,7 @@ def _extent(robot: Robot, shapes: Sequence[Shape], base: Array, poses: Array, ti
     still, moving = [base[None, :3, 3]], [tip[some], poses[some, :, :3].reshape(-1, 3)]
     for shape in shapes:
         joint, placement = placements[shape.link]
-        corners = shape.corners(0.05 * reach(robot)) @ placement[:3, :3].T + placement[:3, 3]
+        corners = shape.corners() @ placement[:3, :3].T + placement[:3, 3]
         if joint < 0:
             still.append(corners @ base[:3, :3].T + base[:3, 3])
         else:

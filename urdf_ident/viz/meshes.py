@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+
+import numpy as np
+
+from ..model.inertia import Array
 
 MESH_FORMATS = (".stl", ".dae", ".obj")
 
@@ -19,7 +24,7 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
         urdf: The URDF file.
 
     Returns:
-        The file, or None where there is none or its format cannot be drawn.
+        The file, or None where there is none, or it cannot be drawn.
     """
     if not name or Path(name).suffix.lower() not in MESH_FORMATS:
         return None
@@ -31,7 +36,28 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
         candidates = [Path(unquote(url.path))]
     else:
         candidates = [folder / name]
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if path.is_file() and mesh_box(path) is not None), None)
+
+
+@lru_cache(maxsize=256)
+def mesh_box(path: Path) -> Array | None:
+    """The box around a mesh.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Lowest and highest corner, shape (2, 3) [m], or None where the file is broken or empty.
+    """
+    import coal  # type: ignore[import-untyped]  # comes with Pinocchio, and reads the three formats
+
+    try:
+        mesh = coal.MeshLoader().load(str(path), np.ones(3))
+    except (ValueError, RuntimeError):
+        return None
+    mesh.computeLocalAABB()
+    box = np.array([mesh.aabb_local.min_, mesh.aabb_local.max_])
+    return box if np.isfinite(box).all() and (box[1] >= box[0]).all() else None
 
 
 def _in_package(package: str, inside: str, folder: Path) -> list[Path]:

@@ -86,7 +86,11 @@ def tube(points: Array, radius: float) -> tuple[Array, Indices]:
     """
     tangents = np.gradient(points, axis=0)
     lengths = np.linalg.norm(tangents, axis=1, keepdims=True)
-    tangents = tangents / np.where(lengths > 1e-12, lengths, np.inf)
+    moving = np.flatnonzero(lengths[:, 0] > 1e-12)
+    if len(moving) == 0:
+        tangents, moving, lengths = np.tile([1.0, 0.0, 0.0], (len(points), 1)), np.array([0]), np.ones((len(points), 1))
+    latest = moving[np.maximum(np.searchsorted(moving, np.arange(len(points)), side="right") - 1, 0)]
+    tangents = tangents[latest] / lengths[latest]  # at rest, the direction it came from
     angles = 2 * np.pi * np.arange(SIDES) / SIDES
     normal = np.array([0.0, 0.0, 1.0])
     rings = np.empty((len(points), SIDES, 3))

@@ -1,0 +1,701 @@
+"""What is shown must be where the URDF says it is, in a page that needs nothing else; a real browser has the last word."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.data.columns import LogLayout
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import LogError, ModelError, OutputError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.inertia import from_com, transform
+from urdf_ident.model.library import robot_names, robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
+from urdf_ident.viz.geometry import along, link_capsules, reach, robot_shapes, tip_point
+from urdf_ident.viz.kinematics import course, link_placements, transform_points, upright
+from urdf_ident.viz.motion import MAX_FRAMES, frames
+from urdf_ident.viz.player import Server
+from urdf_ident.viz.scene import ellipsoid
+from urdf_ident.viz.trail import SIDES, tube
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def waves(robot: Robot, duration: float = 4.0, seed: int = 0) -> Motion:
+    """A motion inside the limits, half a metre wide for sliding joints."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, duration + 1e-9, 0.01)
+    low, high = np.maximum(robot.limit("lower"), -2.0), np.minimum(robot.limit("upper"), 2.0)
+    phase = rng.uniform(0, 2 * np.pi, robot.n)
+    q = (low + high) / 2 + 0.45 * (high - low) * np.sin(2 * np.pi * t[:, None] / duration + phase)
+    return Motion("waves", t, q)
+
+
+def page_data(page: str) -> dict:
+    """What the page carries for its script."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+def decoded(text: str, *shape: int) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(shape).astype(float)
+
+
+# ---------------------------------------------------------------- kinematics
+
+
+def chained(urdf: str, values: dict[str, float]) -> dict[str, np.ndarray]:
+    """Placement of every link, by multiplying what the XML says: an oracle that knows no engine."""
+    root = ElementTree.fromstring(urdf)
+
+    def turn(axis: np.ndarray, angle: float) -> np.ndarray:
+        k = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+        return np.eye(3) + np.sin(angle) * k + (1 - np.cos(angle)) * k @ k
+
+    def numbers(element: ElementTree.Element | None, key: str, default: str) -> np.ndarray:
+        return np.array([float(x) for x in ((element.get(key) if element is not None else None) or default).split()])
+
+    children = {joint.find("child").get("link") for joint in root.findall("joint")}
+    places = {link.get("name"): np.eye(4) for link in root.findall("link") if link.get("name") not in children}
+    waiting = list(root.findall("joint"))
+    while waiting:
+        joint = waiting.pop(0)
+        parent = joint.find("parent").get("link")
+        if parent not in places:
+            waiting.append(joint)
+            continue
+        local, move = np.eye(4), np.eye(4)
+        roll, pitch, yaw = numbers(joint.find("origin"), "rpy", "0 0 0")
+        local[:3, :3] = turn(np.eye(3)[2], yaw) @ turn(np.eye(3)[1], pitch) @ turn(np.eye(3)[0], roll)
+        local[:3, 3] = numbers(joint.find("origin"), "xyz", "0 0 0")
+        axis = numbers(joint.find("axis"), "xyz", "1 0 0")
+        axis = axis / np.linalg.norm(axis)
+        value = values.get(joint.get("name"), 0.0)
+        if joint.get("type") == "prismatic":
+            move[:3, 3] = axis * value
+        elif joint.get("type") != "fixed":
+            move[:3, :3] = turn(axis, value)
+        places[joint.find("child").get("link")] = places[parent] @ local @ move
+    return places
+
+
+CASES = {
+    **{name: (robot_path(name).read_text(encoding="utf-8"), None) for name in robot_names()},
+    "sliding": (arm_urdf("zxy", kind="prismatic"), None),
+    "continuous": (arm_urdf("zyx", kind="continuous"), None),
+    "locked": (arm_urdf("zyyx"), {"j2": 0.7, "j4": -0.3}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_links_are_where_the_urdf_says(name: str) -> None:
+    urdf, lock = CASES[name]
+    robot = Robot.from_urdf(urdf, lock=lock)
+    motion = waves(robot, 1.0)
+    page, _ = player_page(robot, motion)
+    data = page_data(page)
+    poses = decoded(data["poses"], data["frames"], robot.n, 7)
+    placements = link_placements(robot)
+    for frame in (0, 7, data["frames"] - 1):
+        q = [np.interp(frame / data["rate"], motion.time, column) for column in motion.position.T]
+        truth = chained(urdf, {**dict(zip(robot.joints, q, strict=True)), **(lock or {})})
+        for link, (joint, placement) in placements.items():
+            if joint >= 0:
+                corners = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+                inside = corners @ placement[:3, :3].T + placement[:3, 3]
+                shown = transform_points(poses[frame : frame + 1, joint], inside)[0]
+                wanted = corners @ truth[link][:3, :3].T + truth[link][:3, 3]
+                np.testing.assert_allclose(shown, wanted, atol=2e-6, err_msg=f"{link}, frame {frame}")
+
+
+def test_tip_is_the_tool() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    q = np.array([[0.4, -0.3, 0.9]])
+    tip = course(robot, robot_shapes(robot)[0], q).tip[0]
+    truth = chained(arm_urdf("zyy"), dict(zip(robot.joints, q[0], strict=True)))["tool"]
+    np.testing.assert_allclose(tip, truth[:3, 3], atol=1e-12)
+
+
+def test_tip_without_a_tool_frame_is_the_far_end_of_the_last_link() -> None:
+    urdf = (
+        '<robot name="r"><link name="b"/><link name="l"><visual><origin xyz="0.3 0 0"/><geometry><box size="0.6 0.1 0.1"/>'
+        '</geometry></visual></link><joint name="j" type="continuous"><parent link="b"/><child link="l"/><axis xyz="0 0 1"/>'
+        "</joint></robot>"
+    )
+    robot = Robot.from_urdf(urdf)
+    joint, point = tip_point(robot, robot_shapes(robot)[0])
+    assert joint == 1
+    np.testing.assert_allclose(point, [0.6, 0, 0])
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 0, 9.81), (9.81, 0, 0), (1.0, -2.0, 3.0), (0, 0, 0)])
+def test_gravity_points_down_in_the_picture(gravity: tuple[float, float, float]) -> None:
+    base = upright(Robot.from_urdf(arm_urdf("zy"), gravity=gravity))
+    np.testing.assert_allclose(base[:3, :3].T @ base[:3, :3], np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(base[:3, :3] @ gravity, [0, 0, -np.linalg.norm(gravity)], atol=1e-9)
+    if gravity[2] < 0:
+        np.testing.assert_array_equal(base, np.eye(4))
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def visual_robot(*visuals: str, extra: str = "") -> str:
+    limit = '<limit lower="-1" upper="1" velocity="1" effort="1"/>'
+    return (
+        f'<robot name="shown">{extra}<link name="b"/><link name="l">{"".join(visuals)}</link><joint name="j" type="revolute">'
+        f'<parent link="b"/><child link="l"/><origin xyz="0 0 0.5"/><axis xyz="0 0 1"/>{limit}</joint></robot>'
+    )
+
+
+def test_primitives_and_materials() -> None:
+    urdf = visual_robot(
+        '<visual><origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/><geometry><box size="0.1 0.2 0.3"/></geometry>'
+        '<material name="paint"/></visual>',
+        '<visual><geometry><cylinder radius="0.1" length="0.4"/></geometry>'
+        '<material name=""><color rgba="0 1 0 0.5"/></material></visual>',
+        '<visual><geometry><sphere radius="0.2"/></geometry></visual>',
+        '<collision><geometry><sphere radius="9"/></geometry></collision>',
+        extra='<material name="paint"><color rgba="0.1 0.2 0.3 1"/></material>',
+    )
+    shapes, notes = robot_shapes(Robot.from_urdf(urdf))
+    assert notes == ()
+    assert [shape.kind for shape in shapes] == ["box", "cylinder", "sphere"]
+    assert shapes[0].colour == (0.1, 0.2, 0.3, 1.0)
+    assert shapes[1].colour == (0, 1, 0, 0.5)
+    corners = shapes[0].corners()
+    np.testing.assert_allclose(corners.min(axis=0), [0.9, 1.95, 2.85], atol=1e-12)
+    np.testing.assert_allclose(corners.max(axis=0), [1.1, 2.05, 3.15], atol=1e-12)
+
+
+def test_broken_geometry_is_left_out_and_said() -> None:
+    urdf = visual_robot(
+        '<visual><geometry><box size="0.1 oops 0.3"/></geometry></visual>',
+        '<visual><geometry><sphere radius="0.2"/></geometry></visual>',
+    )
+    shapes, notes = robot_shapes(Robot.from_urdf(urdf))
+    assert [shape.kind for shape in shapes] == ["sphere"]
+    assert len(notes) == 1
+    assert "link l" in notes[0]
+
+
+def test_collision_shapes_stand_in_for_missing_visuals() -> None:
+    shapes, _ = robot_shapes(
+        Robot.from_urdf(visual_robot('<collision><geometry><sphere radius="0.3"/></geometry></collision>'))
+    )
+    assert [(shape.kind, shape.size) for shape in shapes] == [("sphere", (0.3,))]
+
+
+@pytest.mark.parametrize("urdf", [arm_urdf("zyyxyx"), arm_urdf("zx", kind="prismatic"), arm_urdf("zyy", fixed_tip=False)])
+def test_capsules_connect_the_joints(urdf: str) -> None:
+    robot = Robot.from_urdf(urdf)
+    shapes, notes = robot_shapes(robot)
+    assert notes == ()
+    root = ElementTree.fromstring(urdf)
+    for joint in root.findall("joint"):
+        origin = np.array([float(x) for x in joint.find("origin").get("xyz").split()])
+        parent = joint.find("parent").get("link")
+        ends = [
+            shape.placement[:3, 3] + sign * shape.placement[:3, 2] * shape.size[1] / 2
+            for shape in shapes
+            for sign in (-1, 1)
+            if shape.kind == "capsule" and shape.link == parent
+        ]
+        assert min(np.linalg.norm(end - origin) for end in ends) < 1e-12, joint.get("name")
+    markers = [shape for shape in shapes if shape.link in {f"l{k}" for k in range(1, robot.n + 1)} and shape.kind != "capsule"]
+    assert len(markers) == robot.n
+    for shape in markers:
+        axis = [float(x) for x in root.find(f"joint[@name='j{shape.link[1:]}']/axis").get("xyz").split()]
+        np.testing.assert_allclose(shape.placement[:3, 2], axis, atol=1e-12)
+
+
+def test_robot_in_one_point_still_has_a_size() -> None:
+    urdf = arm_urdf("z", fixed_tip=False).replace('xyz="0.03 0.02 0.4"', 'xyz="0 0 0"')
+    robot = Robot.from_urdf(urdf)
+    assert reach(robot) == 0.5
+    assert link_capsules(robot)
+
+
+@pytest.mark.parametrize("direction", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0.6, -0.8, 0)])
+def test_along(direction: tuple[float, float, float]) -> None:
+    placement = along(np.array(direction, dtype=float), np.array([1.0, 2, 3]))
+    np.testing.assert_allclose(placement[:3, 2], direction)
+    np.testing.assert_allclose(np.linalg.det(placement[:3, :3]), 1.0)
+    np.testing.assert_allclose(placement[:3, :3].T @ placement[:3, :3], np.eye(3), atol=1e-12)
+
+
+def test_ellipsoid_has_the_inertia_that_it_stands_for() -> None:
+    axes, mass = np.array([0.3, 0.2, 0.05]), 4.0
+    inertia = mass / 5 * np.diag([axes[1] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[1] ** 2])
+    rotation, shift = along(np.array([0.6, 0.0, 0.8]), np.zeros(3))[:3, :3], np.array([0.1, -0.2, 0.3])
+    theta = transform(from_com(mass, np.zeros(3), inertia), rotation, shift)
+    found = ellipsoid(theta)
+    np.testing.assert_allclose(found[:3, 3], shift, atol=1e-12)
+    truth = rotation @ np.diag(axes**2) @ rotation.T  # the ball's image under A is {x: xᵀ (A Aᵀ)⁻¹ x ≤ 1}
+    np.testing.assert_allclose(found[:3, :3] @ found[:3, :3].T, truth, atol=1e-12)
+    assert np.linalg.det(found[:3, :3]) > 0
+    assert np.isfinite(ellipsoid(np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 0, 0]))).all()  # impossible, drawn all the same
+
+
+def test_tube_keeps_its_radius_and_survives_standstill() -> None:
+    t = np.linspace(0, 3, 60)
+    path = np.column_stack([np.cos(t), np.sin(t), 0.3 * t])
+    path = np.concatenate([path[:20], np.repeat(path[20:21], 5, axis=0), path[20:]])
+    vertices, faces = tube(path, 0.01)
+    assert np.isfinite(vertices).all()
+    np.testing.assert_allclose(np.linalg.norm(vertices.reshape(-1, SIDES, 3) - path[:, None], axis=2), 0.01, rtol=1e-9)
+    assert faces.min() == 0
+    assert faces.max() == len(vertices) - 1
+    assert faces.shape == ((len(path) - 1) * SIDES * 2, 3)
+
+
+# ---------------------------------------------------------------- meshes
+
+
+def box_stl(edge: float = 0.1) -> bytes:
+    corners = np.array([(x, y, z) for x in (0, edge) for y in (0, edge) for z in (0, 4 * edge)], dtype=float)
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    triangles = [t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))]
+    body = b"".join(struct.pack("<12fH", 0, 0, 0, *corners[list(t)].ravel(), 0) for t in triangles)
+    return b"\0" * 80 + struct.pack("<I", len(triangles)) + body
+
+
+def mesh_robot(folder: Path, filename: str) -> Robot:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "robot.urdf"
+    path.write_text(visual_robot(f'<visual><geometry><mesh filename="{filename}" scale="1 2 1"/></geometry></visual>'))
+    return Robot.from_urdf(path)
+
+
+@pytest.mark.parametrize(
+    ("filename", "place", "variable"),
+    [
+        ("../meshes/a.stl", "pkg/meshes/a.stl", None),
+        ("package://pkg/meshes/a.stl", "pkg/meshes/a.stl", None),
+        ("package://pkg/meshes/a%20b.stl", "pkg/meshes/a b.stl", None),
+        ("package://far/a.STL", "elsewhere/far/a.STL", "ROS_PACKAGE_PATH"),
+        ("package://far/a.stl", "elsewhere/share/far/a.stl", "AMENT_PREFIX_PATH"),
+        ("file://{tmp}/anywhere/a.stl", "anywhere/a.stl", None),
+    ],
+)
+def test_meshes_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filename: str, place: str, variable: str | None
+) -> None:
+    mesh = tmp_path / place
+    mesh.parent.mkdir(parents=True)
+    mesh.write_bytes(box_stl())
+    if variable:
+        monkeypatch.setenv(variable, os.pathsep.join([str(tmp_path / "nothing"), str(tmp_path / "elsewhere")]))
+    shapes, notes = robot_shapes(mesh_robot(tmp_path / "pkg" / "urdf", filename.format(tmp=tmp_path)))
+    assert notes == ()
+    assert [(shape.kind, shape.mesh.resolve()) for shape in shapes] == [("mesh", mesh.resolve())]
+    assert shapes[0].size == (1, 2, 1)
+    np.testing.assert_allclose(np.ptp(shapes[0].corners(), axis=0), [0.1, 0.2, 0.4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("filename", ["package://nowhere/a.stl", "a.glb", "broken.stl", "", "file:///no/such.dae"])
+def test_missing_meshes_become_capsules_and_are_said_once(tmp_path: Path, filename: str) -> None:
+    (tmp_path / "a.glb").write_bytes(b"not drawn")
+    (tmp_path / "broken.stl").write_bytes(b"cut short")
+    robot = mesh_robot(tmp_path, filename)
+    shapes, notes = robot_shapes(robot)
+    assert {shape.link for shape in shapes} == {"l"}
+    assert {shape.kind for shape in shapes} == {"cylinder"}  # the marker of the joint; nothing follows that link
+    assert len(notes) == 1
+    assert "ROS_PACKAGE_PATH" in notes[0]
+    assert player_page(robot, waves(robot))[1] == notes
+
+
+# ---------------------------------------------------------------- motions
+
+
+def write_csv(path: Path, header: str, table: np.ndarray) -> Path:
+    path.write_text("\n".join([header, *(",".join(f"{value:.9g}" for value in row) for row in table), ""]))
+    return path
+
+
+def test_trajectory_file_ignores_the_layout_of_logs(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.arange(50) / 100
+    table = np.column_stack([t, np.cos(t), np.sin(t)])
+    path = write_csv(tmp_path / "trajectory.csv", "t,q_j2,q_j1", table)
+    layout = LogLayout(columns={"time": 3, "position": [7, 8]}, units={"position": "deg"})
+    motion = motion_from(path, robot, layout)
+    np.testing.assert_allclose(motion.position, np.column_stack([np.sin(t), np.cos(t)]), atol=1e-8)
+    np.testing.assert_allclose(motion.time, t, atol=1e-8)
+    assert motion.name == "trajectory"
+
+
+def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.arange(40) / 100
+    q = np.column_stack([np.sin(t), np.cos(t)])
+    table = np.column_stack([t, np.rad2deg(q * [50, -20]), np.zeros((40, 2))])
+    path = write_csv(tmp_path / "log.csv", "clock,m1,m2,i1,i2", table)
+    layout = LogLayout(columns={"time": "clock", "position": ["m1", "m2"], "effort": ["i1", "i2"]},
+                       units={"position": "deg", "effort": "A"}, position_side="motor", effort_side="motor")  # fmt: skip
+    motion = motion_from(path, robot, layout, Drive.build(2, reduction=[50.0, -20.0]))  # no torque constant is known
+    np.testing.assert_allclose(motion.position, q, atol=1e-7)
+
+
+def test_bad_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("z"))
+    table = np.column_stack([np.arange(20) / 10, np.linspace(0, 1, 20)])
+    table[3, 1], table[5, 1], table[9, 0] = np.nan, 1e300, 0.2
+    motion = motion_from(write_csv(tmp_path / "log.csv", "t,q_j1", table), robot)
+    assert len(motion.time) == 17
+    assert (np.diff(motion.time) > 0).all()
+    assert "3 of 20 rows" in motion.notes[0]
+    with pytest.raises(LogError, match="fewer than two rows"):
+        as_motion((np.zeros(5), np.zeros((5, 1))), robot)
+
+
+def test_motions_of_the_wrong_robot_are_refused(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    other = FourierTrajectory(("j1",), 2.0, np.zeros(1), np.ones((1, 1)), np.zeros((1, 1)))
+    with pytest.raises(LogError, match="j2"):
+        as_motion(other, robot)
+    with pytest.raises(LogError):
+        motion_from(write_csv(tmp_path / "a.csv", "t,q_j1", np.eye(2)), robot)
+
+
+def test_trajectories_and_recordings_are_motions() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    trajectory = FourierTrajectory(("j2", "j1"), 2.0, np.array([0.1, 0.5]), np.ones((2, 1)), np.zeros((2, 1)))
+    motion = as_motion(trajectory, robot)
+    truth = trajectory.evaluate(motion.time)[0][:, ::-1]
+    np.testing.assert_allclose(motion.position, truth)
+    assert motion.time[-1] == 2.0
+    recording = Recording("log", robot.joints, motion.time, truth, effort=np.ones_like(truth), effort_unit="A")
+    np.testing.assert_array_equal(as_motion(recording, robot).position, truth)
+
+
+def test_frames_keep_the_time() -> None:
+    robot = Robot.from_urdf(arm_urdf("z"))
+    t = np.linspace(5.0, 7.5, 2501)
+    rate, q = frames(Motion("m", t, np.sin(t)[:, None]), robot)
+    assert 30 <= rate < 31
+    np.testing.assert_allclose((len(q) - 1) / rate, 2.5)
+    np.testing.assert_allclose(q[:, 0], np.sin(np.linspace(5.0, 7.5, len(q))), atol=1e-6)
+    long = Motion("hours", np.array([0.0, 3600.0]), np.array([[0.0], [1.0]]))
+    rate, q = frames(long, robot)
+    assert len(q) == MAX_FRAMES + 1
+    np.testing.assert_allclose((len(q) - 1) / rate, 3600.0)
+
+
+def test_full_turns_of_a_continuous_joint_are_followed() -> None:
+    robot = Robot.from_urdf(arm_urdf("z", kind="continuous"))
+    t = np.arange(0, 4, 0.05)
+    angle = 3.0 * t
+    wrapped = (angle + np.pi) % (2 * np.pi) - np.pi
+    _, q = frames(Motion("turns", t, wrapped[:, None]), robot)
+    np.testing.assert_allclose(np.diff(q[:, 0]), 3.0 * t[-1] / (len(q) - 1), atol=1e-9)
+
+
+def test_leaving_the_limits_is_said() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.array([0.0, 1.0, 2.0])
+    _, notes = player_page(robot, Motion("m", t, np.array([[0, 0], [0, 2.8], [0, 3.0]])))
+    assert len(notes) == 1
+    assert "'j2'" in notes[0]
+    assert "t = 1.000 s" in notes[0]
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_page_is_complete_and_repeatable() -> None:
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    page, _ = player_page(robot, waves(robot))
+    assert page == player_page(robot, waves(robot))[0]
+    markup = re.sub(r"<script>.*?</script>", "", page, flags=re.S)
+    assert not re.search(r"\b(src|href)\s*=|@import|url\(", markup)
+    links = set(re.findall(r"https?://[^\s\"'<>)]+", page))
+    elsewhere = {
+        link for link in links if not link.startswith(("http://www.w3.org/", "http://opensource.org", "https://opensource.org"))
+    }
+    allowed = {"https://github.com/kawanet/event-lite", "http://kawanet.github.io/event-lite/EventLite.html"}  # licence texts
+    assert {link.rstrip(".") for link in elsewhere} <= {*allowed, "https://feross.org/opensource"}
+    assert "{{" not in markup
+
+
+def test_names_cannot_break_the_page() -> None:
+    evil = "</script><script>window.broken=1</script>"
+    urdf = arm_urdf("zy").replace('robot name="arm"', f'robot name="{evil.replace("<", "&lt;")}"')
+    robot = Robot.from_urdf(urdf)
+    assert robot.name == evil
+    page, _ = player_page(robot, waves(robot))
+    assert evil not in page
+    assert page_data(page)["title"] == evil
+
+
+def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    assert play(robot, waves(robot), html=tmp_path / "new" / "m.html") == tmp_path / "new" / "m.html"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["m.html"]
+    with pytest.raises(OutputError):
+        play(robot, waves(robot), html=tmp_path / "new")
+
+
+def test_second_robot_is_matched_by_joint_name() -> None:
+    first = Robot.from_urdf(arm_urdf("zyy"))
+    # the same joints, one longer link, and a joint more
+    second = Robot.from_urdf(arm_urdf("zyyx").replace("0.03 0.04 0.25", "0.03 0.04 0.45"))
+    motion = waves(first, 1.0)
+    data = page_data(player_page(first, motion, second)[0])
+    poses = decoded(data["poses"], data["frames"], 7, 7)
+    q = dict(zip(first.joints, motion.position[0], strict=True))
+    truth = chained(arm_urdf("zyyx").replace("0.03 0.04 0.25", "0.03 0.04 0.45"), q)
+    np.testing.assert_allclose(poses[0, 3 + 3, :3], truth["l4"][:3, 3], atol=2e-6)
+    np.testing.assert_allclose(poses[0, 2, :3], chained(arm_urdf("zyy"), q)["l3"][:3, 3], atol=2e-6)
+    assert len(data["trails"]) == 2
+    with pytest.raises(ModelError, match="j4"):
+        player_page(second, waves(second), first)
+
+
+def test_robots_that_move_alike_show_what_they_weigh() -> None:
+    first = Robot.from_urdf(arm_urdf("zyy"))
+    heavier = Robot.from_urdf(arm_urdf("zyy").replace('mass value="8.0"', 'mass value="9.0"'))
+    layers = {layer["label"]: layer["on"] for layer in page_data(player_page(first, waves(first), heavier)[0])["layers"]}
+    assert layers == {"trail": True, "other": True, "inertia": True}
+    alone = {layer["label"]: layer["on"] for layer in page_data(player_page(first, waves(first))[0])["layers"]}
+    assert alone == {"trail": True, "inertia": False}
+
+
+# ---------------------------------------------------------------- the live view
+
+
+@pytest.fixture
+def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_server_serves_the_page_and_meshcat() -> None:
+    import umsgpack
+    import zmq
+
+    with Server("<p>hello</p>") as server:
+        with urllib.request.urlopen(server.url, timeout=5) as answer:
+            assert answer.read() == b"<p>hello</p>"
+        with urllib.request.urlopen(server.url.replace("/play", "/static/"), timeout=5) as answer:
+            assert b"MeshCat" in answer.read()
+        with zmq.Context() as context, context.socket(zmq.REQ) as client:  # what meshcat.Visualizer does
+            client.setsockopt(zmq.RCVTIMEO, 5000)
+            client.connect(server.zmq_url)
+            command = {"type": "set_property", "path": "/Grid", "property": "visible", "value": True}
+            client.send_multipart([b"set_property", b"/Grid", umsgpack.packb(command)])
+            assert client.recv() == b"ok"
+        assert not server.wait(0.01)
+    assert server.wait(1.0)
+    port = int(server.url.split(":")[2].split("/")[0])
+    with Server("again", port):  # the port is free again
+        pass
+
+
+def test_port_in_use_names_the_remedies() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        with pytest.raises(OutputError, match=f"port {port} is in use.*--port.*--html") as caught:
+            Server("page", port)
+        assert isinstance(caught.value, OSError)
+    with pytest.raises(OutputError, match="cannot be opened"):
+        Server("page", 70000)
+
+
+def test_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Server("one") as one, Server("two") as two:
+        assert one.url != two.url
+        first = int(one.url.split(":")[2].split("/")[0])
+        monkeypatch.setattr("urdf_ident.viz.player.FIRST_PORT", first)
+        monkeypatch.setattr("urdf_ident.viz.player.PORTS", 1)
+        with pytest.raises(OutputError, match="all in use"):
+            Server("three")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to another process here")
+@pytest.mark.usefixtures("no_screen")
+def test_live_view_until_ctrl_c(tmp_path: Path) -> None:
+    """The command itself: prints its address and the remedy for no browser, serves, ends with 0."""
+    motion = write_csv(tmp_path / "m.csv", "t,q_joint_1,q_joint_2", np.column_stack([np.arange(9) / 8, np.eye(9)[:, :2]]))
+    command = [
+        sys.executable,
+        "-c",
+        "from urdf_ident.cli import main; main()",
+        "play",
+        str(robot_path("zollo_2r")),
+        str(motion),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            url = re.search(r"http://\S+", line)
+            assert url, line + process.stderr.read()
+            with urllib.request.urlopen(url[0], timeout=5) as answer:
+                assert page_data(answer.read().decode())["title"] == "zollo_2r"
+            assert "--html" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed: the page is not opened in a browser")
+    return CHROMIUM
+
+
+@pytest.fixture
+def browse(chromium: str, tmp_path: Path) -> Callable:
+    """Opens a page without a network; returns what the option asks for and what the page said on its console."""
+    count = iter(range(100))
+
+    def run(page: Path, option: str, *, at: float | None = None, size: tuple[int, int] = (640, 400)) -> tuple[str, str]:
+        address = page.as_uri() + ("" if at is None else f"#t={at}")
+        command = [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+            "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-sync", "--hide-scrollbars", "--enable-logging=stderr",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            f"--user-data-dir={tmp_path / f'profile{next(count)}'}", "--window-size={},{}".format(*size),
+            "--virtual-time-budget=1500", option, address,
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        console = "\n".join(line for line in done.stderr.splitlines() if ":CONSOLE:" in line)
+        assert not re.search(r"Uncaught|Error|Failed to load|shader", console), console
+        return done.stdout, console
+
+    return run
+
+
+def pictures(browse, folder: Path, pages: list[str]) -> list[np.ndarray]:
+    """The canvases of several pages ("file" or "file#t=seconds"), side by side in one window; each (rows, columns, 3)."""
+    from PIL import Image
+
+    frames = "".join(f'<iframe src="{page}" width="400" height="320" style="border:0;float:left"></iframe>' for page in pages)
+    (folder / "all.html").write_text(f'<body style="margin:0;width:1600px">{frames}</body>')
+    browse(folder / "all.html", f"--screenshot={folder / 'all.png'}", size=(1600, 320 * -(-len(pages) // 4)))
+    with Image.open(folder / "all.png") as image:
+        whole = np.asarray(image.convert("RGB")).astype(int)
+    corners = [(320 * (k // 4), 400 * (k % 4)) for k in range(len(pages))]
+    return [whole[row + 10 : row + 245, column + 165 : column + 400] for row, column in corners]  # without card and bar
+
+
+def colours(image: np.ndarray) -> int:
+    """Number of clearly different colours."""
+    return len(np.unique(image.reshape(-1, 3) // 16, axis=0))
+
+
+def test_browser_shows_every_robot_and_moves_it(browse, tmp_path: Path) -> None:
+    pages = []
+    for name in [*robot_names(), "no geometry"]:
+        robot = Robot.from_urdf(arm_urdf("zyyxyx") if name == "no geometry" else robot_path(name))
+        play(robot, waves(robot), html=tmp_path / f"{name}.html")
+        pages.append(f"{name}.html#t=1.7")
+    *shown, later = pictures(browse, tmp_path, [*pages, "szabo_3r.html#t=2.9"])
+    for page, image in zip(pages, shown, strict=True):
+        assert colours(image) > 60, page
+        assert (np.ptp(image, axis=2) > 60).sum() > 150, page  # robot and trail, where an empty stage is pale
+        assert (image.sum(axis=2) < 600).mean() > 0.01, page
+    before = shown[pages.index("szabo_3r.html#t=1.7")]
+    assert (np.abs(before - later).max(axis=2) > 40).mean() > 0.01
+
+
+def test_browser_says_the_joint_positions_of_the_moment(browse, tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    motion = waves(robot)
+    play(robot, motion, html=tmp_path / "page.html")
+    document, _ = browse(tmp_path / "page.html", "--dump-dom", at=1.25)
+    shown = dict(re.findall(r"<td>(j\d)</td><td>([-\d.]+)°</td>", document))
+    wanted = np.rad2deg([np.interp(1.25, motion.time, column) for column in motion.position.T])
+    np.testing.assert_allclose([float(shown[joint]) for joint in robot.joints], wanted, atol=0.11)
+    assert re.search(r"1\.25 <span>/ 4\.00 s", document)
+
+
+def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) -> None:
+    """The page's clock is driven by hand: five frames a second, whatever the computer can do."""
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    page, _ = player_page(robot, waves(robot, 4.0))
+    before = "let queue = [], now = 500; window.requestAnimationFrame = f => queue.push(f);"
+    after = """
+        const clock = () => parseFloat(document.getElementById("clock").textContent);
+        const pass = seconds => { for (let k = 0; k < 5 * seconds; k++) {
+            now += 200; const due = queue; queue = []; due.forEach(f => f(now)); } return clock(); };
+        const button = document.getElementById("play"), pace = document.getElementById("pace");
+        pass(0.2);
+        const seen = {start: clock(), playing: pass(1)};
+        button.click(); seen.paused = pass(2);
+        button.click(); pass(0.2); pace.value = "2"; seen.faster = pass(1);
+        pace.value = "1"; seen.end = pass(1); seen.rest = pass(0.4); seen.again = pass(1.4);
+        document.body.dataset.seen = JSON.stringify(seen);"""
+    head, player = page.rsplit("<script>", 1)
+    (tmp_path / "page.html").write_text(
+        f"{head}<script>{before}</script><script>{player.replace('</body>', f'<script>{after}</script></body>')}"
+    )
+    document, _ = browse(tmp_path / "page.html", "--dump-dom")
+    seen = json.loads(re.search(r'data-seen="([^"]*)"', document)[1].replace("&quot;", '"'))
+    wanted = {"start": 0.0, "playing": 1.0, "paused": 1.0, "faster": 3.0, "end": 4.0, "rest": 4.0}
+    assert {name: seen[name] for name in wanted} == pytest.approx(wanted, abs=0.011)
+    assert 0.5 < seen["again"] < 1.5  # after a short rest it began anew
+
+
+def test_browser_draws_mesh_files(browse, tmp_path: Path) -> None:
+    """STL without normals, and OBJ; a mesh that is not drawn, or black, has no green."""
+    (tmp_path / "a.stl").write_bytes(box_stl())
+    faces = "\n".join(f"f {a} {b} {c}" for a, b, c in ((1, 2, 4), (1, 4, 3), (1, 3, 2), (2, 3, 4)))
+    (tmp_path / "b.obj").write_text(f"v 0 0 0.4\nv 0.3 0 0.4\nv 0 0.3 0.4\nv 0 0 0.8\n{faces}\n")
+    paint = '<material name="{0}"><color rgba="{1} 1"/></material>'
+    visuals = [
+        f'<visual><geometry><mesh filename="{file}"/></geometry>{paint.format(file, colour)}</visual>'
+        for file, colour in (("a.stl", "0.1 0.8 0.2"), ("b.obj", "0.9 0.1 0.8"))
+    ]
+    (tmp_path / "robot.urdf").write_text(visual_robot(*visuals))
+    robot = Robot.from_urdf(tmp_path / "robot.urdf")
+    assert play(robot, waves(robot), html=tmp_path / "page.html")
+    (image,) = pictures(browse, tmp_path, ["page.html#t=0.5"])
+    assert ((image[..., 1] > image[..., 0] + 50) & (image[..., 1] > image[..., 2] + 50)).sum() > 300
+    assert ((image[..., 0] > image[..., 1] + 50) & (image[..., 2] > image[..., 1] + 50)).sum() > 300
+
+
+def test_browser_opens_the_live_page(browse, tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    page, _ = player_page(robot, waves(robot))
+
+    class Live:
+        def __init__(self, url: str) -> None:
+            self.url = url
+
+        def as_uri(self) -> str:
+            return self.url
+
+    with Server(page) as server:
+        document, _ = browse(Live(server.url), "--dump-dom", at=0.5)
+    assert re.search(r"0\.50 <span>/ 4\.00 s", document)
