@@ -660,7 +660,7 @@ def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) ->
     (tmp_path / "page.html").write_text(
         f"{head}<script>{before}</script><script>{player.replace('</body>', f'<script>{after}</script></body>')}"
     )
-    document, _ = browse(tmp_path / "page.html", "--dump-dom")
+    document, _ = browse(tmp_path / "page.html", "--dump-dom", size=(200, 150))
     seen = json.loads(re.search(r'data-seen="([^"]*)"', document)[1].replace("&quot;", '"'))
     wanted = {"start": 0.0, "playing": 1.0, "paused": 1.0, "faster": 3.0, "end": 4.0, "rest": 4.0}
     assert {name: seen[name] for name in wanted} == pytest.approx(wanted, abs=0.011)

@@ -86,8 +86,8 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
         capsules = [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
         shapes += capsules
         notes.append(
-            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} cannot be drawn (first: {missing[0][1]!r}): not found, broken, "
-            f"or none of {', '.join(MESH_FORMATS)}; capsules stand in for them. Set ROS_PACKAGE_PATH if they are elsewhere"
+            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} cannot be drawn (first: {missing[0][1]!r}): not found, "
+            f"broken, or none of {', '.join(MESH_FORMATS)}; capsules stand in. Set ROS_PACKAGE_PATH if they are elsewhere"
         )
     if bad:
         notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
