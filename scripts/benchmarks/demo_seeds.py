@@ -1,6 +1,6 @@
 """The demo over many seeds: held-out error against the wrong URDF's, and how often the truth lies within 3σ.
 
-    python scripts/benchmarks/demo_seeds.py [SEEDS]
+python scripts/benchmarks/demo_seeds.py [SEEDS]
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def main(seeds: int) -> None:
         fit = demo.ident.fit
         inside = np.abs(fit.params - fit.base.of(demo.truth)) <= 3 * fit.bse
         covered, total = covered + int(inside.sum()), total + len(inside)
-        print(f"seed {seed}: URDF/identified {ratios[-1]:.2f}, within 3σ {inside.mean():.3f}, {time.perf_counter() - start:.1f} s")
+        print(
+            f"seed {seed}: URDF/identified {ratios[-1]:.2f}, within 3σ {inside.mean():.3f}, {time.perf_counter() - start:.1f} s"
+        )
     print(f"smallest ratio {min(ratios):.2f} (wanted 5), median {np.median(ratios):.2f}; "
           f"within three standard errors {covered / total:.3f} (wanted 0.95)")  # fmt: skip
 

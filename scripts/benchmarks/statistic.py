@@ -1,6 +1,6 @@
 """Streaming statistic against the stacked regressor: time and peak memory for a long log of a six-axis arm.
 
-    OPENBLAS_NUM_THREADS=1 python scripts/benchmarks/statistic.py [SAMPLES]
+OPENBLAS_NUM_THREADS=1 python scripts/benchmarks/statistic.py [SAMPLES]
 """
 
 from __future__ import annotations
