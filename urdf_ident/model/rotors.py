@@ -46,7 +46,8 @@ def joint_axes(robot: Robot) -> Array:
     pin.computeJointJacobians(model, data, pin.neutral(model))
     axes = np.empty((robot.n, 3))
     for j in range(robot.n):
-        column = pin.getJointJacobian(model, data, j + 1, pin.ReferenceFrame.LOCAL)[:, model.joints[j + 1].idx_v]
+        jacobian = np.asarray(pin.getJointJacobian(model, data, j + 1, pin.ReferenceFrame.LOCAL))
+        column = jacobian.reshape(6, -1)[:, model.joints[j + 1].idx_v]  # of one joint it comes flat
         axes[j] = column[:3] if robot.prismatic[j] else column[3:]
     return axes
 
