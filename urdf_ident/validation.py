@@ -111,7 +111,8 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
     for part in log.segments:
         if part.tau is None:
             raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        measured.append(lowpass(part.tau, part.rate, cutoff))
+        total = part.tau if part.external is None else part.tau + part.external
+        measured.append(lowpass(total, part.rate, cutoff))
     tau, error = np.vstack(measured), np.vstack(measured) - predicted
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
     scores = []

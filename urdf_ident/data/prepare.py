@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import LogError, QualityError
@@ -14,6 +14,7 @@ from .joint_side import joint_side
 from .quality import Finding, QualityReport, assess
 from .recording import Recording
 from .signals import Conditioned, SignalConfig, condition, resolve
+from .wrenches import external_torque
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> 
     refused = [finding for finding in report.findings if finding.severity == "refused"]
     if refused and not force:
         raise _refusal(recording, report.findings, refused)
-    return report
+    external = external_torque(report.recording, robot)
+    return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
 def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:

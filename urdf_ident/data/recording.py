@@ -29,6 +29,7 @@ class Recording:
         effort_unit: SI unit of ``effort``.
         effort_target, torque_target: Shape (N, n), what a controller logged as its targets, or None.
         motor_position, motor_velocity: Shape (N, n) of a second encoder, before the gear, or None.
+        external_torque: Torque of known wrenches on the joints, shape (N, n) [N·m or N], once it is worked out, or None.
         wrenches: Frame name → (N, 6) measured external wrench [N, N·m], force first.
         path: Where it was read.
         sha256: Hash of the bytes read.
@@ -50,6 +51,7 @@ class Recording:
     torque_target: Array | None = None
     motor_position: Array | None = None
     motor_velocity: Array | None = None
+    external_torque: Array | None = None
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     path: str = ""
     sha256: str = ""

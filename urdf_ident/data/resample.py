@@ -21,6 +21,7 @@ class Piece:
     v: Array | None
     tau: Array | None
     qm: Array | None
+    external: Array | None = None
 
 
 def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
@@ -55,7 +56,7 @@ def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
 def _resample(part: Recording, rate: float, even: bool) -> Piece:
     """Cubic for positions and velocities, linear for efforts: those are noisy and must not overshoot."""
     if even:
-        return Piece(float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position)
+        return Piece(float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque)
     from scipy.interpolate import CubicSpline
 
     time = part.time
@@ -65,8 +66,11 @@ def _resample(part: Recording, rate: float, even: bool) -> Piece:
     def cubic(x: Array | None) -> Array | None:
         return None if x is None else np.asarray(CubicSpline(time[apart], x[apart], axis=0)(grid))
 
-    effort = None if part.effort is None else np.stack([np.interp(grid, time, column) for column in part.effort.T], axis=1)
+    def linear(x: Array | None) -> Array | None:
+        return None if x is None else np.stack([np.interp(grid, time, column) for column in x.T], axis=1)
+
     position = cubic(part.position)
     if position is None:  # never: positions are not optional
         raise LogError("no positions", where=part.name)
-    return Piece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position))
+    effort, external = linear(part.effort), linear(part.external_torque)
+    return Piece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)

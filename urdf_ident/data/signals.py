@@ -216,7 +216,7 @@ def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: s
         qm = lowpass(piece.qm, rate, cutoff, order)
         vm = differentiate(qm, rate)
         am = differentiate(vm, rate)
-    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am)
+    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
 
 
 def _cut_rest(

@@ -118,7 +118,7 @@ def filtered_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) 
     """
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
-    targets = model.row_targets(segment.tau)
+    targets = model.row_targets(segment.tau, segment.external)
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment))
         yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]

@@ -258,16 +258,18 @@ class DynamicModel:
                 blocks.append(np.hstack([first, terms[part][:, own] * group.scale[len(inertial) :]]))
             yield part, blocks
 
-    def row_targets(self, tau: Array) -> Array:
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
         """Joint torques as the rows of the estimation problem see them.
 
         Args:
             tau: Joint torques, shape (N, n) [N·m or N].
+            external: Torque of known wrenches on the joints, shape (N, n) [N·m or N]; none if None.
 
         Returns:
             Shape (N, n), one column a row group.
         """
-        return np.asarray(tau @ self.drive.row_mix.T)
+        total = tau if external is None else tau + external
+        return np.asarray(total @ self.drive.row_mix.T)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array, *, rate: float = 0.0, reference: Array | None = None) -> Array:
         """Joint torques of the model.

@@ -254,16 +254,19 @@ class ElasticModel(DynamicModel):
                 blocks.append(np.hstack([rigid[:, j][:, inertial], terms[part, j][:, own]]))
             yield part, blocks
 
-    def row_targets(self, tau: Array) -> Array:
-        """Measured torques as the rows of the estimation problem see them: zero on link rows.
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        """Known torques as the rows of the estimation problem see them: wrenches act on links, drives on motors.
 
         Args:
             tau: Motor torques after the gear, shape (N, n) [N·m or N].
+            external: Torque of known wrenches on the links, shape (N, n) [N·m or N]; none if None.
 
         Returns:
             Shape (N, number of row groups).
         """
-        targets = [np.zeros(len(tau)) if g.name.startswith("link:") else np.asarray(tau)[:, g.joint] for g in self.groups]
+        load = np.zeros(np.shape(tau)) if external is None else external
+        rows = {"link": load, "motor": np.asarray(tau), "joint": tau + load}
+        targets = [rows[group.name.split(":", 1)[0]][:, group.joint] for group in self.groups]
         return np.stack(targets, axis=1)
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:

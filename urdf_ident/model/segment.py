@@ -20,14 +20,15 @@ class Segment:
         start: Time of the first sample on the log's clock [s].
         rate: Samples per second [Hz].
         q, v, a: Shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²], zero-phase filtered.
-        tau: Shape (N, n) [N·m or N], measured joint torque with drive gains applied and known wrenches
-            subtracted; *not* filtered: the row producer filters it together with the regressor. None for
-            motions without a measurement.
+        tau: Shape (N, n) [N·m or N], measured joint torque with drive gains applied; *not* filtered: the row
+            producer filters it together with the regressor. None for motions without a measurement.
         qm, vm, am: Motor side after the gear, shape (N, n), or None.
         reference_torque: Frozen rigid torque for load-dependent terms, shape (N, n) [N·m or N], or None.
         twin: The same motion without noise (simulated), for instruments, or None.
         before: Positions up to the first sample, shape (M, n), for terms with memory: they live through the
             standstill that is cut out. None where the segment is all there is.
+        external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
+            or None.
     """
 
     log: str
@@ -43,10 +44,11 @@ class Segment:
     reference_torque: Array | None = None
     twin: Segment | None = None
     before: Array | None = None
+    external: Array | None = None
 
     def __post_init__(self) -> None:
         check_shape("q", self.q.shape, ("N", "n"))
-        for name in ("v", "a", "tau", "qm", "vm", "am", "reference_torque"):
+        for name in ("v", "a", "tau", "qm", "vm", "am", "reference_torque", "external"):
             value = getattr(self, name)
             if value is not None:
                 check_shape(name, value.shape, self.q.shape)
