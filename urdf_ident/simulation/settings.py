@@ -25,8 +25,8 @@ class Section(BaseModel):
 class NoiseSection(Section):
     """Additive noise: `sigma` in the signal's unit, or `snr` in dB."""
 
-    sigma: PerJoint | None = None
-    snr: PerJoint | None = None
+    sigma: PerJoint | None = Field(None, description="standard deviation, in the signal's unit")
+    snr: PerJoint | None = Field(None, description="signal-to-noise ratio [dB]")
     correlation: float = Field(0.0, ge=0, lt=1, description="of neighbouring samples; 0 is white")
 
     def build(self) -> Noise:
@@ -90,5 +90,5 @@ class SimulationSection(Section):
     rate: Positive = Field(500.0, description="samples per second of the log [Hz]")
     step: Positive = Field(1e-3, description="longest integration step [s]")
     seed: int = Field(0, ge=0, description="of the sensors' random numbers")
-    controller: ControllerSection = ControllerSection()
-    sensors: SensorSection = SensorSection()
+    controller: ControllerSection = Field(ControllerSection(), description="what drives the robot")
+    sensors: SensorSection = Field(SensorSection(), description="what the log shows of the truth")
