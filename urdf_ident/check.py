@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .consistency.repair import assess_urdf
+from .data.motor_side import visible_stiffness
+from .model.base import random_motion
 from .model.dynamic_model import DynamicModel
+from .model.elasticity import ElasticModel
+from .model.engine.pinocchio import regressor
+from .model.prior import inertial_prior
 from .result.summary import table
+
+#: Encoder step [rad or m] that a check assumes where the project file gives none.
+ASSUMED_STEP = 2 * np.pi / 2**20
 
 
 def check_dict(model: DynamicModel) -> dict[str, Any]:
@@ -53,7 +63,30 @@ def check_dict(model: DynamicModel) -> dict[str, Any]:
             "in_combination": [name for name in model.names if name in dependent],
             "never": [name for name in model.names if name in zero],
         },
+        "springs": _springs(model) if isinstance(model, ElasticModel) else [],
     }  # fmt: skip
+
+
+def _springs(model: ElasticModel) -> list[dict[str, Any]]:
+    """The stiffest spring that the encoders could show: under gravity alone, and in vigorous motion."""
+    robot = model.robot
+    motion = random_motion(robot, 400)
+    inertials = inertial_prior(robot).theta0
+    still = np.zeros_like(motion.q)
+    torques = [regressor(robot, motion.q, v, a) @ inertials for v, a in ((still, still), (motion.v, motion.a))]
+    slow, fast = (np.std(torque, axis=0) for torque in torques)
+    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding
+    step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
+    return [
+        {
+            "joint": joint,
+            "encoder_step": step,
+            "assumed": model.encoder_step is None,
+            "torque": [float(slow[j]), float(fast[j])],
+            "stiffest": [float(visible_stiffness(torque, step, model.least_counts)[j]) for torque in (slow, fast)],
+        }
+        for j, joint in enumerate(robot.joints)
+    ]
 
 
 def check_text(found: dict[str, Any]) -> str:
@@ -88,6 +121,16 @@ def check_text(found: dict[str, Any]) -> str:
         f"{len(seen['alone'])} of them alone; {len(seen['never'])} never act on a joint torque:",
         "    " + (", ".join(seen["never"]) or "-"),
     ]
+    if found["springs"]:
+        first = found["springs"][0]
+        said = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
+        lines += ["", f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {said}, shows a stiffness up to"]
+        cells = [
+            [item["joint"], *(f"{value:.3g}" for pair in zip(item["torque"], item["stiffest"], strict=True) for value in pair)]
+            for item in found["springs"]
+        ]
+        titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
+        lines += table(titles, cells)
     return "\n".join(lines)
 
 

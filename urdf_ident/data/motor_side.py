@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import LogError
 from ..model.drive import Drive
 from ..model.inertia import Array
-from ..model.robot import Robot
 from ..model.segment import Segment
 from .recording import Recording
 
@@ -161,11 +160,10 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
             )  # fmt: skip
 
 
-def visible_stiffness(robot: Robot, torque: Array, step: Array | float, least: float = 10.0) -> Array:
+def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -> Array:
     """The stiffest spring that encoders could show under a given torque.
 
     Args:
-        robot: The robot.
         torque: Torque through each spring, root mean square about its mean, shape (n,) [N·m or N].
         step: Encoder step after the gear, a number or shape (n,) [rad or m].
         least: Counts that a deflection needs in order to be read.
@@ -173,8 +171,7 @@ def visible_stiffness(robot: Robot, torque: Array, step: Array | float, least: f
     Returns:
         Shape (n,) [N·m/rad or N/m]; a stiffer joint would be reported as unseen.
     """
-    steps = np.broadcast_to(np.asarray(step, dtype=float), (robot.n,))
-    return np.asarray(np.abs(torque) / (least * np.maximum(steps, 1e-300)))
+    return np.asarray(np.abs(torque) / (least * np.maximum(np.asarray(step, dtype=float), 1e-300)))
 
 
 def _motor_position(recording: Recording) -> Array:
