@@ -23,7 +23,7 @@ def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
-def refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     """Exit code, one line, the words in it, no traceback."""
     assert result.returncode == code, result.stderr + result.stdout
     lines = result.stderr.strip().splitlines()
@@ -122,7 +122,9 @@ def test_export_refuses_a_urdf_that_has_changed(work: Path, identified: Path, tm
     before = source.read_text()
     try:
         source.write_text(before.replace('name="arm"', 'name="other"'))
-        refused(run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf"), 2, "changed", "--force")
+        assert_refused(
+            run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf"), 2, "changed", "--force"
+        )
         assert not (tmp_path / "x.urdf").exists()
         assert run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf", "--force").returncode == 0
     finally:
@@ -189,15 +191,15 @@ def out(tmp_path: Path):
 
 
 def test_a_missing_file(work: Path, out: Path) -> None:
-    refused(identify(work, out, log=work / "nothing.csv"), 2, "nothing.csv", "not found|does not exist|no such")
-    refused(identify(work, out, urdf=work / "nothing.urdf"), 2, "nothing.urdf", "not found", "check the path")
-    refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
+    assert_refused(identify(work, out, log=work / "nothing.csv"), 2, "nothing.csv", "not found|does not exist|no such")
+    assert_refused(identify(work, out, urdf=work / "nothing.urdf"), 2, "nothing.urdf", "not found", "check the path")
+    assert_refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
 
 
 def test_a_urdf_that_does_not_parse(work: Path, out: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.urdf"
     bad.write_text((work / "arm.urdf").read_text()[:-20])
-    refused(identify(work, out, urdf=bad), 2, "does not parse", "line")
+    assert_refused(identify(work, out, urdf=bad), 2, "does not parse", "line")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_urdf_that_does_not_parse(work: Path, out: Path, tmp_path: Path) -> No
 def test_a_urdf_with_impossible_numbers(work: Path, out: Path, tmp_path: Path, old: str, new: str, words) -> None:
     bad = tmp_path / "bad.urdf"
     bad.write_text(re.sub(old, new, (work / "arm.urdf").read_text(), count=1))
-    refused(identify(work, out, urdf=bad), 2, *words)
+    assert_refused(identify(work, out, urdf=bad), 2, *words)
 
 
 def test_a_joint_missing_from_the_log(work: Path, out: Path, tmp_path: Path) -> None:
@@ -219,19 +221,19 @@ def test_a_joint_missing_from_the_log(work: Path, out: Path, tmp_path: Path) -> 
         keep = [k for k, name in enumerate(lines[0].split(",")) if not name.endswith("_j2")]
         return [",".join(line.split(",")[k] for k in keep) for line in lines]
 
-    refused(identify(work, out, log=changed_log(work, tmp_path, drop)), 2, "j2", "lock")
+    assert_refused(identify(work, out, log=changed_log(work, tmp_path, drop)), 2, "j2", "lock")
 
 
 def test_a_joint_too_many_in_the_log(work: Path, out: Path, tmp_path: Path) -> None:
     def add(lines):
         return [lines[0] + ",q_j9", *(line + ",0" for line in lines[1:])]
 
-    refused(identify(work, out, log=changed_log(work, tmp_path, add)), 2, "q_j9|j9", "j[123]")
+    assert_refused(identify(work, out, log=changed_log(work, tmp_path, add)), 2, "q_j9|j9", "j[123]")
 
 
 def test_an_empty_log(work: Path, out: Path, tmp_path: Path) -> None:
-    refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: [])), 2, "empty")
-    refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: lines[:1])), 2, "bad.csv")
+    assert_refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: [])), 2, "empty")
+    assert_refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: lines[:1])), 2, "bad.csv")
 
 
 def test_a_log_at_rest_only(work: Path, out: Path, tmp_path: Path) -> None:
@@ -239,7 +241,7 @@ def test_a_log_at_rest_only(work: Path, out: Path, tmp_path: Path) -> None:
         table[:, 1:4] = table[0, 1:4]
         return table
 
-    refused(identify(work, out, log=changed_table(work, tmp_path, rest)), 1, "move")
+    assert_refused(identify(work, out, log=changed_table(work, tmp_path, rest)), 1, "move")
 
 
 def test_time_running_backwards(work: Path, out: Path, tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_time_running_backwards(work: Path, out: Path, tmp_path: Path) -> None:
         table[:, 0] = table[::-1, 0]
         return table
 
-    refused(identify(work, out, log=changed_table(work, tmp_path, backwards)), 1, "back")
+    assert_refused(identify(work, out, log=changed_table(work, tmp_path, backwards)), 1, "back")
 
 
 def test_positions_in_degrees(work: Path, out: Path, tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_positions_in_degrees(work: Path, out: Path, tmp_path: Path) -> None:
         table[:, 1:4] = np.rad2deg(table[:, 1:4])
         return table
 
-    refused(identify(work, out, log=changed_table(work, tmp_path, degrees)), 1, "deg", "units")
+    assert_refused(identify(work, out, log=changed_table(work, tmp_path, degrees)), 1, "deg", "units")
 
 
 @pytest.mark.parametrize("kind", ["huge", "truncated"])
@@ -284,15 +286,15 @@ def test_a_log_of_corrupt_rows_is_refused(work: Path, out: Path, tmp_path: Path)
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")
 def test_an_output_folder_that_cannot_be_written(work: Path) -> None:
-    refused(identify(work, Path("/proc/nowhere")), 2, "cannot be written", "-o")
-    refused(identify(work, work / "log0.csv"), 2, "cannot be written", "-o")
+    assert_refused(identify(work, Path("/proc/nowhere")), 2, "cannot be written", "-o")
+    assert_refused(identify(work, work / "log0.csv"), 2, "cannot be written", "-o")
 
 
 def test_a_held_out_log_that_was_learnt_from(work: Path, out: Path) -> None:
-    refused(identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the logs", "leave it out")
+    assert_refused(identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the logs", "leave it out")
 
 
 def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:
     project = tmp_path / "p.yaml"
     project.write_text("signals: {cutof: 8}\n")
-    refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")
+    assert_refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")

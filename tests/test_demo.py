@@ -11,7 +11,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from test_cli import refused, run
+from test_cli import assert_refused, run
 
 from urdf_ident.demo import run_demo
 from urdf_ident.experiment import build_plant, plant_of
@@ -102,7 +102,7 @@ def test_a_trajectory_outside_the_limits_is_refused(tmp_path: Path) -> None:
     motion = tmp_path / "wild.csv"
     np.savetxt(motion, table, delimiter=",", header=",".join(["t", *(f"q_{n}" for n in names)]), comments="")
     result = run("simulate", robot, motion, "-o", tmp_path / "log.csv")
-    refused(result, 2, names[0], "limit|velocity|position")
+    assert_refused(result, 2, names[0], "limit|velocity|position")
     assert not (tmp_path / "log.csv").exists()
 
 
