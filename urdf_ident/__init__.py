@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .data.recording import Recording as Recording
     from .data.sources import expand_logs as expand_logs
     from .errors import UrdfIdentError as UrdfIdentError
+    from .excitation.design import Design as Design
+    from .excitation.design import design_excitation as design_excitation
     from .model.base import BaseParameters as BaseParameters
     from .model.drive import Drive as Drive
     from .model.dynamic_model import DynamicModel as DynamicModel
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BaseParameters": "model.base",
+    "Design": "excitation.design",
     "Drive": "model.drive",
     "DynamicModel": "model.dynamic_model",
     "Identification": "result.identification",
@@ -37,6 +40,7 @@ _HOME = {
     "Recording": "data.recording",
     "Robot": "model.robot",
     "UrdfIdentError": "errors",
+    "design_excitation": "excitation.design",
     "expand_logs": "data.sources",
     "identify": "pipeline",
     "load": "result.file",

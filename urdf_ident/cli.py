@@ -134,6 +134,33 @@ def inspect(
 
 
 @app.command()
+def design(
+    urdf: Urdf,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
+    config: Config = None,
+    after: Annotated[
+        Path | None, typer.Option("--after", metavar="identification.json", help="Earlier result: look for what is unknown.")
+    ] = None,
+) -> None:
+    """Designs a motion that shows the parameters well and stays inside the limits."""
+    from .excitation.design import design_excitation
+    from .files import check_writable
+    from .result.file import load
+
+    project, folder = _project(config)
+    robot = project.build_robot(urdf, folder)
+    check_writable(out.parent)
+    with _search_bar() as progress:
+        found = design_excitation(
+            project.build_model(robot), after=None if after is None else load(after), progress=progress,
+            **project.excitation.options(robot),
+        )  # fmt: skip
+    found.trajectory.write(out)
+    typer.echo(found.summary())
+    typer.echo(f"wrote {out}")
+
+
+@app.command()
 def simulate(
     urdf: Urdf,
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
@@ -301,6 +328,21 @@ def _steps() -> Iterator[Callable[[str, float], None]]:
             bar.update(tasks[step], completed=done)
 
         yield update
+
+
+@contextmanager
+def _search_bar() -> Iterator[Callable[[float, str], None] | None]:
+    """A bar over the time budget with the best value so far; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("first motion", total=1.0)
+        yield lambda part, best: bar.update(task, completed=part, description=f"best so far: {best}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationErro
 from .data.columns import LogLayout
 from .data.signals import SignalConfig
 from .errors import MissingFileError, ProjectError, nearest
+from .excitation.settings import ExcitationSection
 from .files import read_text
 from .model.drive import Drive
 from .model.dynamic_model import DynamicModel
@@ -154,7 +155,7 @@ class Project(Section):
     model: ModelSection = ModelSection()
     estimation: EstimationSection = EstimationSection()
     consistency: ConsistencySection = ConsistencySection()
-    excitation: dict[str, Any] = {}
+    excitation: ExcitationSection = ExcitationSection()
     simulation: SimulationSection = SimulationSection()
 
     @model_validator(mode="before")

@@ -1,0 +1,140 @@
+"""What makes a motion good: functions of the singular values of the weighted regressor W of base parameters.
+
+Every value is a logarithm, so that gradients have the same size whatever the units, and "smaller" is always better:
+
+========== ============================================ ===================================================
+name       value                                        in words
+========== ============================================ ===================================================
+cond       log σ_max/σ_min                              condition number (B, and most of the literature)
+frobenius  log ‖WᵀW‖_F ‖(WᵀW)⁻¹‖_F                      smooth condition number of WᵀW (A, eq. 20)
+D          −mean log σ                                  geometric mean of the standard errors' ellipsoid
+A          ½ log mean σ⁻²                               root mean square standard error
+E          −log σ_min                                   worst standard error of any combination
+block      log of the weighted sum of four conditions   W, and its parts of acceleration, velocity, gravity (E, eq. 15-16)
+========== ============================================ ===================================================
+
+cond and E are not smooth where singular values cross. The optimiser takes p-norms of the singular values instead of
+their extremes (``sharpness`` p: an upper bound that is at most ``b^(2/p)`` too large) and sharpens them as it goes.
+
+Only D does not depend on the columns' units. For the others the scaling decides what is asked for: unscaled columns (SI),
+as in the literature, or columns that are measured in standard values of their parameters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ModelError, nearest
+from ..linalg import triangle
+from ..model.inertia import Array
+
+CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
+#: Criteria of a single matrix; "block" is made of several "cond".
+SPECTRAL = CRITERIA[:-1]
+
+
+def check_criterion(name: str) -> None:
+    """Checks a criterion's name.
+
+    Args:
+        name: One of :data:`CRITERIA`.
+
+    Raises:
+        ModelError: Unknown; the nearest one is named.
+    """
+    if name not in CRITERIA:
+        raise ModelError("unknown criterion", got=repr(name), remedy=nearest(str(name), CRITERIA))
+
+
+def singular_criterion(name: str, sigma: Array, sharpness: float = np.inf) -> tuple[float, Array]:
+    """A criterion and its derivative by the singular values.
+
+    Args:
+        name: One of :data:`SPECTRAL`.
+        sigma: Singular values, shape (b,), descending, positive.
+        sharpness: Norm p that stands for the largest and smallest singular value; inf is exact.
+
+    Returns:
+        The value and its gradient, shape (b,).
+    """
+    if name == "D":
+        return -float(np.log(sigma).mean()), -1.0 / (len(sigma) * sigma)
+    if name == "A":
+        share = sigma**-2 / np.sum(sigma**-2)
+        return 0.5 * float(np.log(np.mean(sigma**-2))), -share / sigma
+    if name == "frobenius":
+        high, low = sigma**4 / np.sum(sigma**4), (sigma[-1] / sigma) ** 4
+        value = 0.5 * np.log(np.sum((sigma / sigma[0]) ** 4)) + 0.5 * np.log(low.sum()) + 2 * np.log(sigma[0] / sigma[-1])
+        return float(value), 2.0 * (high - low / low.sum()) / sigma
+    if name == "E":
+        value, slope = _extreme(1.0 / sigma, sharpness)
+        return value, -slope / sigma
+    top, bottom = _extreme(sigma, sharpness), _extreme(1.0 / sigma, sharpness)
+    return top[0] + bottom[0], (top[1] - bottom[1]) / sigma
+
+
+def _extreme(x: Array, sharpness: float) -> tuple[float, Array]:
+    """log of the p-norm of x, and its derivative by log x."""
+    largest = float(x.max())
+    if np.isinf(sharpness):
+        return float(np.log(largest)), (np.arange(len(x)) == int(np.argmax(x))).astype(float)
+    powers = (x / largest) ** sharpness
+    return float(np.log(largest) + np.log(powers.sum()) / sharpness), powers / powers.sum()
+
+
+def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[float, Array]:
+    """A criterion of a regressor and its gradient by every entry.
+
+    Args:
+        name: One of :data:`SPECTRAL`.
+        W: Shape (m, b), m ≥ b.
+        sharpness: See :func:`singular_criterion`.
+
+    Returns:
+        The value (inf where W is rank deficient to rounding) and its gradient, shape (m, b).
+    """
+    _, sigma, right = np.linalg.svd(triangle(W))
+    if len(sigma) < W.shape[1] or not sigma[-1] > 1e-13 * sigma[0]:
+        return np.inf, np.zeros_like(W)
+    value, slope = singular_criterion(name, sigma, sharpness)
+    return value, W @ ((right.T * (slope / sigma)) @ right)
+
+
+def criterion_value(name: str, W: Array) -> float:
+    """The exact value of a criterion.
+
+    Args:
+        name: One of :data:`SPECTRAL`.
+        W: Weighted, scaled regressor of the base parameters, shape (m, b).
+
+    Returns:
+        The value, a logarithm; inf for a motion that does not show every parameter.
+    """
+    return matrix_criterion(name, W)[0]
+
+
+def condition_number(W: Array) -> float:
+    """σ_max/σ_min.
+
+    Args:
+        W: Shape (m, b).
+
+    Returns:
+        The condition number.
+    """
+    return float(np.exp(criterion_value("cond", W)))
+
+
+def standard_errors(W: Array) -> Array:
+    """Standard errors of the parameters of rows with unit noise: ``sqrt diag (WᵀW)⁻¹``, by R.
+
+    Args:
+        W: Weighted regressor, shape (m, b).
+
+    Returns:
+        Shape (b,); inf where the rows do not tell them.
+    """
+    R = triangle(W)
+    if R.shape[0] < R.shape[1] or not np.abs(np.diag(R)).min() > 0:
+        return np.full(W.shape[1], np.inf)
+    return np.asarray(np.linalg.norm(np.linalg.solve(R, np.eye(len(R))), axis=1))

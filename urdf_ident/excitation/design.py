@@ -1,0 +1,268 @@
+"""Excitation motions: the front door."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from ..motion.base import Trajectory, check_joint_array
+from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
+from .criteria import check_criterion, condition_number, standard_errors
+from .earlier import IdentificationLike, check_same_robot, known_rows, row_noise
+from .family import Family
+from .parallel import search
+from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
+from .rows import PlannedRows, designable
+from .search import Candidate, Problem
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A motion inside the limits of the robot, and what it is expected to tell.
+
+    Attributes:
+        trajectory: The motion, ramps and repetitions included.
+        excitation: One period of it without ramps; what the criterion is about.
+        model: The model that it is for.
+        base: Its base parameters.
+        limits: The limits that it keeps.
+        report: How much room it leaves.
+        criterion: Name of the criterion.
+        value: Its exact value, a logarithm (see :mod:`.criteria`).
+        condition: Condition number of the base regressor, columns unscaled (SI), rows unweighted.
+        noise: Torque noise that rows were weighted by, shape (n,) [N·m or N].
+        scaling: How columns were scaled for the criterion.
+        starts: Random starts that were tried.
+        elapsed: Time that the search took [s].
+        history: ``(time [s], value)`` of every improvement.
+        settings: What was asked for.
+        notes: What the user should know.
+    """
+
+    trajectory: Trajectory
+    excitation: Trajectory
+    model: DynamicModel
+    base: BaseParameters
+    limits: Limits
+    report: LimitReport
+    criterion: str
+    value: float
+    condition: float
+    noise: Array
+    scaling: str
+    starts: int
+    elapsed: float
+    history: tuple[tuple[float, float], ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def margins(self) -> tuple[Margin, ...]:
+        """Room left to each limit, per joint and quantity."""
+        return self.report.margins
+
+    def regressor(self, rate: float = REPORT_RATE) -> Array:
+        """Rows of one period, each row group divided by its noise.
+
+        Args:
+            rate: Samples per second [Hz].
+
+        Returns:
+            Shape (N·n, b).
+        """
+        return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
+
+    def std_errors(self, rate: float = REPORT_RATE) -> Array:
+        """Standard errors of the base parameters that white torque noise of :attr:`noise` would leave.
+
+        Args:
+            rate: Independent samples per second [Hz].
+
+        Returns:
+            Shape (b,) [units of the base parameters], all periods counted.
+        """
+        periods = int(self.settings.get("periods", 1))
+        return np.asarray(standard_errors(self.regressor(rate)) / np.sqrt(periods))
+
+    def summary(self) -> str:
+        """What was found, and how close it comes to the limits.
+
+        Returns:
+            Several lines of text.
+        """
+        worst = {m.quantity: m for m in sorted(self.margins, key=lambda m: -m.relative)}
+        lines = [
+            f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
+            f"criterion {self.criterion} = {readable(self.criterion, self.value)}, condition number {self.condition:.4g}",
+            f"columns: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
+            "closest to each limit:",
+        ]
+        for quantity in ("position", "velocity", "acceleration", "torque"):
+            m = worst.get(quantity)
+            if m is None:
+                lines.append(f"  {quantity:12s} no limit known")
+                continue
+            lines.append(
+                f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
+                f"{100 * m.relative:.2g} % left)"
+            )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    __str__ = summary
+
+
+def design_excitation(
+    model: DynamicModel,
+    duration: float = 20.0,
+    criterion: str = "D",
+    seed: int = 0,
+    *,
+    family: str = "modified_fourier",
+    harmonics: int = 5,
+    periods: int = 1,
+    start: ArrayLike | None = None,
+    ramp: float = 2.0,
+    limits: Limits | None = None,
+    noise: ArrayLike | None = None,
+    scaling: str | None = None,
+    budget: float = 10.0,
+    starts: int | None = None,
+    jobs: int | None = None,
+    after: IdentificationLike | None = None,
+    progress: Progress | None = None,
+) -> Design:
+    """Designs a motion that shows the base parameters of a model well and stays inside the robot's limits.
+
+    The same seed gives the same motion if the search ends after ``starts`` starts in one process; a time budget makes it
+    depend on the machine's speed. Ctrl-C ends the search with the best motion so far.
+
+    Args:
+        model: The model to identify, with its friction, rotor inertia and drive.
+        duration: Of one period [s].
+        criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`.
+        seed: Of the random starts.
+        family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom,
+            and ramps from and to a pose.
+        harmonics: Of the Fourier series.
+        periods: How often the motion is repeated.
+        start: Pose where it starts and ends, shape (n,) [rad or m]; found by the optimiser by default.
+        ramp: Length of each ramp of family ``"fourier"`` [s]; 0 for none.
+        limits: Limits; by default the URDF's, with twice the velocity limit per second as the acceleration limit.
+        noise: Expected torque noise of each row group, shape (n,) or a number [N·m or N]. By default, for D, A and E, a
+            fixed part of the torque limit, for the others (as in the literature) the same on all joints.
+        scaling: ``"none"``: columns in SI units; ``"columns"``: each divided by its norm on random motion. By default
+            ``"columns"`` for A and E, ``"none"`` for the others. Of no consequence for D.
+        budget: Time for the search [s].
+        starts: Random starts; by default as many as there is time for.
+        jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
+        after: An earlier result for the same model: what its logs have told is added to what the motion will tell, and the
+            noise of the row groups is taken from it. Best with criterion D.
+        progress: Called with the part that is done, 0 to 1, and the best value so far in words.
+
+    Returns:
+        The design.
+
+    Raises:
+        LimitError: A limit is unknown, the start pose is outside, or no motion inside the limits was found.
+        FingerprintError: ``after`` is for another robot or has other parameters.
+        ModelError: Unknown criterion, or a model without rigid rows.
+    """
+    check_criterion(criterion)
+    if not budget > 0:
+        raise LimitError("the time budget must be positive", got=f"{budget} s")
+    begun = time.monotonic()
+    limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start)
+    pose = None if start is None else check_joint_array("start", start, limits.joints)
+    shape = Family(
+        family, limits.joints, float(duration), harmonics, periods, float(ramp) if family == "fourier" else 0.0, pose
+    )
+    planned, left_out = designable(model, limits.velocity)
+    base = planned.base()
+    known = np.zeros((0, len(base)))
+    if after is not None:
+        check_same_robot(after, model)
+        noise = row_noise(after) if noise is None else noise
+        known = known_rows(after, planned, base) / np.sqrt(shape.period * periods * after.signals["decimate"])
+    weights, weighting = row_weights(noise, criterion, limits)
+    scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
+    scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
+    rows = PlannedRows(planned, base, weights, scale)
+    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits)
+    say = None if progress is None else _narrator(progress, criterion, begun, budget)
+    outcome = search(problem, seed=seed, budget=budget, starts=starts, jobs=jobs, progress=say)
+    best, report, repaired = certified(problem, outcome.candidates)
+    full, excitation = model.base(), shape.excitation(best.X)
+    settings = {
+        "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
+        "periods": periods, "ramp": shape.ramp, "budget": budget, "start": None if pose is None else pose.tolist(),
+    }  # fmt: skip
+    return Design(
+        shape.trajectory(best.X), excitation, model, full, limits, report, criterion,
+        problem.objective(4 * problem.samples())(best.X, 0.0)[0],
+        condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), weights,
+        f"{scaling}, rows {weighting}", outcome.starts, time.monotonic() - begun, outcome.history, settings,
+        (*notes, *left_out, *outcome.notes, *repaired),
+    )  # fmt: skip
+
+
+def certified(problem: Problem, candidates: Sequence[Candidate]) -> tuple[Candidate, LimitReport, tuple[str, ...]]:
+    """The best motion that holds on a 1 ms grid with its allowance between samples; drawn in if it does not quite.
+
+    Args:
+        problem: The problem.
+        candidates: Motions, the best first.
+
+    Returns:
+        The motion, its report, and notes.
+
+    Raises:
+        LimitError: None holds.
+    """
+    family = replace(problem.family, periods=1)
+    torque = prior_torque(problem.criterion.rows.model.robot)
+    report = None
+    for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
+        for candidate in candidates:
+            X = candidate.X if size == 1.0 else family.drawn_in(candidate.X, size)
+            report = check_limits(family.trajectory(X), problem.limits, torque=torque)
+            if report.feasible:
+                note = () if size == 1.0 else (f"drawn in to {100 * size:g} % to keep a limit between instants",)
+                return replace(candidate, X=X), report, note
+    if report is not None:
+        report.require()
+    raise LimitError("no motion inside the limits was found", remedy="allow more time, or widen the limits")
+
+
+def readable(criterion: str, value: float) -> str:
+    """A criterion's value in words.
+
+    Args:
+        criterion: Its name.
+        value: Its logarithm.
+
+    Returns:
+        The number that people quote.
+    """
+    return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
+
+
+def _narrator(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:
+    def say(value: float) -> None:
+        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {readable(criterion, value)}")
+
+    return say

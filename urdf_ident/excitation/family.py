@@ -1,0 +1,298 @@
+"""Families of motions that are linear in their unknowns, so that limits on q, v and a are linear too.
+
+A family turns unknowns X, shape (d, n), into a :class:`..motion.base.Trajectory`, ramps included. Linearity also gives
+its time basis for free: the same trajectory with d imaginary joints, one unknown each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import LimitError, nearest
+from ..model.inertia import Array
+from ..motion.base import Trajectory
+from ..motion.compose import ramped, repeated
+from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory
+from ..motion.limits import Limits
+from ..motion.splines import DEGREE, BSplineTrajectory
+
+FAMILIES = ("fourier", "modified_fourier", "spline")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A family on instants: ``q = position @ X + constant[0]`` and so on.
+
+    Attributes:
+        time: Shape (N,) [s].
+        position, velocity, acceleration: Shape (N, d).
+        constant: q, v, a of X = 0, shape (3, N, n).
+    """
+
+    time: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+    constant: Array
+
+    def motion(self, X: Array) -> tuple[Array, Array, Array]:
+        """Position, velocity, acceleration.
+
+        Args:
+            X: Shape (d, n).
+
+        Returns:
+            Shapes (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        """
+        q, v, a = (
+            basis @ X + c for basis, c in zip((self.position, self.velocity, self.acceleration), self.constant, strict=True)
+        )
+        return q, v, a
+
+    def pull_back(self, by_q: Array, by_v: Array, by_a: Array) -> Array:
+        """Gradient by the unknowns.
+
+        Args:
+            by_q: Gradient by q, shape (N, n).
+            by_v: Gradient by v, shape (N, n).
+            by_a: Gradient by a, shape (N, n).
+
+        Returns:
+            Shape (d, n).
+        """
+        return np.asarray(self.position.T @ by_q + self.velocity.T @ by_v + self.acceleration.T @ by_a)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A family of motions of n joints with d unknowns each.
+
+    Attributes:
+        name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" and "spline" start
+            and end at rest in the same pose.
+        joints: Joint names.
+        period: Of the excitation, without ramps [s].
+        harmonics: Of a Fourier series; of a spline, its number of free control points is four times that.
+        periods: How often the excitation is repeated.
+        ramp: Of the ramps from and to the start pose [s]; 0: none, the robot must already move.
+        start: The pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    period: float
+    harmonics: int = 5
+    periods: int = 1
+    ramp: float = 0.0
+    start: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in FAMILIES:
+            raise LimitError("unknown family of motions", got=repr(self.name), remedy=nearest(str(self.name), FAMILIES))
+        least = 2 if self.name == "modified_fourier" else 1
+        if self.harmonics < least or int(self.harmonics) != self.harmonics:
+            raise LimitError(
+                "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
+            )
+        for name in ("period", "ramp"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0 and (value > 0 or name == "ramp")):
+                raise LimitError(f"the {name} of a motion must be positive", got=f"{value} s")
+        if self.periods < 1 or int(self.periods) != self.periods:
+            raise LimitError("a motion is repeated a whole number of times", got=self.periods)
+
+    @property
+    def has_ramps(self) -> bool:
+        """Whether it moves from a pose at rest into the excitation and back."""
+        return self.name == "fourier" and self.ramp > 0
+
+    @property
+    def lead(self) -> float:
+        """When the excitation begins [s]."""
+        return self.ramp if self.has_ramps else 0.0
+
+    @property
+    def posed(self) -> bool:
+        """Whether the start pose plays a part."""
+        return self.name != "fourier" or self.has_ramps
+
+    @property
+    def unknowns(self) -> int:
+        """Number of unknowns of each joint."""
+        core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
+        return core[self.name] + int(self.posed and self.start is None)
+
+    def trajectory(self, X: Array) -> Trajectory:
+        """The motion for some unknowns.
+
+        Args:
+            X: Shape (d, n): start pose if it is unknown, then the family's coefficients.
+
+        Returns:
+            The trajectory, ramps included.
+        """
+        return self._build(np.asarray(X, dtype=float), self.joints, self.start, self.periods)
+
+    def excitation(self, X: Array) -> Trajectory:
+        """One period of the excitation, without ramps.
+
+        Args:
+            X: Shape (d, n).
+
+        Returns:
+            The trajectory.
+        """
+        return self._core(*self._split(np.asarray(X, dtype=float), self.start), self.joints)
+
+    def _split(self, X: Array, start: Array | None) -> tuple[Array, Array]:
+        if not self.posed:
+            return np.zeros(X.shape[1]), X
+        return (X[0], X[1:]) if start is None else (start, X)
+
+    def _core(self, pose: Array, X: Array, joints: tuple[str, ...]) -> Trajectory:
+        if self.name == "fourier":
+            a, b = X[1 : self.harmonics + 1].T, X[self.harmonics + 1 :].T
+            return FourierTrajectory(joints, self.period, X[0], a, b)
+        if self.name == "spline":
+            return BSplineTrajectory.at_rest(joints, pose, X, pose, self.period)
+        half = self.harmonics - 1
+        return ModifiedFourierTrajectory(joints, self.period, pose, X[:half].T, X[half:].T)
+
+    def _build(self, X: Array, joints: tuple[str, ...], start: Array | None, periods: int) -> Trajectory:
+        pose, coefficients = self._split(X, start)
+        core = self._core(pose, coefficients, joints)
+        if periods > 1:
+            core = repeated(core, periods)
+        return ramped(core, pose, self.ramp) if self.has_ramps else core
+
+    def rest(self, pose: Array) -> Array:
+        """Unknowns of standing still.
+
+        Args:
+            pose: Shape (n,) [rad or m]; the start pose if that is given.
+
+        Returns:
+            Shape (d, n).
+        """
+        X = np.zeros((self.unknowns, len(pose)))
+        free = int(self.posed and self.start is None)
+        if free:
+            X[0] = pose
+        if self.name == "fourier":
+            X[free] = pose
+        if self.name == "spline":
+            X[free:] = pose
+        return X
+
+    def drawn_in(self, X: Array, size: float) -> Array:
+        """The same motion, smaller around its own middle.
+
+        Args:
+            X: Shape (d, n).
+            size: Factor of every deflection, 0 to 1.
+
+        Returns:
+            Shape (d, n).
+        """
+        free = int(self.posed and self.start is None)
+        middle = self.start if self.start is not None else X[0]
+        rest = self.rest(np.asarray(X[free] if self.name == "fourier" else middle))
+        if self.name == "fourier" and free:
+            rest[0] = X[0]
+        return np.asarray(rest + size * (X - rest))
+
+    def random_pose(self, rng: np.random.Generator, limits: Limits) -> Array:
+        """A pose around which a motion may be made: the start pose if that is given, else the middle part of the limits.
+
+        Args:
+            rng: Random numbers.
+            limits: Finite position limits.
+
+        Returns:
+            Shape (n,) [rad or m].
+        """
+        if self.start is not None:
+            return self.start
+        middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
+        return np.asarray(middle + 0.6 * half * rng.uniform(-1.0, 1.0, len(middle)))
+
+    def random_swing(self, rng: np.random.Generator, n: int) -> Array:
+        """Random unknowns of a motion around zero, of unit size.
+
+        Args:
+            rng: Random numbers.
+            n: Number of joints.
+
+        Returns:
+            Shape (d, n).
+        """
+        free = int(self.posed and self.start is None)
+        X = np.zeros((self.unknowns, n))
+        if self.name == "spline":
+            X[free:] = rng.standard_normal((4 * self.harmonics, n))
+            return X
+        free += int(self.name == "fourier")
+        order = np.arange(1, self.harmonics + int(self.name == "fourier"))
+        X[free:] = rng.standard_normal((2 * len(order), n)) / np.sqrt(np.concatenate([order, order]))[:, None]
+        return X
+
+    def grid(self, time: Array) -> Grid:
+        """The family on given instants of its motion with one period and its ramps.
+
+        Args:
+            time: Shape (N,) [s].
+
+        Returns:
+            The grid.
+        """
+        d = self.unknowns
+        imaginary = tuple(f"unknown {k}" for k in range(d))
+        free = None if self.start is None else np.zeros(d)
+        unit = self._build(np.eye(d), imaginary, free, 1).evaluate(time)
+        constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self.start, 1).evaluate(time))
+        return Grid(time, *unit, constant)
+
+    def criterion_grid(self, samples: int) -> Grid:
+        """Instants of one period that stand for the whole of it.
+
+        Args:
+            samples: How many.
+
+        Returns:
+            The grid; evenly spaced, each in the middle of its interval.
+        """
+        middles = (np.arange(samples) + 0.5) * self.period / samples
+        return self.grid(np.asarray(self.lead + middles, dtype=float))
+
+    def limit_grid(self, samples: int) -> Grid:
+        """Instants where limits are kept: one period and the ramps.
+
+        Args:
+            samples: How many in the period.
+
+        Returns:
+            The grid.
+        """
+        step = self.period / samples
+        inside = np.arange(samples + (self.name == "spline" or self.has_ramps)) * step
+        if not self.has_ramps:
+            return self.grid(np.asarray(inside, dtype=float))
+        ramp = np.linspace(0.0, self.ramp, max(8, min(40, int(np.ceil(4 * self.ramp / step)))), endpoint=False)[1:]
+        return self.grid(np.concatenate([ramp, self.ramp + inside, 2 * self.ramp + self.period - ramp[::-1]]))
+
+    def overshoot(self, samples: int) -> float:
+        """How far a signal can rise between the instants of :meth:`limit_grid`, as a part of its largest sample.
+
+        A trigonometric polynomial of degree M on K even samples of its period is at most ``1/cos(π M/K)`` times
+        its largest sample (Ehlich and Zeller 1964). Ramps and splines are smoother than that; all is checked again at the end.
+
+        Args:
+            samples: How many in the period.
+
+        Returns:
+            A small number.
+        """
+        degree = self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
+        return float(1.0 / np.cos(np.pi * min(degree / samples, 0.25)) - 1.0)

@@ -1,0 +1,184 @@
+"""What a design is told or assumes: limits, noise, scaling, and the criterion made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, ModelError, check_shape
+from ..model.base import BaseParameters, random_motion, reduce_factor
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.prior import lumped_inertials
+from ..model.segment import Segment
+from ..motion.base import Trajectory, check_joint_array
+from ..motion.limits import Limits
+from .objective import BlockCriterion, Criterion, SpectralCriterion
+from .rows import PlannedRows
+
+#: Rate at which a finished motion is judged [Hz].
+REPORT_RATE = 100.0
+#: Expected torque noise where a torque limit is known: this part of it.
+NOISE = 0.01
+
+
+def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
+    """Limits as the search needs them: known, and bounded where a joint turns without end.
+
+    Args:
+        limits: What the robot may do.
+        start: Start pose, shape (n,) [rad or m], or None.
+
+    Returns:
+        The limits, and notes on what was assumed.
+
+    Raises:
+        LimitError: A position or velocity limit is unknown, or the start pose is outside the limits.
+    """
+    limits.require("position", "velocity")
+    notes = []
+    pose = None if start is None else check_joint_array("start", start, limits.joints)
+    if pose is not None:
+        outside = (pose < limits.lower) | (pose > limits.upper)
+        if outside.any():
+            j = int(np.argmax(outside))
+            raise LimitError(
+                "the start pose is outside the position limits", where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
+                expected=f"{limits.lower[j]:.6g} to {limits.upper[j]:.6g}",
+            )  # fmt: skip
+    endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
+    if endless.any():
+        centre = np.zeros(len(limits.joints)) if pose is None else pose
+        limits = replace(
+            limits,
+            lower=np.where(endless, centre - np.pi, limits.lower),
+            upper=np.where(endless, centre + np.pi, limits.upper),
+        )
+        notes.append("kept within half a turn: " + ", ".join(np.array(limits.joints)[endless]))
+    unknown = ~np.isfinite(limits.acceleration)
+    if unknown.any():
+        limits = replace(limits, acceleration=np.where(unknown, 2.0 * limits.velocity, limits.acceleration))
+    if not np.isfinite(limits.torque).all():
+        notes.append("no torque limit known: " + ", ".join(np.array(limits.joints)[~np.isfinite(limits.torque)]))
+    return limits, tuple(notes)
+
+
+def weighted_regressor(
+    model: DynamicModel, base: BaseParameters, trajectory: Trajectory, noise: Array, rate: float = REPORT_RATE
+) -> Array:
+    """Rows of a motion for the base parameters, by the model itself (the reference engine).
+
+    Args:
+        model: The model.
+        base: Its base parameters.
+        trajectory: The motion.
+        noise: Shape (n,) [N·m or N].
+        rate: Samples per second [Hz].
+
+    Returns:
+        Shape (N·n, b).
+    """
+    count = max(2 * len(base), round(trajectory.duration * rate))
+    step = trajectory.duration / count
+    segment = Segment("design", 0.0, 1.0 / step, *trajectory.evaluate((np.arange(count) + 0.5) * step))
+    if model.loaded and model.reference_theta is None:
+        model = model.with_reference(lumped_inertials(model.robot).reshape(-1))
+    out = np.zeros((model.n, count, len(base)))
+    place = np.full(len(model.parameters), -1)
+    place[base.independent] = np.arange(len(base))
+    for part, blocks in model.row_blocks(segment):
+        for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
+            kept = place[group.columns] >= 0
+            out[j, part, place[group.columns[kept]]] = (block[:, kept] / noise[j]).T
+    return out.reshape(-1, len(base))
+
+
+def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits) -> tuple[Array, str]:
+    """Expected noise of each row group.
+
+    Args:
+        noise: Shape (n,) or a number [N·m or N], or None.
+        criterion: Name of the criterion.
+        limits: The limits.
+
+    Returns:
+        Shape (n,) [N·m or N], and where it is from, in words.
+
+    Raises:
+        ModelError: Not positive.
+    """
+    n = len(limits.joints)
+    if noise is not None:
+        given = np.array(np.broadcast_to(noise, (n,)) if np.ndim(noise) == 0 else noise, dtype=float)
+        check_shape("noise", given.shape, (n,))
+        if not (np.isfinite(given).all() and (given > 0).all()):
+            raise ModelError("the expected torque noise must be positive", got=given.tolist())
+        return given, "weighted by the noise given"
+    if criterion in ("D", "A", "E") and np.isfinite(limits.torque).all():
+        return NOISE * limits.torque, f"weighted by {100 * NOISE:g} % of the torque limits"
+    return np.ones(n), "not weighted"
+
+
+def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
+    """Factors of the base columns.
+
+    Args:
+        scaling: ``"none"`` or ``"columns"``.
+        rows: Unscaled rows.
+        limits: The limits, from which random motion is drawn.
+
+    Returns:
+        Shape (b,): one over the root mean square of each column on that motion, or ones.
+
+    Raises:
+        ModelError: Unknown scaling.
+    """
+    if scaling not in ("none", "columns"):
+        raise ModelError("unknown scaling", got=repr(scaling), expected="none | columns")
+    if scaling == "none":
+        return np.ones(len(rows.base))
+    W = rows.evaluate(*_random_states(limits))[0]
+    return np.asarray(1.0 / np.sqrt(np.mean(np.sum(W**2, axis=1), axis=0)))
+
+
+def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -> Criterion:
+    """The criterion on the planned rows.
+
+    Args:
+        name: One of :data:`..criteria.CRITERIA`.
+        rows: The rows.
+        limits: The limits.
+        known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
+
+    Returns:
+        The criterion.
+    """
+    if name != "block":
+        return SpectralCriterion(name, rows, known)
+    motion = random_motion(rows.model.robot, max(200, 4 * len(rows.base)), seed=0)
+    names = rows.base.labels
+    acc, vel, grav = (
+        reduce_factor(part.reshape(-1, len(names)), names).independent for part in _parts(rows, motion.q, motion.v, motion.a)
+    )
+    weights = [
+        float(part[:, :, columns].reshape(-1, len(columns)).var(axis=0).mean())
+        for part, columns in zip(_parts(rows, *_random_states(limits)), (acc, vel, grav), strict=True)
+    ]
+    return BlockCriterion(rows, (acc, vel, grav), np.array(weights) / sum(weights))
+
+
+def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    """W of acceleration, velocity and gravity alone (theory §8)."""
+    still = np.zeros_like(v)
+    rest = rows.evaluate(q, still, still)[0]
+    return rows.evaluate(q, still, a)[0] - rest, rows.evaluate(q, v, still)[0] - rest, rest
+
+
+def _random_states(limits: Limits, samples: int = 2000) -> tuple[Array, Array, Array]:
+    """Unrelated states inside the limits, velocities and accelerations up to half of theirs."""
+    rng = np.random.default_rng(0)
+    middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
+    q, v, a = rng.uniform(-1.0, 1.0, (3, samples, len(middle)))
+    return middle + half * q, 0.5 * limits.velocity * v, 0.5 * limits.acceleration * a

@@ -1,0 +1,206 @@
+"""The rigid-body regressor of many samples at once, and its exact gradient in reverse mode.
+
+One entry of the regressor pairs the axis of joint j with the motion of body i ≥ j, both seen from body i:
+``Y[j, φ] = ⟨ŝ_ijᵀ Â_i, P(φ)⟩``, where ŝ_ij (3, 4) is the twist of the axis, ``Â_i = [[ω̇]× + [ω]×², a + ω×v]`` (3, 4) the
+acceleration field of the body less gravity, and P(φ) the pseudo-inertia (theory §6), linear in the ten parameters.
+The recursion that carries twists, velocities and accelerations outwards is linear in each, so its reverse is short, and
+a gradient costs about twice an evaluation. Tested against Pinocchio and against finite differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.inertia import PSEUDO_BASIS, Array, skew
+from ..model.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What an evaluation leaves for its gradient.
+
+    Attributes:
+        transforms: Per body, motion vectors of its parent → its own, shape (N, 6, 6).
+        outer: Per body, twists of the axes before it, velocity and acceleration of its parent, moved to it, (N, 6, i + 2).
+        velocity: Per body, shape (N, 6): linear, angular.
+        twists: Per body, axes 0…i as ŝ (N, i + 1, 3, 4).
+        fields: Per body, Â (N, 3, 4).
+        rates: Joint velocities, shape (N, n).
+    """
+
+    transforms: list[Array]
+    outer: list[Array]
+    velocity: list[Array]
+    twists: list[Array]
+    fields: list[Array]
+    rates: Array
+
+
+class RigidRegressor:
+    """Joint-torque regressor of a robot for whole motions.
+
+    Args:
+        robot: The robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.n = robot.n
+        model = robot.model
+        self.parents = [int(model.parents[i + 1]) - 1 for i in range(robot.n)]
+        #: Bodies from which the base is reached through body i: the axes that move it, root first, itself last.
+        self.paths = [self._path(i) for i in range(robot.n)]
+        self.axes, self._transform = [], []
+        for i in range(robot.n):
+            joint = model.joints[i + 1]
+            axis = np.asarray(joint.createData().S, dtype=float).reshape(6)
+            placement = np.asarray(model.jointPlacements[i + 1].toActionMatrixInverse())
+            cross = _cross(axis)
+            turns = bool(np.abs(axis[3:]).max() > 0)
+            #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a turn about an axis through the origin, 1 − q·ad for a slide
+            self._transform.append((turns, placement, cross @ placement, cross @ cross @ placement))
+            self.axes.append(axis)
+        self._gravity = np.concatenate([-np.asarray(model.gravity.linear), np.zeros(3)])
+        self._basis = PSEUDO_BASIS.reshape(10, 16).T
+
+    def _path(self, i: int) -> list[int]:
+        return [*(self._path(self.parents[i]) if self.parents[i] >= 0 else []), i]
+
+    def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, Sweep]:
+        """The regressor.
+
+        Args:
+            q: Joint positions, shape (N, n) [rad or m].
+            v: Joint velocities, shape (N, n) [rad/s or m/s].
+            a: Joint accelerations, shape (N, n) [rad/s² or m/s²].
+
+        Returns:
+            Shape (N, n, 10 n) as ``model.engine.regressor``, and what :meth:`gradient` needs.
+        """
+        samples = len(q)
+        out = np.zeros((samples, self.n, 10 * self.n))
+        moved: list[Array] = []
+        sweep = Sweep([], [], [], [], [], v)
+        still = np.zeros((samples, 6, 2))
+        still[:, :, 1] = self._gravity
+        for i, parent in enumerate(self.parents):
+            transform = self._motion_transform(i, q[:, i])
+            outer = transform @ (moved[parent] if parent >= 0 else still)
+            axis, depth = self.axes[i], outer.shape[2] - 2
+            state = np.empty((samples, 6, depth + 3))
+            state[:, :, :depth] = outer[:, :, :depth]
+            state[:, :, depth] = axis
+            velocity = outer[:, :, -2] + axis * v[:, i, None]
+            state[:, :, -2] = velocity
+            state[:, :, -1] = outer[:, :, -1] + axis * a[:, i, None] - (velocity @ _cross(axis).T) * v[:, i, None]
+            twists, field = _hats(state[:, :, : depth + 1]), _field(velocity, state[:, :, -1])
+            rows = (twists.swapaxes(2, 3).reshape(samples, 4 * (depth + 1), 3) @ field).reshape(samples, depth + 1, 16)
+            out[:, self.paths[i], 10 * i : 10 * i + 10] = rows @ self._basis
+            moved.append(state)
+            for store, item in (
+                (sweep.transforms, transform), (sweep.outer, outer), (sweep.velocity, velocity), (sweep.twists, twists),
+                (sweep.fields, field),
+            ):  # fmt: skip
+                store.append(item)
+        return out, sweep
+
+    def gradient(self, weight: Array, sweep: Sweep) -> tuple[Array, Array, Array]:
+        """Gradient of ``Σ weight · Y`` by the motion.
+
+        Args:
+            weight: Shape (N, n, 10 n).
+            sweep: From :meth:`evaluate`.
+
+        Returns:
+            Gradients by q, v and a, shapes (N, n).
+        """
+        samples = len(weight)
+        by_q, by_v, by_a = (np.zeros((samples, self.n)) for _ in range(3))
+        bars: dict[int, Array] = {}
+        for i in range(self.n - 1, -1, -1):
+            path, axis, parent = self.paths[i], self.axes[i], self.parents[i]
+            depth, v = len(path) - 1, sweep.rates[:, i, None]
+            pair = (weight[:, path, 10 * i : 10 * i + 10] @ self._basis.T).reshape(samples, depth + 1, 4, 4)
+            twists, field, velocity = sweep.twists[i], sweep.fields[i], sweep.velocity[i]
+            by_field = twists.swapaxes(1, 2).reshape(samples, 3, -1) @ pair.reshape(samples, -1, 4)
+            by_twist = (field @ pair.reshape(samples, -1, 4).swapaxes(1, 2)).reshape(samples, 3, depth + 1, 4)
+            bar = bars.pop(i, np.zeros((samples, 6, depth + 3)))
+            bar[:, :, : depth + 1] += _unhat(by_twist)
+            by_velocity, by_acceleration = _field_gradient(by_field, velocity)
+            bar[:, :, -1] += by_acceleration
+            cross = _cross(axis)
+            turned = bar[:, :, -1] @ cross  # gradient of −(velocity × …): see the bias term of the acceleration
+            bar[:, :, -2] += by_velocity - turned * v
+            by_a[:, i] = bar[:, :, -1] @ axis
+            by_v[:, i] = bar[:, :, -2] @ axis - (turned * velocity).sum(axis=1)
+            moving = bar[:, :, [*range(depth), depth + 1, depth + 2]]
+            outer = sweep.outer[i]
+            by_q[:, i] = -((cross.T @ moving) * outer).sum(axis=(1, 2))
+            if parent >= 0:
+                back = sweep.transforms[i].swapaxes(1, 2) @ moving
+                bars[parent] = bars[parent] + back if parent in bars else back
+        return by_q, by_v, by_a
+
+    def _motion_transform(self, i: int, q: Array) -> Array:
+        turns, one, first, second = self._transform[i]
+        if not turns:
+            return np.asarray(one - q[:, None, None] * first)
+        return np.asarray(one - np.sin(q)[:, None, None] * first + (1.0 - np.cos(q))[:, None, None] * second)
+
+
+def _cross(motion: Array) -> Array:
+    """ad of a motion vector (linear, angular): ``cross(x) @ y`` is x × y."""
+    linear, angular = skew(motion[:3]), skew(motion[3:])
+    return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
+
+
+def _hats(twists: Array) -> Array:
+    """Twists (N, 6, k) as (N, k, 3, 4): ``[[ω]×, v]``."""
+    out = np.zeros((twists.shape[0], twists.shape[2], 3, 4))
+    linear, angular = twists[:, :3], twists[:, 3:]
+    out[..., 3] = linear.swapaxes(1, 2)
+    out[..., 0, 1], out[..., 1, 0] = -angular[:, 2], angular[:, 2]
+    out[..., 0, 2], out[..., 2, 0] = angular[:, 1], -angular[:, 1]
+    out[..., 1, 2], out[..., 2, 1] = -angular[:, 0], angular[:, 0]
+    return out
+
+
+def _unhat(bar: Array) -> Array:
+    """Reverse of :func:`_hats`: (N, 3, k, 4) → (N, 6, k)."""
+    angular = np.stack(
+        [bar[:, 2, :, 1] - bar[:, 1, :, 2], bar[:, 0, :, 2] - bar[:, 2, :, 0], bar[:, 1, :, 0] - bar[:, 0, :, 1]], axis=1
+    )
+    return np.concatenate([bar[..., 3], angular], axis=1)
+
+
+def _field(velocity: Array, acceleration: Array) -> Array:
+    """``[[ω̇]× + [ω]×², a + ω×v]``, shape (N, 3, 4)."""
+    v, w = velocity[:, :3], velocity[:, 3:]
+    out = np.empty((len(v), 3, 4))
+    out[:, :, :3] = w[:, :, None] * w[:, None, :]
+    square = (w * w).sum(axis=1)
+    for k in range(3):
+        out[:, k, k] -= square
+    x, y, z = acceleration[:, 3], acceleration[:, 4], acceleration[:, 5]
+    out[:, 0, 1] -= z
+    out[:, 1, 0] += z
+    out[:, 0, 2] += y
+    out[:, 2, 0] -= y
+    out[:, 1, 2] -= x
+    out[:, 2, 1] += x
+    out[:, :, 3] = acceleration[:, :3] + np.cross(w, v)
+    return out
+
+
+def _field_gradient(bar: Array, velocity: Array) -> tuple[Array, Array]:
+    """Reverse of :func:`_field`: gradients by velocity and acceleration, shapes (N, 6)."""
+    v, w = velocity[:, :3], velocity[:, 3:]
+    square, line = bar[:, :, :3], bar[:, :, 3]
+    trace = square[:, 0, 0] + square[:, 1, 1] + square[:, 2, 2]
+    by_w = ((square + square.swapaxes(1, 2)) @ w[:, :, None])[:, :, 0] - 2.0 * trace[:, None] * w + np.cross(v, line)
+    by_velocity = np.concatenate([np.cross(line, w), by_w], axis=1)
+    turn = np.stack(
+        [square[:, 2, 1] - square[:, 1, 2], square[:, 0, 2] - square[:, 2, 0], square[:, 1, 0] - square[:, 0, 1]], axis=1
+    )
+    return by_velocity, np.concatenate([line, turn], axis=1)

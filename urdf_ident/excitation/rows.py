@@ -1,0 +1,213 @@
+"""The estimation rows of a planned motion, weighted and reduced to base parameters, with their exact gradient.
+
+These are the rows that :mod:`..estimation.rows` will make of the log: the columns of the chosen model (friction and
+rotor inertia included), mixed to actuator rows where the drive couples axes, each row group divided by its expected noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import ModelError, check_shape
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from ..model.prior import lumped_inertials
+from ..model.terms import AppliedTerm, AxisMotion
+from .rigid import RigidRegressor, Sweep
+
+#: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
+_STEP = 1e-7
+#: Part of the velocity limit over which a smooth sign turns round in the optimiser's eyes.
+SOFTENING = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class RowState:
+    """What :meth:`PlannedRows.evaluate` leaves for the gradient.
+
+    Attributes:
+        sweep: Of the rigid part.
+        terms: Motion of the axes, per term.
+        reference: Frozen rigid torque of the load-dependent terms, shape (N, n), or None.
+        full: Rigid regressor, shape (N, n, 10 n).
+    """
+
+    sweep: Sweep
+    terms: list[AxisMotion]
+    reference: Array | None
+    full: Array
+
+
+class PlannedRows:
+    """Rows of a motion: ``W`` with ``cov(beta) = (WᵀW)⁻¹`` for the noise that the weights stand for.
+
+    Args:
+        model: The dynamic model; terms with memory must not be in it (see :func:`designable`).
+        base: Its base parameters.
+        noise: Expected standard deviation of each row group's torque, shape (n,) [N·m or N].
+        scale: Factors of the base columns, shape (b,); 1 leaves them in SI units.
+
+    Raises:
+        ModelError: A joint-elastic model, whose rows are not functions of the link motion alone.
+    """
+
+    def __init__(self, model: DynamicModel, base: BaseParameters, noise: Array, scale: Array | None = None) -> None:
+        if isinstance(model, ElasticModel):
+            raise ModelError("motions for elastic joints are designed on the rigid model", remedy="set model.elastic: false")
+        check_shape("noise", np.shape(noise), (model.n,))
+        self.model, self.base = model, base
+        self.noise = np.asarray(noise, dtype=float)
+        self.scale = np.ones(len(base)) if scale is None else np.asarray(scale, dtype=float)
+        check_shape("scale", self.scale.shape, (len(base),))
+        self.rigid = RigidRegressor(model.robot)
+        self._mix = model.drive.row_mix / self.noise[:, None]
+        spread = [
+            item.distribution(model.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in model.terms
+        ]
+        self._spread = self._mix @ np.hstack([np.zeros((model.n, 0)), *spread])
+        inside = base.independent < model.n_inertial
+        self._inertial, self._own = base.independent[inside], base.independent[~inside] - model.n_inertial
+        self._cut = int(inside.sum())
+        self._diagonal = bool(np.array_equal(model.drive.row_mix, np.eye(model.n)))
+        self._inverse = np.linalg.inv(model.drive.reduction)
+        self.theta0 = lumped_inertials(model.robot).reshape(-1)
+
+    @property
+    def n(self) -> int:
+        """Number of joints, and of row groups."""
+        return self.model.n
+
+    def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, RowState]:
+        """The weighted rows.
+
+        Args:
+            q: Shape (N, n) [rad or m].
+            v: Shape (N, n) [rad/s or m/s].
+            a: Shape (N, n) [rad/s² or m/s²].
+
+        Returns:
+            Shape (N, n, b), and what :meth:`gradient` needs.
+        """
+        full, sweep = self.rigid.evaluate(q, v, a)
+        reference = full @ self._reference_theta if self.model.loaded else None
+        axes = [self._axis(item, q, v, a, reference) for item in self.model.terms]
+        values = [item.term.columns(axis) for item, axis in zip(self.model.terms, axes, strict=True)]
+        terms = np.hstack([np.zeros((len(q), 0)), *values])[:, self._own]
+        out = np.empty((len(q), self.n, len(self.base)))
+        out[:, :, : self._cut] = self._mixed(full[:, :, self._inertial])
+        out[:, :, self._cut :] = terms[:, None, :] * self._spread[:, self._own]
+        return out * self.scale, RowState(sweep, axes, reference, full)
+
+    def torque(self, state: RowState) -> Array:
+        """Torque of the URDF's rigid bodies on the evaluated motion.
+
+        Args:
+            state: From :meth:`evaluate`.
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+        return np.asarray(state.full @ self.theta0)
+
+    def gradient(self, weight: Array, state: RowState, torque_weight: Array | None = None) -> tuple[Array, Array, Array]:
+        """Gradient of ``Σ weight · W + Σ torque_weight · torque`` by the motion.
+
+        Args:
+            weight: Shape (N, n, b).
+            state: From :meth:`evaluate`.
+            torque_weight: Shape (N, n), or None.
+
+        Returns:
+            Gradients by q, v and a, shapes (N, n).
+        """
+        weight = weight * self.scale
+        rigid = np.zeros_like(state.full)
+        inertial = weight[:, :, : self._cut]
+        rigid[:, :, self._inertial] = inertial / self.noise[:, None] if self._diagonal else self._mix.T @ inertial
+        by_q, by_v, by_a, by_reference = (np.zeros(weight.shape[:2]) for _ in range(4))
+        by_term = np.zeros((len(weight), self._spread.shape[1]))
+        by_term[:, self._own] = (weight[:, :, self._cut :] * self._spread[:, self._own]).sum(axis=1)
+        column = 0
+        for item, axis in zip(self.model.terms, state.terms, strict=True):
+            width = len(item.term.symbols)
+            self._term_gradient(item, axis, by_term[:, column : column + width], (by_q, by_v, by_a, by_reference))
+            column += width
+        if torque_weight is not None:
+            rigid += torque_weight[:, :, None] * self.theta0
+        if state.reference is not None:
+            rigid += by_reference[:, :, None] * self._reference_theta
+        out = self.rigid.gradient(rigid, state.sweep)
+        return out[0] + by_q, out[1] + by_v, out[2] + by_a
+
+    @property
+    def _reference_theta(self) -> Array:
+        return self.theta0 if self.model.reference_theta is None else self.model.reference_theta
+
+    def _mixed(self, rows: Array) -> Array:
+        return np.asarray(rows / self.noise[:, None] if self._diagonal else self._mix @ rows)
+
+    def _axis(self, item: AppliedTerm, q: Array, v: Array, a: Array, reference: Array | None) -> AxisMotion:
+        j = item.axis
+        if item.side == "joint":
+            return AxisMotion(q[:, j], v[:, j], a[:, j], 0.0, None if reference is None else reference[:, j])
+        row = self.model.drive.reduction[j]
+        load = None if reference is None else reference @ self._inverse[:, j]
+        return AxisMotion((q - self.model.drive.offset) @ row, v @ row, a @ row, 0.0, load)
+
+    def _term_gradient(self, item: AppliedTerm, axis: AxisMotion, bar: Array, sums: tuple[Array, Array, Array, Array]) -> None:
+        """Adds the gradient of one term; laws are functions of single samples, so one shifted evaluation serves all."""
+        if not bar.any():
+            return
+        names = ("q", "v", "a", "reference_torque")
+        for name, total in zip(names, sums, strict=True):
+            here = getattr(axis, name)
+            if here is None or not _depends(item, name):
+                continue
+            ends = [item.term.columns(replace(axis, **{name: here + step})) for step in (_STEP, -_STEP)]
+            slope = ((ends[0] - ends[1]) * bar).sum(axis=1) / (2 * _STEP)
+            if item.side == "joint":
+                total[:, item.axis] += slope
+            elif name == "reference_torque":
+                total += slope[:, None] * self._inverse[:, item.axis]
+            else:
+                total += slope[:, None] * self.model.drive.reduction[item.axis]
+
+
+def _depends(item: AppliedTerm, name: str) -> bool:
+    """Which motions a law reads, so that the others are not tried: rotor inertia acceleration, friction velocity."""
+    if item.term.name == "rotor_inertia":
+        return name == "a"
+    return name == "v" or (name == "reference_torque" and item.term.loaded)
+
+
+def designable(model: DynamicModel, velocity: Array) -> tuple[DynamicModel, tuple[str, ...]]:
+    """The model as the optimiser sees it: without terms that only live in reversals, and with softened signs.
+
+    Args:
+        model: The model to identify.
+        velocity: Velocity limits, shape (n,) [rad/s or m/s].
+
+    Returns:
+        The model, and notes on what was left out.
+    """
+    kept: list[AppliedTerm] = []
+    left: list[str] = []
+    for item in model.terms:
+        if any(shape.kind == "way" for shape in item.term.shapes.values()):
+            left.append(f"{item.term.name} of {model.robot.joints[item.axis]}")
+            continue
+        kept.append(_softened(item, model, velocity))
+    notes = (f"left out of the criterion, they live in the reversals: {', '.join(left)}",) if left else ()
+    return model.with_terms(kept), notes
+
+
+def _softened(item: AppliedTerm, model: DynamicModel, velocity: Array) -> AppliedTerm:
+    speed = velocity[item.axis] if item.side == "joint" else np.abs(model.drive.reduction[item.axis]) @ velocity
+    least = SOFTENING * float(speed) if np.isfinite(speed) else 0.0
+    names = [name for name in ("width", "eps") if name in item.term.shapes]
+    wider = {name: max(getattr(item.term, name), least) for name in names}
+    return replace(item, term=replace(item.term, **wider)) if wider else item

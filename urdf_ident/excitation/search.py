@@ -1,0 +1,221 @@
+"""Many starts, each improved locally, until the time or the starts are used up; never outside the limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..errors import LimitError
+from ..model.inertia import Array
+from ..motion.limits import Limits
+from .family import Family
+from .interior import LinearLimits, Options, minimise
+from .objective import Criterion, Objective
+
+#: Random motions of which the best starts a local search.
+CANDIDATES = 6
+#: Poses that are tried before a torque limit is said to leave no room.
+POSES = 400
+#: Random motions that are tried before the limits are said to leave no room.
+TRIES = 40
+#: Part of the torque limits that is used: torque is checked on instants, its peaks lie in between.
+TORQUE_FILL = 0.98
+#: What is kept from the other limits besides the exact allowance between instants.
+FILL = 0.999
+#: How much the criterion may change when its instants are doubled.
+RESOLUTION = 0.02
+
+QUICK = Options((0.3, 0.1, 0.03), (8.0, 8.0, 16.0), 25, 0.05)
+FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be designed.
+
+    Attributes:
+        criterion: The criterion, with the planned rows.
+        family: The family of motions.
+        limits: Limits of the joints, finite for positions and velocities.
+    """
+
+    criterion: Criterion
+    family: Family
+    limits: Limits
+
+    def objective(self, samples: int) -> Objective:
+        """The function to minimise on some instants per period.
+
+        Args:
+            samples: How many.
+
+        Returns:
+            The objective.
+        """
+        family, extra = self.family, 0
+        grid = family.criterion_grid(samples)
+        if family.has_ramps:
+            ramp = (np.arange(10) + 0.5) / 10 * family.ramp
+            moments = np.concatenate([ramp, family.ramp + family.period + ramp])
+            extra, grid = len(moments), family.grid(np.concatenate([grid.time, moments]))
+        return Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
+
+    def samples(self) -> int:
+        """Instants per period to begin with: the motion and its sines have few harmonics."""
+        return max(60, 24 * self.family.harmonics)
+
+    def linear_limits(self) -> LinearLimits:
+        """Limits on q, v and a, drawn in by what can hide between instants."""
+        count = 20 * self.family.harmonics
+        return LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A motion that was found: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
+
+    value: float
+    X: Array = field(repr=False)
+    starts: int = 0
+    elapsed: float = 0.0
+
+
+Found = Callable[[Candidate], None]
+
+
+class Search:
+    """One process's share of a search.
+
+    Args:
+        problem: The problem.
+        seed: Of the random starts.
+        deadline: When to stop, on :func:`time.monotonic`.
+    """
+
+    def __init__(self, problem: Problem, seed: int | np.random.SeedSequence, deadline: float) -> None:
+        self.problem, self.deadline = problem, deadline
+        self.rng = np.random.default_rng(seed)
+        self.limits = problem.linear_limits()
+        self.samples = problem.samples()
+        self.objective = problem.objective(self.samples)
+        self.begun = time.monotonic()
+        self.best = Candidate(np.inf, np.zeros(0))
+        self.starts = 0
+        #: Whether a local search has run at least one step.
+        self.improved = False
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self.deadline
+
+    def run(self, starts: int | None, found: Found) -> None:
+        """Searches until the deadline, or until so many starts are done.
+
+        Args:
+            starts: How many; None: as many as there is time for. At least one motion is looked for in any case.
+            found: Called with every improvement.
+
+        Raises:
+            LimitError: No motion was found; says what blocked it.
+        """
+        levels: list[float] = []
+        while starts is None or self.starts < starts:
+            X = self._start(found)
+            self.starts += 1
+            if self.late:
+                return
+            X = self._improve(X, QUICK, found)
+            level = self._value(X)
+            levels.append(level)
+            if level > np.sort(levels)[(len(levels) - 1) // 3]:  # a third of the starts deserves the fine search
+                if self.late:
+                    return
+                continue
+            X = self._improve(X, FINE, found)
+            if self.late:
+                return
+            self._refine(X, found)
+
+    def _start(self, found: Found) -> Array:
+        """The best of some random motions."""
+        picked: tuple[float, Array] | None = None
+        for _ in range(CANDIDATES):
+            X = self._random()
+            value = self._value(X)
+            if picked is None or value < picked[0]:
+                picked = value, X
+                self._offer(X, value, found)
+            if self.late:
+                break
+        return picked[1] if picked is not None else self._random()
+
+    def _improve(self, X: Array, options: Options, found: Found) -> Array:
+        def on_iterate(X: Array) -> bool:
+            self.improved = True
+            return self.late
+
+        X = minimise(self.objective, self.limits, X, options, on_iterate)
+        self._offer(X, self._value(X), found)
+        return X
+
+    def _refine(self, X: Array, found: Found) -> None:
+        """Doubles the instants when the criterion still depends on them, here and for all that follows."""
+        for _ in range(3):
+            finer = self.problem.objective(2 * self.samples)
+            value = finer(X, 0.0)[0]
+            if abs(value - self._value(X)) < RESOLUTION or self.late:
+                return
+            self.samples, self.objective = 2 * self.samples, finer
+            if self.best.X.size:
+                self.best = replace(self.best, value=self._value(self.best.X))
+            X = self._improve(X, FINE, found)
+
+    def _value(self, X: Array) -> float:
+        return self.objective(X, 0.0)[0]
+
+    def _offer(self, X: Array, value: float, found: Found) -> None:
+        if value < self.best.value or not self.best.X.size:
+            self.best = Candidate(value, X.copy(), self.starts, time.monotonic() - self.begun)
+            found(self.best)
+
+    def _random(self) -> Array:
+        """A random motion around a pose, as large as the limits of its joints and all torques allow."""
+        for _ in range(TRIES):
+            rest = self._rest()
+            swing = self.problem.family.random_swing(self.rng, len(self.problem.limits.joints))
+            change, room = self.limits.change(swing), self.limits.room(rest)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                reach = np.where(change < 0, room / -change, np.inf).min(axis=(0, 1, 2))
+            swing = swing * np.where(np.isfinite(reach), 0.85 * reach, 1.0)
+            for size in 0.7 ** np.arange(12):
+                if np.isfinite(self._value(rest + size * swing)):
+                    return np.asarray(rest + size * swing)
+        raise LimitError(
+            "no motion inside the limits shows every parameter", got=f"{TRIES} random motions without one",
+            remedy="widen the limits, choose another start pose, add harmonics, or leave terms out of the model",
+        )  # fmt: skip
+
+    def _rest(self) -> Array:
+        """Unknowns of standing still at a pose where gravity is within the torque limits."""
+        problem, rows = self.problem, self.problem.criterion.rows
+        limits, blocked = problem.limits, (np.inf, "")
+        for _ in range(POSES):
+            pose = problem.family.random_pose(self.rng, limits)
+            X, still = problem.family.rest(pose), np.zeros((1, rows.n))
+            tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
+            excess = tau / (0.95 * TORQUE_FILL * limits.torque)
+            if excess.max() < 1.0 and self.limits.room(X).min() > 0:
+                return X
+            j = int(np.argmax(excess))
+            if excess[j] < blocked[0]:
+                blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
+            if problem.family.start is not None:
+                break
+        raise LimitError(
+            "no motion inside the limits: gravity alone breaks a torque limit", got=blocked[1],
+            remedy="check the torque limits and the masses, or choose another start pose",
+        )  # fmt: skip

@@ -1,0 +1,112 @@
+"""The `excitation:` section of a project file: which motion, how long, and limits that beat the URDF's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ..errors import ProjectError, nearest
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..motion.limits import Limits
+
+Range = tuple[float, float]
+PerJoint = float | list[float] | dict[str, float]
+Ranges = Range | list[Range] | dict[str, Range]
+
+
+class Section(BaseModel):
+    """Unknown keys are errors, values cannot be changed, a key without a value is as good as none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_default(cls, data: Any) -> Any:
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
+
+
+class LimitsSection(Section):
+    """For all joints, a list in the order of `robot.joints`, or a mapping by joint name; the URDF's where absent."""
+
+    position: Ranges | None = Field(None, description="least and largest [rad or m]")
+    velocity: PerJoint | None = Field(None, description="[rad/s or m/s]")
+    acceleration: PerJoint | None = Field(None, description="[rad/s² or m/s²]; without one, reached velocity within 0.5 s")
+    torque: PerJoint | None = Field(None, description="[N·m or N]")
+
+
+class ExcitationSection(Section):
+    """The motion that `design` makes."""
+
+    duration: float = Field(20.0, gt=0, description="of one period [s]")
+    harmonics: int = Field(5, description="of the Fourier series")
+    criterion: Literal["D", "A", "E", "cond", "frobenius", "block"] = Field("D", description="D: small standard errors overall")
+    family: Literal["modified_fourier", "fourier", "spline"] = Field(
+        "modified_fourier", description="the first and the last start and end at rest; fourier has more freedom and needs ramps"
+    )
+    budget: float = Field(10.0, gt=0, description="time for the search [s]")
+    seed: int = Field(0, ge=0, description="of the random starts")
+    ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
+    periods: int = Field(1, description="how often the motion is repeated")
+    start: list[float] | dict[str, float] | None = Field(None, description="pose at both ends [rad or m]; found if absent")
+    noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
+    scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
+    limits: LimitsSection = LimitsSection()
+
+    def options(self, robot: Robot) -> dict[str, Any]:
+        """What :func:`urdf_ident.design_excitation` is called with.
+
+        Args:
+            robot: The robot; lists follow its `order` and are brought to model order here.
+
+        Returns:
+            Keyword arguments.
+
+        Raises:
+            ProjectError: A list of the wrong length, or an unknown joint.
+            LimitError: Position limits leave no room.
+        """
+        out = self.model_dump(exclude={"limits", "start", "noise"})
+        stated = Limits.from_robot(robot)
+        both = np.column_stack([stated.lower, stated.upper])
+        position = _per_joint(robot, self.limits.position, "limits.position", both)
+        rest = {
+            key: _per_joint(robot, getattr(self.limits, key), f"limits.{key}", getattr(stated, key))
+            for key in ("velocity", "acceleration", "torque")
+        }
+        out["limits"] = Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
+        nothing = np.full(robot.n, np.nan)
+        for key in ("start", "noise"):
+            value = getattr(self, key)
+            out[key] = None if value is None else _per_joint(robot, value, key, nothing)
+            if value is not None and not np.isfinite(out[key]).all():
+                joint = robot.joints[int(np.argmin(np.isfinite(out[key])))]
+                raise ProjectError(f"excitation.{key} says nothing about joint '{joint}'", expected="one number per joint")
+        return out
+
+
+def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:
+    """Shape of ``default``, in model order, from a number, a range, a list or a mapping."""
+    out = np.array(default, dtype=float)
+    if value is None:
+        return out
+    if isinstance(value, Mapping):
+        for joint, item in value.items():
+            if joint not in robot.joints:
+                raise ProjectError(
+                    f"excitation.{key}: no joint is called '{joint}'", where=robot.path, remedy=nearest(joint, robot.joints)
+                )
+            out[robot.joints.index(joint)] = item
+        return out
+    given = np.asarray(value, dtype=float)
+    if given.ndim < out.ndim:
+        out[:] = given
+        return out
+    if given.shape != out.shape:
+        raise ProjectError(
+            f"excitation.{key} has the wrong length", got=len(given), expected=f"{robot.n}: {', '.join(robot.order)}"
+        )
+    return np.asarray(given[[robot.order.index(name) for name in robot.joints]])
