@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import sympy
 
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.elastic import check_stiffness, compliance_form
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.model.base import random_motion
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.base import BaseParameters, random_motion
 from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
@@ -134,7 +140,7 @@ def exact_segment(name: str, samples: int = 400, *, damping: float = 0.0, extern
     turn = np.array([
         plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k], load[k]) for k in range(samples)
     ])  # fmt: skip
-    return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau, qm, vm, turn[:, n:])
+    return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau, qm, vm, turn[:, n:], external=load if external else None)
 
 
 @pytest.mark.parametrize("name", ["planar", "spatial"])
@@ -147,3 +153,190 @@ def test_exact_signals_give_every_identifiable_parameter(name: str, damping: flo
     fit = fit_base(statistics, base)
     assert fit.seen.all()
     np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_exact_signals_of_the_puma_give_every_identifiable_parameter() -> None:
+    robot = Robot.from_urdf(robot_path("puma560"))
+    ratio = np.array([-62.6, 107.8, -53.7, 76.0, 71.9, 76.7])
+    ia, k = np.array([0.78, 2.3, 0.58, 0.19, 0.17, 0.19]), np.full(6, 2000.0)
+    plant = ElasticPlant(robot, stiffness=k, rotor_inertia=ia, ratio=ratio)
+    model = ElasticModel(robot, drive=Drive.build(6, reduction=ratio), friction="none", preload=False)
+    rng = np.random.default_rng(2)
+    q, v, vm = (rng.normal(0, 1.2, (500, 6)) for _ in range(3))
+    qm, tau = q + rng.normal(0, 0.005, (500, 6)), rng.normal(0, 20, (500, 6))
+    turn = np.array([plant.acceleration(np.r_[q[i], qm[i]], np.r_[v[i], vm[i]], tau[i]) for i in range(500)])
+    segment = Segment("exact", 0.0, 1000.0, q, v, turn[:, :6], tau, qm, vm, turn[:, 6:])
+    values = {"Ia": ia, "K": k}
+    terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[60:]]
+    base = model.base()
+    expected = base.of(np.concatenate([lumped_inertials(robot).ravel(), terms]))
+    fit = fit_base(accumulate(model, "exact", [segment], RowFilter(1)), base)
+    assert len(base) == 36 + 12
+    seen = np.abs(expected) > 1e-9
+    np.testing.assert_allclose(fit.params[seen], expected[seen], rtol=1e-8)
+
+
+def test_link_rows_alone_have_one_null_direction_the_truth_itself() -> None:
+    model = model_of("spatial", friction="none")
+    segment = exact_segment("spatial")
+    rows = np.zeros((0, len(model.names)))
+    for _, blocks in model.row_blocks(segment):
+        for group, block in zip(model.groups, blocks, strict=True):
+            if group.name.startswith("link:"):
+                wide = np.zeros((len(block), len(model.names)))
+                wide[:, group.columns] = block
+                rows = np.vstack([rows, wide])
+    base = model.base()
+    kept = base.independent[np.abs(rows[:, base.independent]).max(axis=0) > 0]  # a rotor on the base moves no link
+    columns = rows[:, kept]
+    scaled = columns / np.linalg.norm(columns, axis=0)
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    assert singular[-1] < 1e-10 * singular[0] < singular[-2]
+    truth = base.of(truth_of("spatial", model))[np.isin(base.independent, kept)]
+    assert np.abs(columns @ truth).max() < 1e-9 * np.abs(columns * truth).max()
+
+
+def test_known_wrenches_on_the_links_are_the_target_of_link_rows() -> None:
+    rng = np.random.default_rng(5)
+    for rows in ("motor", "sum"):
+        model = model_of("spatial", rows=rows)
+        segment = exact_segment("spatial", external=True)
+        base = model.base()
+        statistics = accumulate(model, "exact", [segment], RowFilter(1))
+        fit = fit_base(statistics, base)
+        expected = base.of(truth_of("spatial", model))
+        np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
+        settled = fit_base(compliance_form(statistics, model, base), base)
+        np.testing.assert_allclose(settled.params, expected, rtol=1e-8, atol=1e-8)
+    assert np.abs(segment.external).max() > 1.0
+    blind = Segment(**{**vars(segment), "external": rng.normal(0, 20, segment.q.shape)})
+    wrong = fit_base(accumulate(model, "exact", [blind], RowFilter(1)), base)
+    assert np.abs(wrong.params / expected - 1).max() > 0.01
+
+
+def noisy_deflection(name: str, model: ElasticModel, noise: float) -> StatisticSet:
+    segment = exact_segment(name, 4000)
+    shaken = segment.qm + np.random.default_rng(8).normal(0, noise, segment.q.shape)
+    return accumulate(model, "noisy", [Segment(**{**vars(segment), "qm": shaken})], RowFilter(1))
+
+
+def stiffness(base: BaseParameters, params: np.ndarray) -> np.ndarray:
+    return params[[k for k, label in enumerate(base.labels) if label.startswith("K_")]]
+
+
+def test_noise_on_the_deflection_shrinks_plain_stiffness_but_not_in_compliance_form() -> None:
+    plain, ours = model_of("spatial", rows="motor"), model_of("spatial", rows="sum")
+    noise = 0.005  # [rad]; the deflection is 0.01 rad rms
+    base = plain.base()
+    rows = noisy_deflection("spatial", plain, noise)
+    weights = fit_base(rows, base, method="ols").weights
+    shrunk = stiffness(base, fit_base(rows, base, weights=weights).params) / K["spatial"]
+    assert (shrunk < 0.9).all()
+    statistics, base = noisy_deflection("spatial", ours, noise), ours.base()
+    fit = fit_base(compliance_form(statistics, ours, base), base)
+    found = stiffness(base, fit.params)
+    np.testing.assert_allclose(found, K["spatial"], rtol=0.01)
+    pulls = (found - K["spatial"]) / stiffness(base, fit.bse)
+    assert (np.abs(pulls) < 4).all(), "the intervals are too narrow"
+    theta = np.zeros(len(base.names))
+    theta[base.independent] = fit.params
+    for check, exact in zip(check_stiffness(statistics, ours, theta), K["spatial"], strict=True):
+        assert check.direct < 0.9 * exact
+        assert check.inverse == pytest.approx(exact, rel=0.01)
+        assert check.reliability == pytest.approx(1 / (1 + (noise / 0.01) ** 2), rel=0.05)
+        assert check.deflection_rms == pytest.approx(np.hypot(0.01, noise), rel=0.05)
+
+
+def test_compliance_form_of_exact_signals_changes_nothing() -> None:
+    model = model_of("spatial", rows="sum", damping=True, preload=True)
+    base = model.base()
+    statistics = accumulate(model, "exact", [exact_segment("spatial", damping=2.0)], RowFilter(1))
+    fit = fit_base(compliance_form(statistics, model, base), base)
+    expected = base.of(truth_of("spatial", model, damping=2.0))
+    np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_joint_whose_spring_is_unseen_is_identified_as_rigid() -> None:
+    model = model_of("spatial").with_rigid(["j2"])
+    assert [group.name for group in model.groups] == ["link:j1", "motor:j1", "joint:j2", "link:j3", "motor:j3"]
+    base = model.base()
+    fit = fit_base(accumulate(model, "exact", [exact_segment("spatial")], RowFilter(1)), base)
+    expected = base.of(truth_of("spatial", model))
+    np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
+    assert "K_j2" in {model.names[k] for k in base.zero}
+
+
+def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
+    """Spong's assumption holds where gears are so high that a rotor's own spin is all that counts."""
+    robot = robot_of("spatial")
+    ratio = [1e6, 1e6, 1e6]
+    plant = ElasticPlant(robot, stiffness=K["spatial"], rotor_inertia=IA["spatial"], ratio=ratio)
+    model = ElasticModel(robot, drive=Drive.build(3, reduction=ratio), friction="none", coupling="reduced", preload=False)
+    motion = random_motion(robot, 5)
+    theta = truth_of("spatial", model)
+    total = model.balance(theta, motion)[2]
+    for k in range(5):
+        x, v = np.r_[motion.q[k], motion.qm[k]], np.r_[motion.v[k], motion.vm[k]]
+        turn = plant.acceleration(x, v, np.zeros(3))
+        free = Segment("", 0, 1.0, motion.q[k, None], motion.v[k, None], turn[None, :3], None,
+                       motion.qm[k, None], motion.vm[k, None], turn[None, 3:])  # fmt: skip
+        left = model.balance(theta, free)
+        assert max(np.abs(left[0]).max(), np.abs(left[1]).max()) < 1e-4 * np.abs(total).max()
+
+
+def test_torque_is_the_sum_of_rows_and_needs_no_stiffness() -> None:
+    model = model_of("spatial")
+    theta, segment = truth_of("spatial", model), exact_segment("spatial", 20)
+    motor = (segment.qm, segment.vm, segment.am)
+    np.testing.assert_allclose(model.torque(theta, segment.q, segment.v, segment.a, motor=motor), segment.tau, atol=1e-8)
+    np.testing.assert_allclose(model.torque_along(theta, segment), segment.tau, atol=1e-8)
+    np.testing.assert_allclose(model.balance(theta, segment)[1], segment.tau, atol=1e-8)
+    without = theta.copy()
+    without[[k for k, name in enumerate(model.names) if name.startswith("K_")]] = 0.0
+    np.testing.assert_allclose(model.torque_along(without, segment), segment.tau, atol=1e-8)
+    both = model.torque(np.column_stack([theta, 2 * theta]), segment.q[0], segment.v[0], segment.a[0])
+    np.testing.assert_allclose(both[:, 1], 2 * both[:, 0])
+
+
+def test_a_reloaded_model_has_the_same_columns() -> None:
+    model = model_of("spatial", damping=True, coupling="reduced", rows="sum", rigid=["j2"], encoder_step=1e-5)
+    again = DynamicModel.from_dict(json.loads(json.dumps(model.as_dict())))
+    assert isinstance(again, ElasticModel)
+    assert again.names == model.names
+    assert again.fingerprint == model.fingerprint
+    segment, theta = exact_segment("spatial", 5), np.arange(float(len(model.names)))
+    assert (again.torque_along(theta, segment) == model.torque_along(theta, segment)).all()
+
+
+def test_parameters_are_fourteen_a_joint() -> None:
+    model = model_of("spatial")
+    assert len(model.names) == 14 * 3
+    assert {p.symbol: p.unit for p in model.parameters[30:34]} == {
+        "Ia": "kg·m²", "Fv": "N·m·s/rad", "Fc": "N·m", "K": "N·m/rad",
+    }  # fmt: skip
+    assert all(p.nonnegative for p in model.parameters[30:34])
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"coupling": "full"}, "unknown rotor coupling.*complete"),
+        ({"rows": "links"}, "unknown rows"),
+        ({"rigid": ["j9"]}, "does not exist"),
+        ({"drive": None}, "gear ratios"),
+        ({"drive": Drive.build(3, reduction=[[1, 0, 0], [0, 1, 0], [0, 1, 1]])}, "coupled drive"),
+        ({"friction": ["viscos"]}, "viscous"),
+    ],
+)
+def test_impossible_models_are_refused(options: dict[str, object], word: str) -> None:
+    settings = {"drive": Drive.build(3), **options}
+    with pytest.raises(ModelError, match=word) as caught:
+        ElasticModel(robot_of("spatial"), **settings)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_segment_without_motors_is_refused() -> None:
+    segment = exact_segment("spatial", 5)
+    blind = Segment("x", 0.0, 1.0, segment.q, segment.v, segment.a)
+    with pytest.raises(ModelError, match="motors' positions"):
+        model_of("spatial").term_columns(blind)

@@ -11,7 +11,7 @@ on the triangular factors needs a handful of rounds and no further pass over the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,9 @@ from .statistic import Layout, StatisticSet
 #: Stiffness has settled when it changes by less than this fraction.
 TOLERANCE = 1e-9
 #: Rounds before the search is given up.
-ROUNDS = 30
+ROUNDS = 60
+#: Round after which the weights of the row groups are kept.
+FREEZE = 4
 
 
 def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BaseParameters) -> StatisticSet:
@@ -55,10 +57,13 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     if not springs:
         return statistics
     theta = _start(statistics, base, springs)
-    for _ in range(ROUNDS):
+    weights: Mapping[str, float] | None = None
+    for turn in range(ROUNDS):
         before = {k: theta[k] for k in springs.values()}
-        linear = _linear(statistics, springs, theta)
-        theta = _embedded(base, fit_base(linear, base).params)
+        fit = fit_base(_linear(statistics, springs, theta), base, weights=weights)
+        theta = _embedded(base, fit.params)
+        if turn == FREEZE:  # from here on the weights are right, and must not move under the search
+            weights = fit.weights
         for group, k in springs.items():
             if not (np.isfinite(theta[k]) and theta[k] > 0):
                 raise EstimationError(
