@@ -120,6 +120,22 @@ class Cones:
         np.add.at(out, (10 * self.body[:, None] + np.arange(10)), np.einsum("cijk,cij->ck", self.linear, dual))
         return out
 
+    def white(self, x: Array) -> tuple[Array, Array]:
+        """Inverse Cholesky factors ``C`` of the matrices, and ``C linear Cᵀ``.
+
+        The latter, row by row, are roots of the Hessians of ``−log det S_i`` in the body's ten; their traces are
+        the gradients of ``log det S_i``.
+
+        Args:
+            x: Shape (p,), inside all cones.
+
+        Returns:
+            Shapes (c, 4, 4) and (c, 16, 10).
+        """
+        inverse = np.linalg.inv(np.linalg.cholesky(self.at(x)))
+        left = np.matmul(inverse, self.linear.reshape(-1, 4, 40)).reshape(-1, 4, 4, 10)
+        return inverse, np.einsum("cbj,cajk->cabk", inverse, left).reshape(-1, 16, 10)
+
     def log_det_root(self, x: Array, scale: Array) -> Array:
         """A root of the Hessian of ``−Σ scale_i log det S_i``, without forming the Hessian.
 
@@ -130,8 +146,7 @@ class Cones:
         Returns:
             Shape (16·c, p): its Gram matrix is the Hessian.
         """
-        inverse = np.linalg.inv(np.linalg.cholesky(self.at(x)))
-        white = np.einsum("cai,cijk,cbj->cabk", inverse, self.linear, inverse).reshape(-1, 16, 10)
+        white = self.white(x)[1]
         out = np.zeros((len(self.body), 16, len(x)))
         for i, body in enumerate(self.body):
             out[i, :, 10 * body : 10 * body + 10] = np.sqrt(scale[i]) * white[i]

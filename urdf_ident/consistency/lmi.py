@@ -11,7 +11,7 @@ arrays of :class:`.Feasible`. When an attempt is not good enough the next one is
 the solution says so:
 
 1. Clarabel at its default tolerances,
-2. Clarabel at looser ones, without its own scaling (boundary problems that stall the first),
+2. Clarabel at looser ones (boundary problems that stall the first),
 3. the barrier method of :mod:`.barrier`, for data that contradict physics so much that conic solvers stall,
 4. the same with the Euclidean instead of the entropic distance,
 5. the best of the points found that can exist, one of them the regularised least-squares solution pulled back
@@ -40,12 +40,11 @@ from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
 
-_LOOSE = {"equilibrate_enable": False, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
-_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("CLARABEL", {"chordal_decomposition_enable": False}),  # 4x4 and 8x8 blocks: taking them apart only costs time
-    ("CLARABEL", _LOOSE),
-    ("barrier", {}),
-)
+#: The unknowns are standard deviations already: the solver's own scaling only costs iterations. And taking 4×4 and 8×8
+#: blocks apart only costs time.
+_PLAIN: dict[str, Any] = {"chordal_decomposition_enable": False, "equilibrate_enable": False}
+_LOOSE = {**_PLAIN, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
+_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (("CLARABEL", _PLAIN), ("CLARABEL", _LOOSE), ("barrier", {}))
 
 
 @dataclass(frozen=True, eq=False)
