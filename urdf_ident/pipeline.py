@@ -15,7 +15,7 @@ from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
 from .errors import EstimationError, LogError
-from .estimation.elastic import compliant, spring_scores, visible_springs
+from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
@@ -64,6 +64,7 @@ def identify(
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
     _refuse_overlap(logs, held_out)
+    check_motors(model, logs)
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     base = model.base()

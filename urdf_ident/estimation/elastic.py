@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..data.filters import lowpass
+from ..data.joint_side import joint_side
 from ..data.motor_side import Deflection, check_gears, check_springs, deflections
 from ..data.prepare import PreparedLog
+from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..linalg import triangle
 from ..model.base import BaseParameters
@@ -78,8 +80,23 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     )  # fmt: skip
 
 
+def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
+    """Refuses logs whose motor positions are absent or do not fit the gears, before their units are judged.
+
+    Args:
+        model: The dynamic model; one without springs needs no motor positions.
+        recordings: The logs as read.
+
+    Raises:
+        LogError: No motor positions, wrong gear ratios, swapped encoders.
+    """
+    if isinstance(model, ElasticModel):
+        for recording in recordings:
+            check_gears(joint_side(recording, model.drive), model.drive)
+
+
 def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
-    """Checks the motor side of the logs, and takes joints as rigid whose deflection their encoders cannot show.
+    """Checks that springs take work, and takes joints as rigid whose deflection their encoders cannot show.
 
     Args:
         model: The dynamic model; one without springs is returned as it is.
@@ -89,14 +106,13 @@ def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[D
         The model to identify, plain data on each joint's deflection (of the log that shows most of it), and notes.
 
     Raises:
-        LogError: No motor positions, wrong gear ratios, swapped encoders.
+        LogError: No motor positions, or swapped encoders.
     """
     if not isinstance(model, ElasticModel):
         return model, [], []
     best: list[Deflection] = []
     for log in logs:
         recording = log.report.recording
-        check_gears(recording, model.drive)
         found = deflections(recording, log.segments, step=model.encoder_step, least=model.least_counts)
         check_springs(recording, log.segments, found)
         best = [max(pair, key=lambda item: item.counts) for pair in zip(best or found, found, strict=True)]
