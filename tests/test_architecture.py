@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("errors", "units", "files", "linalg", "provenance")
+FOUNDATION = ("errors", "units", "files", "linalg", "provenance", "section")
 ROOMS = (
     "model", "motion", "data", "simulation", "estimation", "consistency", "excitation", "compensation", "export",
     "project", "validation", "result", "pipeline", "check", "experiment",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, field_validator, model_validator
+from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
 from .data.columns import LogLayout
 from .data.signals import SignalConfig
@@ -23,6 +23,7 @@ from .model.drive import Drive
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.robot import STANDARD_GRAVITY, Robot
+from .section import Section
 from .simulation.settings import SimulationSection
 
 Column = int | str
@@ -36,18 +37,6 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
-
-
-class Section(BaseModel):
-    """A section of the file: unknown keys are errors, values cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_default(cls, data: Any) -> Any:
-        """A key whose lines are all commented out (``drive:``) is as good as none."""
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
 
 
 class RobotSection(Section):

@@ -6,27 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from ..errors import ProjectError, nearest
 from ..model.inertia import Array
 from ..model.robot import Robot
 from ..motion.limits import Limits
+from ..section import Section
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
 Ranges = Range | list[Range] | dict[str, Range]
-
-
-class Section(BaseModel):
-    """Unknown keys are errors, values cannot be changed, a key without a value is as good as none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_default(cls, data: Any) -> Any:
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
 
 
 class LimitsSection(Section):
@@ -54,7 +44,7 @@ class ExcitationSection(Section):
     start: list[float] | dict[str, float] | None = Field(None, description="pose at both ends [rad or m]; found if absent")
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
-    limits: LimitsSection = LimitsSection()
+    limits: LimitsSection = Field(LimitsSection(), description="beat the URDF's: position, velocity, acceleration, torque")
 
     def options(self, robot: Robot) -> dict[str, Any]:
         """What :func:`urdf_ident.design_excitation` is called with.

@@ -6,20 +6,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..model.robot import Robot
+from ..section import Section
 from .controllers import PD, PID, ComputedTorque, Controller, PDGravity
 from .sensors import Noise, Sensors
 
 Positive = Annotated[float, Field(gt=0)]
 PerJoint = float | list[float]
-
-
-class Section(BaseModel):
-    """Unknown keys are errors, values cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NoiseSection(Section):
