@@ -14,11 +14,13 @@ from .consistency.standard import Standard, consistent_parameters, nearest_to_pr
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
+from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
+from .estimation.shapes import fit_shapes
 from .estimation.statistic import StatisticSet
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
@@ -65,18 +67,23 @@ def identify(
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
     _refuse_overlap(logs, held_out)
     check_motors(model, logs)
+    model = model.with_drive(resolve_gain(model.drive, logs))
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
+    produce = partial(build_statistics, logs=prepared, progress=progress)
+    motion = [part for log in prepared for part in log.segments]
+    shaped = fit_shapes(model, produce, motion, method=project.estimation.method)  # nothing without free shapes
+    model = shaped.model
     base = model.base()
     believed = inertial_prior(model.robot, project.consistency.relative_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
-    build = partial(compliant, build=partial(build_statistics, logs=prepared, progress=progress), base=base)
+    build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
     settled = settle(model, build, estimate)
     model, statistics, fit = settled.model, settled.statistics, settled.fit
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
-    notes = [*unseen, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
+    notes = [*unseen, *shaped.notes, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
         fit,

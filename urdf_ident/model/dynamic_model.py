@@ -96,6 +96,11 @@ class DynamicModel:
                 present = {law.name for law in laws[joint]}
                 terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
         self.terms = tuple(terms)
+        columns = [(symbol, item.axis, item.side) for item in terms for symbol in item.term.symbols]
+        twice = next((entry for entry in columns if columns.count(entry) > 1), None)
+        if twice is not None:
+            name = f"{twice[0]}{'m' if twice[2] == 'motor' else ''}_{robot.joints[twice[1]]}"
+            raise ModelError("a term is listed twice", got=name, remedy="name each friction law once per joint")
         #: Inertial parameters of the frozen rigid torque that load-dependent terms read, shape (10·n,), or None.
         self.reference_theta: Array | None = None
 
@@ -128,12 +133,23 @@ class DynamicModel:
         """The same robot and drive with other terms.
 
         Args:
-            terms: The terms, in the order of their parameters.
+            terms: The terms, in the order of their parameters; a law may come twice, to compare its shapes.
 
         Returns:
             The model.
         """
         return self._changed(terms=tuple(terms))
+
+    def with_drive(self, drive: Drive) -> DynamicModel:
+        """The same robot and terms with a drive of the same gears whose gains are known.
+
+        Args:
+            drive: The drive.
+
+        Returns:
+            The model.
+        """
+        return self._changed(drive=drive)
 
     def _changed(self, **attributes: Any) -> DynamicModel:
         """A copy with other attributes; what was derived from the old ones is forgotten."""
@@ -160,10 +176,6 @@ class DynamicModel:
             law = item.term
             for symbol, unit, sign in zip(law.symbols, law.units(prismatic), law.nonnegative, strict=True):
                 listed.append(Parameter(f"{symbol}{suffix}_{joint}", symbol + suffix, joint, unit, sign))
-        names = [parameter.name for parameter in listed]
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ModelError("a term is listed twice", got=twice, remedy="name each friction law once per joint")
         return tuple(listed)
 
     @cached_property
