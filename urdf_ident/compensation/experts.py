@@ -1,0 +1,304 @@
+"""The machine behind both residual networks: local experts, blended by normalised Gaussian gates.
+
+A normalised radial basis network and the conditional mean of a Gaussian mixture are the same function,
+``Σ_k h_k(x) (level_k + slope_k·(x − centre_k))`` with ``h = softmax(logweight − ½ (x − c)ᵀ P (x − c))``: the network has
+slopes of zero and one width for all. Gates, experts and the borders of the training domain are linear in the monomials
+``1, x_i, x_i x_j``, so that all joints are evaluated by one product of matrices, fast enough for a control loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..errors import EstimationError, check_shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+
+#: Samples that are evaluated at a time; bounds memory.
+_CHUNK = 4096
+#: Gate of a place that is only there to fill up the table.
+_NEVER = -1e30
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Where a network was taught: the convex hull of its inputs, in units of their spread.
+
+    Attributes:
+        normals: Outward unit normals of the facets, shape (F, d).
+        offsets: Shape (F,): a point x is inside where ``normals @ x + offsets <= 0``.
+    """
+
+    normals: Array
+    offsets: Array
+
+    def __post_init__(self) -> None:
+        check_shape("offsets", self.offsets.shape, (len(self.normals),))
+        freeze_arrays(self)
+
+    @classmethod
+    def of(cls, points: Array) -> Domain:
+        """The hull of a cloud of points.
+
+        Args:
+            points: Shape (N, d), in units of their spread.
+
+        Returns:
+            Its facets.
+
+        Raises:
+            EstimationError: The points lie in a plane, or are fewer than a simplex needs.
+        """
+        if points.shape[1] == 1:
+            return cls(np.array([[1.0], [-1.0]]), np.array([-points.max(), points.min()]))
+        from scipy.spatial import ConvexHull, QhullError
+
+        try:
+            equations = np.unique(np.round(ConvexHull(points).equations, 12), axis=0)
+        except (QhullError, ValueError) as error:
+            raise EstimationError(
+                "the inputs of the residual span no area", got=f"{len(points)} points",
+                remedy="record a motion with more load on the joint, or choose other inputs",
+            ) from error  # fmt: skip
+        return cls(equations[:, :-1].copy(), equations[:, -1].copy())
+
+    def depth(self, x: Array) -> Array:
+        """How deep points lie inside.
+
+        Args:
+            x: Shape (N, d), in units of the training inputs' spread.
+
+        Returns:
+            Shape (N,): distance to the nearest facet, negative outside.
+        """
+        return np.asarray(-(x @ self.normals.T + self.offsets).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Experts:
+    """Local experts of one joint, in units of the inputs' spread.
+
+    Attributes:
+        centres: Shape (K, d).
+        precisions: Shape (K, d, d): inverse covariance of each gate.
+        logweights: Shape (K,).
+        levels: Shape (K,) [N·m or N]: value of each expert at its centre.
+        slopes: Shape (K, d) [N·m or N].
+        variances: Shape (K,) [N²·m² or N²]: scatter of the data around each expert.
+        between: Whether experts that disagree count as scatter (a mixture) or as interpolation (a network).
+    """
+
+    centres: Array
+    precisions: Array
+    logweights: Array
+    levels: Array
+    slopes: Array
+    variances: Array
+    between: bool
+
+    def __post_init__(self) -> None:
+        count, d = self.centres.shape
+        for name, shape in (("precisions", (count, d, d)), ("slopes", (count, d)), ("levels", (count,)),
+                            ("logweights", (count,)), ("variances", (count,))):  # fmt: skip
+            check_shape(name, getattr(self, name).shape, shape)
+        freeze_arrays(self)
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def gates(self, x: Array) -> Array:
+        """Share of every expert.
+
+        Args:
+            x: Shape (N, d), in units of the inputs' spread.
+
+        Returns:
+            Shape (N, K), rows summing to 1.
+        """
+        apart = x[:, None] - self.centres
+        exponent = self.logweights - 0.5 * np.einsum("nki,kij,nkj->nk", apart, self.precisions, apart)
+        share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Blended prediction, domain not looked at.
+
+        Args:
+            x: Shape (N, d), in units of the inputs' spread.
+
+        Returns:
+            Mean [N·m or N] and variance, shape (N,) each: ``Σ h_k (σ_k² + μ_k²) − μ²`` for a mixture.
+        """
+        share = self.gates(x)
+        local = self.levels + np.einsum("nkd,kd->nk", x[:, None] - self.centres, self.slopes)
+        mean = (share * local).sum(axis=1)
+        variance = share @ self.variances
+        if self.between:
+            variance = variance + (share * (local - mean[:, None]) ** 2).sum(axis=1)
+        return mean, variance
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form; floats survive the round trip exactly."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Experts:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The experts.
+        """
+        values = {name: np.array(value, dtype=float) for name, value in data.items() if name != "between"}
+        count = len(values["centres"])
+        d = values["centres"].shape[1]
+        values["precisions"] = values["precisions"].reshape(count, d, d)
+        return cls(between=bool(data["between"]), **values)
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """One joint's network with the scale of its inputs and the domain it was taught on.
+
+    Attributes:
+        centre: Mean of the training inputs, shape (d,) [SI].
+        scale: Their spread, shape (d,) [SI].
+        experts: The network.
+        domain: Where it was taught.
+    """
+
+    centre: Array
+    scale: Array
+    experts: Experts
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form; floats survive the round trip exactly."""
+        domain = {"normals": self.domain.normals.tolist(), "offsets": self.domain.offsets.tolist()}
+        return {"centre": self.centre.tolist(), "scale": self.scale.tolist(), "experts": self.experts.as_dict(),
+                "domain": domain}  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Taught:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The network.
+        """
+        domain = Domain(*(np.array(data["domain"][key], dtype=float) for key in ("normals", "offsets")))
+        centre, scale = (np.array(data[key], dtype=float) for key in ("centre", "scale"))
+        return cls(centre, scale, Experts.from_dict(data["experts"]), domain)
+
+
+class Bank:
+    """The networks of all joints as one table; joints without a network give zero.
+
+    Args:
+        taught: One network a joint, or None.
+        width: Number of inputs d.
+        fade: Depth inside the domain over which the prediction rises from nothing, in units of the inputs' spread.
+    """
+
+    def __init__(self, taught: Sequence[Taught | None], width: int, fade: float) -> None:
+        self.n, self.d, self.fade = len(taught), width, fade
+        self._i, self._j = np.triu_indices(width)
+        self._columns = 1 + width + len(self._i)
+        present = [item for item in taught if item is not None]
+        self._gates = max((len(item.experts) for item in present), default=1)
+        self._facets = max((len(item.domain.offsets) for item in present), default=1)
+        rows = 2 * self._gates + self._facets
+        self._table = np.zeros((self.n, rows, self._columns))
+        self._table[:, : self._gates, 0] = _NEVER
+        self._table[:, 2 * self._gates :, 0] = 1.0  # outside everything, until facets say otherwise
+        self._between = np.zeros(self.n)
+        self._variances = np.zeros((self.n, self._gates))
+        self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
+        self._features = np.zeros((self.n, self._columns, 1))
+        self._features[:, 0] = 1.0
+        for j, item in enumerate(taught):
+            if item is not None:
+                self._enter(j, item)
+        self._table.setflags(write=False)
+
+    def _enter(self, j: int, item: Taught) -> None:
+        """Expands one joint's gates, experts and facets into monomials."""
+        experts, count, table = item.experts, len(item.experts), self._table[j]
+        c, P = experts.centres, experts.precisions
+        table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
+        table[:count, 1 : 1 + self.d] = np.einsum("kij,kj->ki", P, c)
+        double = np.where(self._i == self._j, 0.5, 1.0)
+        table[:count, 1 + self.d :] = -double * P[:, self._i, self._j]
+        local = table[self._gates : self._gates + count]
+        local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
+        local[:, 1 : 1 + self.d] = experts.slopes
+        facets = table[2 * self._gates :]
+        facets[:, 0] = _NEVER
+        facets[: len(item.domain.offsets), 0] = item.domain.offsets
+        facets[: len(item.domain.offsets), 1 : 1 + self.d] = item.domain.normals
+        self._variances[j, :count] = experts.variances
+        self._between[j] = float(experts.between)
+        self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
+
+    def now(self, x: Array) -> Array:
+        """Prediction for one sample, without any check.
+
+        Args:
+            x: Inputs of every joint, shape (n, d) [SI].
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        x = (x - self._centre) * self._inverse
+        features = self._features
+        features[:, 1 : 1 + self.d, 0] = x
+        features[:, 1 + self.d :, 0] = x[:, self._i] * x[:, self._j]
+        rows = (self._table @ features)[:, :, 0]
+        share = np.exp(rows[:, : self._gates] - rows[:, : self._gates].max(axis=1, keepdims=True))
+        mean = (share * rows[:, self._gates : 2 * self._gates]).sum(axis=1) / share.sum(axis=1)
+        trust = np.minimum(np.maximum(rows[:, 2 * self._gates :].max(axis=1) / -self.fade, 0.0), 1.0)
+        return np.asarray(mean * (trust * trust * (3.0 - 2.0 * trust)))
+
+    def __call__(self, x: Array) -> tuple[Array, Array, Array]:
+        """Predictions for many samples.
+
+        Args:
+            x: Inputs, shape (N, n, d) [SI].
+
+        Returns:
+            Mean [N·m or N], variance, and trust (1 inside the domain, 0 outside), shape (N, n) each. The mean is
+            multiplied by the trust; the variance is that of the full prediction.
+        """
+        check_shape("x", x.shape, ("N", self.n, self.d))
+        parts = [self._evaluate(x[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK)]
+        if not parts:
+            return (np.zeros((0, self.n)),) * 3
+        mean, variance, trust = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return mean, variance, trust
+
+    def _evaluate(self, x: Array) -> tuple[Array, Array, Array]:
+        x = (x - self._centre) * self._inverse
+        features = np.concatenate([np.ones((*x.shape[:2], 1)), x, x[..., self._i] * x[..., self._j]], axis=2)
+        rows = (self._table @ features[..., None])[..., 0]
+        gates, local = rows[..., : self._gates], rows[..., self._gates : 2 * self._gates]
+        share = np.exp(gates - gates.max(axis=2, keepdims=True))
+        share /= share.sum(axis=2, keepdims=True)
+        mean = (share * local).sum(axis=2)
+        apart = (share * (local - mean[..., None]) ** 2).sum(axis=2)
+        variance = (share * self._variances).sum(axis=2) + self._between * apart
+        depth = -rows[..., 2 * self._gates :].max(axis=2)
+        trust = np.clip(depth / self.fade, 0.0, 1.0)
+        trust = trust * trust * (3.0 - 2.0 * trust)
+        return mean * trust, variance, trust
