@@ -198,7 +198,7 @@ def design_excitation(
         check_same_robot(after, model)
         noise = row_noise(after) if noise is None else noise
         known = known_rows(after, planned, base) / np.sqrt(shape.period * periods * after.signals["decimate"])
-    weights, weighting = row_weights(noise, criterion, limits)
+    weights, weighting = row_weights(noise, criterion, limits, planned)
     scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
     rows = PlannedRows(planned, base, weights, scale)
@@ -213,10 +213,10 @@ def design_excitation(
     }  # fmt: skip
     return Design(
         shape.trajectory(best.X), excitation, model, full, limits, report, criterion,
-        problem.objective(4 * problem.samples())(best.X, 0.0)[0],
+        replace(problem.objective(4 * problem.samples()), torque=np.full(model.n, np.inf))(best.X, 0.0)[0],
         condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), weights,
         f"{scaling}, rows {weighting}", outcome.starts, time.monotonic() - begun, outcome.history, settings,
-        (*notes, *left_out, *outcome.notes, *repaired),
+        (*notes, *left_out, *outcome.notes, *repaired, *_idle(report)),
     )  # fmt: skip
 
 
@@ -246,6 +246,16 @@ def certified(problem: Problem, candidates: Sequence[Candidate]) -> tuple[Candid
     if report is not None:
         report.require()
     raise LimitError("no motion inside the limits was found", remedy="allow more time, or widen the limits")
+
+
+def _idle(report: LimitReport) -> tuple[str, ...]:
+    """A hint when the motion is slower than every joint allows: its harmonics are too low."""
+    used = [1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")]
+    if not used or max(used) > 0.7:
+        return ()
+    return (
+        f"at most {100 * max(used):.0f} % of the speeds allowed are used: more harmonics or a shorter period would tell more",
+    )
 
 
 def readable(criterion: str, value: float) -> str:

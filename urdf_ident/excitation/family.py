@@ -96,6 +96,10 @@ class Family:
             raise LimitError(
                 "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
             )
+        if self.start is not None and not self.posed:
+            raise LimitError(
+                "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
+            )
         for name in ("period", "ramp"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0 and (value > 0 or name == "ramp")):

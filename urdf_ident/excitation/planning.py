@@ -22,6 +22,8 @@ from .rows import PlannedRows
 REPORT_RATE = 100.0
 #: Expected torque noise where a torque limit is known: this part of it.
 NOISE = 0.01
+#: How far a start pose must be from the position limits [rad or m].
+LEAST_ROOM = 1e-3
 
 
 def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
@@ -41,12 +43,13 @@ def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tupl
     notes = []
     pose = None if start is None else check_joint_array("start", start, limits.joints)
     if pose is not None:
-        outside = (pose < limits.lower) | (pose > limits.upper)
-        if outside.any():
-            j = int(np.argmax(outside))
+        room = np.minimum(pose - limits.lower, limits.upper - pose)
+        if not (room > LEAST_ROOM).all():
+            j = int(np.argmin(room))
             raise LimitError(
-                "the start pose is outside the position limits", where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
-                expected=f"{limits.lower[j]:.6g} to {limits.upper[j]:.6g}",
+                "the start pose is outside the position limits" if room[j] < -1e-6 else "the start pose is on a position limit",
+                where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
+                expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
             )  # fmt: skip
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
     if endless.any():
@@ -95,13 +98,14 @@ def weighted_regressor(
     return out.reshape(-1, len(base))
 
 
-def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits) -> tuple[Array, str]:
-    """Expected noise of each row group.
+def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: DynamicModel) -> tuple[Array, str]:
+    """Expected noise of each row group; rows of coupled axes are torques of their motors.
 
     Args:
         noise: Shape (n,) or a number [N·m or N], or None.
         criterion: Name of the criterion.
         limits: The limits.
+        model: The model, for its drive.
 
     Returns:
         Shape (n,) [N·m or N], and where it is from, in words.
@@ -117,7 +121,7 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits) -> tupl
             raise ModelError("the expected torque noise must be positive", got=given.tolist())
         return given, "weighted by the noise given"
     if criterion in ("D", "A", "E") and np.isfinite(limits.torque).all():
-        return NOISE * limits.torque, f"weighted by {100 * NOISE:g} % of the torque limits"
+        return NOISE * np.abs(model.drive.row_mix) @ limits.torque, f"weighted by {100 * NOISE:g} % of the torque limits"
     return np.ones(n), "not weighted"
 
 

@@ -51,7 +51,9 @@ class RigidRegressor:
         self.parents = [int(model.parents[i + 1]) - 1 for i in range(robot.n)]
         #: Bodies from which the base is reached through body i: the axes that move it, root first, itself last.
         self.paths = [self._path(i) for i in range(robot.n)]
-        self.axes, self._transform = [], []
+        self.axes: list[Array] = []
+        self._crosses: list[Array] = []
+        self._transform: list[tuple[bool, Array, Array, Array]] = []
         for i in range(robot.n):
             joint = model.joints[i + 1]
             axis = np.asarray(joint.createData().S, dtype=float).reshape(6)
@@ -61,6 +63,7 @@ class RigidRegressor:
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a turn about an axis through the origin, 1 − q·ad for a slide
             self._transform.append((turns, placement, cross @ placement, cross @ cross @ placement))
             self.axes.append(axis)
+            self._crosses.append(cross)
         self._gravity = np.concatenate([-np.asarray(model.gravity.linear), np.zeros(3)])
         self._basis = PSEUDO_BASIS.reshape(10, 16).T
 
@@ -93,7 +96,7 @@ class RigidRegressor:
             state[:, :, depth] = axis
             velocity = outer[:, :, -2] + axis * v[:, i, None]
             state[:, :, -2] = velocity
-            state[:, :, -1] = outer[:, :, -1] + axis * a[:, i, None] - (velocity @ _cross(axis).T) * v[:, i, None]
+            state[:, :, -1] = outer[:, :, -1] + axis * a[:, i, None] - (velocity @ self._crosses[i].T) * v[:, i, None]
             twists, field = _hats(state[:, :, : depth + 1]), _field(velocity, state[:, :, -1])
             rows = (twists.swapaxes(2, 3).reshape(samples, 4 * (depth + 1), 3) @ field).reshape(samples, depth + 1, 16)
             out[:, self.paths[i], 10 * i : 10 * i + 10] = rows @ self._basis
@@ -129,7 +132,7 @@ class RigidRegressor:
             bar[:, :, : depth + 1] += _unhat(by_twist)
             by_velocity, by_acceleration = _field_gradient(by_field, velocity)
             bar[:, :, -1] += by_acceleration
-            cross = _cross(axis)
+            cross = self._crosses[i]
             turned = bar[:, :, -1] @ cross  # gradient of −(velocity × …): see the bias term of the acceleration
             bar[:, :, -2] += by_velocity - turned * v
             by_a[:, i] = bar[:, :, -1] @ axis
@@ -153,6 +156,14 @@ def _cross(motion: Array) -> Array:
     """ad of a motion vector (linear, angular): ``cross(x) @ y`` is x × y."""
     linear, angular = skew(motion[:3]), skew(motion[3:])
     return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
+
+
+def _product(x: Array, y: Array) -> Array:
+    """Cross products of rows, shapes (N, 3)."""
+    out = np.empty_like(x)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        out[:, i] = x[:, j] * y[:, k] - x[:, k] * y[:, j]
+    return out
 
 
 def _hats(twists: Array) -> Array:
@@ -189,7 +200,7 @@ def _field(velocity: Array, acceleration: Array) -> Array:
     out[:, 2, 0] -= y
     out[:, 1, 2] -= x
     out[:, 2, 1] += x
-    out[:, :, 3] = acceleration[:, :3] + np.cross(w, v)
+    out[:, :, 3] = acceleration[:, :3] + _product(w, v)
     return out
 
 
@@ -198,8 +209,8 @@ def _field_gradient(bar: Array, velocity: Array) -> tuple[Array, Array]:
     v, w = velocity[:, :3], velocity[:, 3:]
     square, line = bar[:, :, :3], bar[:, :, 3]
     trace = square[:, 0, 0] + square[:, 1, 1] + square[:, 2, 2]
-    by_w = ((square + square.swapaxes(1, 2)) @ w[:, :, None])[:, :, 0] - 2.0 * trace[:, None] * w + np.cross(v, line)
-    by_velocity = np.concatenate([np.cross(line, w), by_w], axis=1)
+    by_w = ((square + square.swapaxes(1, 2)) @ w[:, :, None])[:, :, 0] - 2.0 * trace[:, None] * w + _product(v, line)
+    by_velocity = np.concatenate([_product(line, w), by_w], axis=1)
     turn = np.stack(
         [square[:, 2, 1] - square[:, 1, 2], square[:, 0, 2] - square[:, 2, 0], square[:, 1, 0] - square[:, 0, 1]], axis=1
     )

@@ -28,8 +28,12 @@ FILL = 0.999
 #: How much the criterion may change when its instants are doubled.
 RESOLUTION = 0.02
 
+#: Fresh starts before the search also hops away from its best motion, and how often it does then.
+FRESH, HOPS = 3, 0.75
+
 QUICK = Options((0.3, 0.1, 0.03), (8.0, 8.0, 16.0), 25, 0.05)
 FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
+POLISH = Options((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +73,14 @@ class Problem:
 
     def linear_limits(self) -> LinearLimits:
         """Limits on q, v and a, drawn in by what can hide between instants."""
-        count = 20 * self.family.harmonics
-        return LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
+        count, start = 32 * self.family.harmonics, self.family.start
+        out = LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
+        if start is None:
+            return out
+        # a start pose that is close to a limit stays strictly inside
+        out.upper[0] = np.maximum(out.upper[0], 0.5 * (start + self.limits.upper))
+        out.lower[0] = np.minimum(out.lower[0], 0.5 * (start + self.limits.lower))
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,25 +102,33 @@ class Search:
     Args:
         problem: The problem.
         seed: Of the random starts.
-        deadline: When to stop, on :func:`time.monotonic`.
+        deadline: When to stop, on the clock.
+        clock: Wall time; benchmarks on a busy machine take the time of the process.
     """
 
-    def __init__(self, problem: Problem, seed: int | np.random.SeedSequence, deadline: float) -> None:
-        self.problem, self.deadline = problem, deadline
+    def __init__(
+        self,
+        problem: Problem,
+        seed: int | np.random.SeedSequence,
+        deadline: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.problem, self.deadline, self.clock = problem, deadline, clock
         self.rng = np.random.default_rng(seed)
         self.limits = problem.linear_limits()
         self.samples = problem.samples()
         self.objective = problem.objective(self.samples)
-        self.begun = time.monotonic()
+        self.begun = clock()
         self.best = Candidate(np.inf, np.zeros(0))
         self.starts = 0
+        self._levels: list[float] = []
         #: Whether a local search has run at least one step.
         self.improved = False
 
     @property
     def late(self) -> bool:
         """Whether the time is up."""
-        return time.monotonic() >= self.deadline
+        return self.clock() >= self.deadline
 
     def run(self, starts: int | None, found: Found) -> None:
         """Searches until the deadline, or until so many starts are done.
@@ -122,23 +140,34 @@ class Search:
         Raises:
             LimitError: No motion was found; says what blocked it.
         """
-        levels: list[float] = []
         while starts is None or self.starts < starts:
-            X = self._start(found)
+            hop = self.starts >= FRESH and self.rng.random() < HOPS
+            X = self._hop() if hop else self._start(found)
             self.starts += 1
             if self.late:
                 return
             X = self._improve(X, QUICK, found)
-            level = self._value(X)
-            levels.append(level)
-            if level > np.sort(levels)[(len(levels) - 1) // 3]:  # a third of the starts deserves the fine search
-                if self.late:
-                    return
+            if self.late or not (hop or self._promising(self._value(X))):
                 continue
+            before = self.best.value
             X = self._improve(X, FINE, found)
+            if not self.late and self.best.value < before:
+                self._refine(self._improve(X, POLISH, found), found)
             if self.late:
                 return
-            self._refine(X, found)
+
+    def _promising(self, level: float) -> bool:
+        """Whether a start is among the better third so far, and so deserves the fine search."""
+        self._levels.append(level)
+        return bool(level <= np.sort(self._levels)[(len(self._levels) - 1) // 3])
+
+    def _hop(self) -> Array:
+        """Part of the way from the best motion to a random one: inside the linear limits, because they are convex."""
+        for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
+            X = self.best.X + part * (self._random() - self.best.X)
+            if np.isfinite(self._value(X)):
+                return np.asarray(X)
+        return self.best.X
 
     def _start(self, found: Found) -> Array:
         """The best of some random motions."""
@@ -169,6 +198,13 @@ class Search:
             value = finer(X, 0.0)[0]
             if abs(value - self._value(X)) < RESOLUTION or self.late:
                 return
+            for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
+                if np.isfinite(value):
+                    break
+                X = self.problem.family.drawn_in(X, size)
+                value = finer(X, 0.0)[0]
+            else:
+                return
             self.samples, self.objective = 2 * self.samples, finer
             if self.best.X.size:
                 self.best = replace(self.best, value=self._value(self.best.X))
@@ -179,7 +215,7 @@ class Search:
 
     def _offer(self, X: Array, value: float, found: Found) -> None:
         if value < self.best.value or not self.best.X.size:
-            self.best = Candidate(value, X.copy(), self.starts, time.monotonic() - self.begun)
+            self.best = Candidate(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
     def _random(self) -> Array:
