@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from ..linalg import triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
@@ -35,8 +37,10 @@ from .reference_torque import Build, settle
 TRIALS, PASSES = 9, 4
 #: A shape this close to its bound (fraction of the range that is searched) has not been found.
 EDGE = 0.01
-#: Rounds of going from law to law on the factors before the next pass.
+#: Rounds of going from joint to joint on the factors before the next pass.
 SWEEPS = 5
+#: All combinations of the trials at one joint are compared, unless there are more than this.
+COMBINATIONS = 5000
 
 
 @dataclass(frozen=True)
@@ -260,28 +264,39 @@ def _grid(term: Term, item: _Free, span: float) -> list[tuple[float, Term]]:
 
 
 class _Trials:
-    """Factors of one pass over the data in which some terms come in several versions."""
+    """One pass over the data in which some terms come in several versions; what is common to all is projected out."""
 
     def __init__(
         self, model: DynamicModel, build: Build, base: BaseParameters, weights: Mapping[str, float],
         versions: Mapping[int, Sequence[Term]],
     ) -> None:  # fmt: skip
+        independent = np.zeros(len(model.parameters), dtype=bool)
+        independent[base.independent] = True
+        common = [np.flatnonzero(independent[: model.n_inertial])]
         terms: list[AppliedTerm] = []
-        self.places: list[list[NDArray[np.intp]]] = []
-        self.base, self.inertial = base, np.arange(model.n_inertial)
-        begin = model.n_inertial
+        tried: list[NDArray[np.intp]] = []
+        self.places: dict[int, list[NDArray[np.intp]]] = {}
+        own, begin, width = model.n_inertial, model.n_inertial, 0
         for index, applied in enumerate(model.terms):
-            laws, width = versions.get(index, (applied.term,)), len(applied.term.symbols)
-            self.places.append([np.arange(begin + k * width, begin + (k + 1) * width) for k in range(len(laws))])
-            begin += width * len(laws)
-            terms += [replace(applied, term=law) for law in laws]
-        self.factor = build(model.with_terms(terms)).stacked(weights)
+            laws, columns = versions.get(index, (applied.term,)), len(applied.term.symbols)
+            kept = np.flatnonzero(independent[own : own + columns])
+            for law in laws:
+                terms.append(replace(applied, term=law))
+                if index in versions:
+                    self.places.setdefault(index, []).append(width + np.arange(len(kept)))
+                    width += len(kept)
+                (tried if index in versions else common).append(begin + kept)
+                begin += columns
+            own += columns
+        factor = build(model.with_terms(terms)).stacked(weights)
+        order = np.concatenate([*common, *tried, [begin]]).astype(np.intp)
+        fixed = sum(len(part) for part in common)
+        self.rest = triangle(factor[:, order])[fixed:, fixed:]
 
     def cost(self, choice: Mapping[int, int]) -> float:
         """Least weighted sum of squares with a version of each term (index of the term → version; else the first)."""
-        chosen = [versions[choice.get(index, 0)] for index, versions in enumerate(self.places)]
-        columns = np.concatenate([self.inertial, *chosen])[self.base.independent]
-        return _residual(self.factor[:, columns], self.factor[:, -1])
+        columns = np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])
+        return _residual(self.rest[:, columns], self.rest[:, -1])
 
 
 def _search(
@@ -294,14 +309,21 @@ def _search(
     """One pass with all trials of one shape a law: the best combination, and position and cost along each shape."""
     trials = _Trials(model, build, base, weights, {item.index: [law for _, law in grid] for item, grid in grids.items()})
     choice = {item.index: 0 for item in grids}
-    costs: dict[_Free, list[tuple[float, float]]] = {}
+    by_axis: dict[int, list[_Free]] = {}
+    for item in grids:
+        by_axis.setdefault(model.terms[item.index].axis, []).append(item)
     for _ in range(SWEEPS):
         before = dict(choice)
-        for item, grid in grids.items():
-            costs[item] = [(x, trials.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)]
-            choice[item.index] = int(np.argmin([cost for _, cost in costs[item]]))
+        for items in by_axis.values():
+            for several in [items] if np.prod([len(grids[item]) for item in items]) <= COMBINATIONS else [[i] for i in items]:
+                ways = product(*(range(len(grids[item])) for item in several))
+                options = [choice | dict(zip((item.index for item in several), way, strict=True)) for way in ways]
+                choice = min(options, key=trials.cost)
         if choice == before:
             break
+    costs = {
+        item: [(x, trials.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)] for item, grid in grids.items()
+    }
     terms = list(model.terms)
     for item, grid in grids.items():
         best = grid[choice[item.index]][1]
@@ -368,7 +390,8 @@ def _reports(
         applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
         value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
         gain = 1.0 - least / max(trials.cost({item.index: back[item]}), 1e-300) if item in back else 0.0
-        position, (low, high) = item.scale(value), _interval(curve, dof)
+        position, ends = item.scale(value), _interval(curve, dof)
+        low, high = min(position, ends[0]), max(position, ends[1])
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
         unit = shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"]
         reports.append(ShapeReport(

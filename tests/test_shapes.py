@@ -1,0 +1,222 @@
+"""Free friction shapes: found back, honest about what cannot be found, and gone from the saved model."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import fourier
+from motion_samples import A, make_segment, robot_3r
+from scipy.optimize import minimize_scalar
+from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
+
+from urdf_ident.data.prepare import PreparedLog
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.estimation.shapes import Shaped, check_excited, fit_shapes
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.friction import friction_term
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
+from urdf_ident.result.file import load
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+def find(robot: Robot, terms: object, logs: list[PreparedLog]) -> Shaped:
+    model = DynamicModel(robot, friction=terms, rotor_inertia=False)
+    return fit_shapes(model, partial(build_statistics, logs=logs), [part for log in logs for part in log.segments])
+
+
+# -- found -------------------------------------------------------------------------------------------------------------
+
+FREE = {
+    "coulomb": (["viscous", {"term": "coulomb", "width": "auto"}], {"width": 0.02}),
+    "stribeck": (["viscous", "coulomb", {"term": "stribeck", "velocity": "auto"}], {"velocity": 0.1}),
+    "stribeck_arctan": (
+        [{"term": "stribeck_arctan", "sharpness": "auto", "stribeck": "auto"}],
+        {"sharpness": 1000.0, "stribeck": 10.0},
+    ),
+    "asymmetric": ([{"term": "asymmetric", "threshold": "auto"}], {"threshold": 0.2}),
+    "presliding": (["viscous", {"term": "presliding", "width": "auto"}], {"width": 4e-3}),
+}
+
+
+@pytest.mark.parametrize("law", FREE, ids=str)
+def test_shapes_are_found_back(robot: Robot, law: str) -> None:
+    terms, truth = FREE[law]
+    logs = prepare(robot, [make_log(robot, TRUTHS[law][1], seed) for seed in (1, 2)])
+    found = find(robot, terms, logs)
+    assert len(found.reports) == 3 * len(truth)
+    for report in found.reports:
+        assert report.value == pytest.approx(truth[report.shape], rel=0.15)
+        assert report.determined
+        assert report.interval[0] <= report.value <= report.interval[1]
+        assert report.bounds[0] <= report.interval[0] < report.interval[1] <= report.bounds[1]
+        assert report.gain >= -1e-9
+    own = [item.term for item in found.model.terms if item.term.name == law]
+    assert all(term.free == () for term in own)
+    assert [getattr(own[0], name) for name in truth] == [r.value for r in found.reports if r.joint == "j1"]
+
+
+def test_minimum_is_that_of_refitting_everything_at_every_shape(robot: Robot) -> None:
+    """scipy on whole refits, each with its own pass over the data, against our trials in one factor."""
+    logs = prepare(robot, [make_log(robot, TRUTHS["stribeck"][1], seed, noise=0.05) for seed in (1, 2)])
+    free = {"default": ["viscous", "coulomb"], "j2": ["viscous", "coulomb", {"term": "stribeck", "velocity": "auto"}]}
+    found = find(robot, free, logs)
+
+    def fixed(velocity: float) -> DynamicModel:
+        law = {"term": "stribeck", "velocity": velocity}
+        return DynamicModel(robot, friction={**free, "j2": ["viscous", "coulomb", law]}, rotor_inertia=False)
+
+    base = fixed(0.1).base()
+    start = fit_base(build_statistics(fixed(0.1), logs), base)
+
+    def cost(log_velocity: float) -> float:
+        factor = build_statistics(fixed(float(np.exp(log_velocity))), logs).stacked(start.weights, base.independent)
+        beta = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
+        return float(np.sum((factor[:, -1] - factor[:, :-1] @ beta) ** 2))
+
+    best = minimize_scalar(cost, bounds=(np.log(0.01), np.log(1.0)), method="bounded", options={"xatol": 1e-4})
+    (report,) = found.reports
+    assert report.value == pytest.approx(np.exp(best.x), rel=0.01)
+    assert report.gain == pytest.approx(1 - best.fun / cost(np.log(0.1)), abs=2e-5)
+
+
+def test_shapes_of_several_laws_and_a_load_at_once(robot: Robot) -> None:
+    def friction(q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
+        return SIZE * v + np.tanh(v / 0.05) * (SIZE * (1 + np.exp(-((v / 0.3) ** 2))) + 0.1 * np.abs(load))
+
+    terms = ["viscous", {"term": "coulomb", "width": "auto"}, {"term": "stribeck", "velocity": "auto", "width": 0.05},
+             {"term": "load_coulomb", "width": 0.05}]  # fmt: skip
+    logs = prepare(robot, [make_log(robot, friction, seed) for seed in (1, 2)])
+    found = find(robot, terms, logs)
+    assert found.model.reference_theta is None  # the fixed point is looked for again, with the new shapes
+    for report in found.reports:
+        assert report.value == pytest.approx({"width": 0.05, "velocity": 0.3}[report.shape], rel=0.2)
+
+
+def test_a_free_shape_on_a_coupled_motor() -> None:
+    law = {"term": "coulomb", "width": 8.0}
+    drive = Drive.build(3, reduction=A)
+    truth_model = DynamicModel(robot_3r(), drive=drive, friction=["viscous"], motor_friction={"j3": [law]})
+    segment = make_segment(truth_model, 1500, sigma=np.array([0.01, 1e-5, 1e-5]))
+    model = DynamicModel(robot_3r(), drive=drive, friction=["viscous"], motor_friction={"j3": [{**law, "width": "auto"}]})
+
+    def build(any_model: DynamicModel) -> StatisticSet:
+        return accumulate(any_model, "log", [segment], RowFilter(1))
+
+    found = fit_shapes(model, build, [segment])
+    (report,) = found.reports
+    assert report.start == pytest.approx(0.02 * 32)  # a default of the joint, on a motor that turns 32 times as fast
+    assert report.value == pytest.approx(8.0, rel=0.05)
+    assert report.unit == "rad/s"
+    assert report.bounds[1] == pytest.approx(0.5 * np.abs(segment.v @ A[2]).max())
+
+
+# -- not found ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [{"term": "stribeck", "velocity": "auto"}, {"term": "presliding", "width": "auto"}])
+def test_shapes_of_a_law_that_is_not_there_are_reported_as_undetermined(robot: Robot, law: dict) -> None:
+    logs = prepare(robot, [make_log(robot, TRUTHS["coulomb"][1], seed, noise=0.05) for seed in (1, 2)])
+    found = find(robot, ["viscous", "coulomb", law], logs)
+    assert not any(report.determined for report in found.reports)
+    assert all("the data do not determine it; give a number, or leave" in note for note in found.notes)
+
+
+def test_a_shape_at_its_bound_is_reported(robot: Robot) -> None:
+    """A sign as hard as a sign can be: the width goes to the least that is searched."""
+
+    def friction(q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
+        return SIZE * (v + np.sign(v))
+
+    logs = prepare(robot, [make_log(robot, friction, seed) for seed in (1, 2)])
+    found = find(robot, ["viscous", {"term": "coulomb", "width": "auto"}], logs)
+    assert {report.at_bound for report in found.reports} == {"lower"}
+    assert all("at the lower bound of its search" in note for note in found.notes)
+    assert all(report.value < 0.007 for report in found.reports)
+
+
+def test_without_free_shapes_nothing_is_done(robot: Robot) -> None:
+    model = DynamicModel(robot, friction=["viscous", "stribeck"])
+
+    def never(_: DynamicModel) -> StatisticSet:
+        raise AssertionError("a pass over the data")
+
+    found = fit_shapes(model, never, [])
+    assert found.model is model
+    assert found.notes == ()
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def motion(robot: Robot, scale: float = 1.0) -> Segment:
+    _, q, v, a = fourier(robot.n, 5.0, 50.0, 0)
+    return Segment("s", 0.0, 50.0, q[0] + scale * (q - q[0]), scale * v, scale * a)
+
+
+def test_a_threshold_outside_the_speeds_of_the_logs_is_refused(robot: Robot) -> None:
+    law = {"term": "asymmetric", "threshold": 40.0}
+    model = DynamicModel(robot, friction={"default": ["viscous"], "j2": [law]})
+    for ask in (check_excited, lambda m, s: fit_shapes(m, build_statistics, s)):
+        with pytest.raises(ModelError, match=r"joint 'j2': 'threshold' of friction term 'asymmetric' is outside the speeds"):
+            ask(model, [motion(robot)])
+    slow = DynamicModel(robot, friction=[{"term": "asymmetric", "threshold": 0.2}])
+    check_excited(slow, [motion(robot), motion(robot, 0.01)])
+    with pytest.raises(
+        ModelError, match=r"got 0\.2 rad/s, expected less than .* the top speed; lower it, or write threshold: auto"
+    ):
+        check_excited(slow, [motion(robot, 0.01)])
+
+
+def test_a_threshold_of_a_motor_is_compared_with_the_motors_speed() -> None:
+    robot, law = robot_3r(), {"term": "asymmetric", "threshold": 20.0}
+    model = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction="none", motor_friction={"j3": [law]})
+    check_excited(model, [motion(robot)])  # 20 rad/s at the motor, about 1 rad/s at the joint
+    with pytest.raises(ModelError, match="outside the speeds"):
+        check_excited(model, [motion(robot, 0.1)])
+
+
+def test_what_cannot_be_searched_is_refused(robot: Robot) -> None:
+    free = [{"term": "coulomb", "width": "auto"}]
+    with pytest.raises(ModelError, match="the axis does not move"):
+        fit_shapes(DynamicModel(robot, friction=free), build_statistics, [motion(robot, 0.0)])
+    elastic = ElasticModel(robot, drive=Drive.build(3, reduction=[50.0, 50.0, 50.0]), friction=free)
+    with pytest.raises(ModelError, match="free friction shapes with elastic joints"):
+        fit_shapes(elastic, build_statistics, [motion(robot)])
+
+
+# -- end to end --------------------------------------------------------------------------------------------------------
+
+
+def test_result_holds_the_numbers_and_says_where_they_came_from(robot: Robot, tmp_path: Path) -> None:
+    def friction(q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
+        return SIZE * (v + smooth(v) * (1 + 0.5 * np.exp(-((v / 0.2) ** 2))))
+
+    project = parse_project(
+        {"model": {"friction": ["viscous", "coulomb", {"term": "stribeck", "velocity": "auto"}], "rotor_inertia": False}}
+    )
+    logs = [make_log(robot, friction, seed) for seed in (1, 2)]
+    result = identify(project.build_model(robot), logs, project=project)
+    again = load(result.save(tmp_path / "identification.json"))
+    found = [item.term for item in again.model.terms if item.term.name == "stribeck"]
+    assert all(term.free == () for term in found)
+    assert [term.velocity for term in found] == pytest.approx([0.2] * 3, rel=0.1)
+    assert sum("stribeck of j" in note for note in result.solver["notes"]) == 3
+    _, q, v, a = fourier(3, 2.0, 50.0, 7)
+    np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))
+    assert friction_term(found[0].as_dict()) == found[0]
