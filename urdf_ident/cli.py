@@ -116,12 +116,14 @@ def inspect(
     from .check import findings_text
     from .data.joint_side import joint_side
     from .data.quality import assess
+    from .data.torque_constants import resolve_gain
 
     project, folder = _project(config)
     built = project.build_robot(robot, folder)
-    drive = project.build_drive(built)
+    recordings = _read(logs, built, project)
+    drive = resolve_gain(project.build_drive(built), recordings)
     found, good = [], True
-    for recording in _read(logs, built, project):
+    for recording in recordings:
         report = assess(joint_side(recording, drive), built)
         good &= report.acceptable
         found.append({"log": recording.name, "rows": len(recording), "acceptable": report.acceptable,
