@@ -24,7 +24,7 @@ _A = np.array([
 _B = np.array([5 / 18, 4 / 9, 5 / 18])
 #: The last step's stages carried on to the next one: where Newton starts.
 _AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
-_TOLERANCE, _ROUNDED = 1e-13, 1e-10
+_TOLERANCE, _ROUNDED = 1e-12, 1e-10
 _ROUNDS, _PATIENT_ROUNDS = 8, 40
 
 
