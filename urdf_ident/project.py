@@ -84,7 +84,7 @@ class SignalsSection(Section):
 class ValidationSection(Section):
     """How held-out logs are scored."""
 
-    score_cutoff: float | Auto = Field("auto", description="low-pass of the measured torque [Hz]; auto: the fit's cut-off")
+    score_cutoff: float | Auto = Field("auto", description="low-pass of measured and predicted torque [Hz]; auto: the fit's cut-off")
 
 
 class ElasticSection(Section):

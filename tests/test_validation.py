@@ -1,0 +1,77 @@
+"""Scores against their definitions, and what a low-pass may not do."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from urdf_ident.data.signals import lowpass
+from urdf_ident.errors import LogError
+from urdf_ident.model.segment import Segment
+from urdf_ident.validation import better_than_urdf, score
+
+RATE = 200.0
+
+
+def log_of(tau: np.ndarray | None, v: np.ndarray, pieces: int = 1) -> SimpleNamespace:
+    """A prepared log with this torque, in one or more segments."""
+    bounds = np.linspace(0, len(v), pieces + 1).astype(int)
+    parts = [Segment("log", 0.0, RATE, v[a:b], v[a:b], v[a:b], None if tau is None else tau[a:b])
+             for a, b in zip(bounds[:-1], bounds[1:], strict=True)]  # fmt: skip
+    return SimpleNamespace(name="log", segments=parts)
+
+
+@pytest.fixture
+def motion() -> tuple[np.ndarray, np.ndarray]:
+    t = np.arange(0, 20, 1 / RATE)
+    v = np.column_stack([np.sin(2 * np.pi * 0.3 * t), 0.01 * np.sin(2 * np.pi * 0.3 * t)])
+    return t, v
+
+
+def test_definitions(motion) -> None:
+    t, v = motion
+    tau = np.column_stack([3 * np.cos(2 * np.pi * 0.5 * t), 2 * np.sin(2 * np.pi * 0.2 * t)])
+    error = np.column_stack([0.3 * np.cos(2 * np.pi * 0.4 * t), 0.1 * np.ones_like(t)])
+    found = score(log_of(tau, v), tau - error, ("a", "b"), 20.0)
+    assert found.rmse == pytest.approx([0.3 / np.sqrt(2), 0.1], rel=1e-3)
+    assert found.per_joint[0].relative == pytest.approx(0.1, rel=1e-3)
+    assert found.relative == pytest.approx(np.linalg.norm(error) / np.linalg.norm(tau), rel=1e-3)
+    assert found.per_joint[0].p95 == pytest.approx(np.percentile(np.abs(error[:, 0]), 95), rel=1e-2)
+    on = np.abs(v[:, 0]) > 0.02
+    assert found.per_joint[0].moving_rmse == pytest.approx(np.sqrt(np.mean(error[on, 0] ** 2)), rel=1e-2)
+    assert found.per_joint[1].moving_rmse == 0.0  # never faster than 0.02: at rest for this score
+    assert found.mean_rmse == pytest.approx(found.rmse.mean())
+
+
+def test_the_true_model_is_not_punished_for_its_friction_steps(motion) -> None:
+    _, v = motion
+    truth = 5.0 * np.tanh(v / 1e-3)
+    noisy = truth + np.random.default_rng(0).normal(0, 0.5, truth.shape)
+    right = score(log_of(noisy, v), truth, ("a", "b"), 3.0)
+    smooth = score(log_of(noisy, v), lowpass(truth, RATE, 3.0), ("a", "b"), 3.0)
+    assert right.mean_rmse < 1.05 * smooth.mean_rmse
+    alone = score(log_of(noisy, v), truth, ("a", "b"), 3.0, measured_only=True)
+    assert alone.mean_rmse > 3 * right.mean_rmse  # what scoring would say without this
+
+
+def test_segments_are_filtered_one_by_one(motion) -> None:
+    t, v = motion
+    tau = np.column_stack([np.where(t < 10, 5.0, -5.0)] * 2)  # a jump between two segments is no jump in any
+    found = score(log_of(tau, v, pieces=2), tau, ("a", "b"), 5.0)
+    assert found.mean_rmse == pytest.approx(0.0, abs=1e-12)
+    assert found.per_joint[0].rms_torque == pytest.approx(5.0)
+
+
+def test_a_log_without_torque_is_named(motion) -> None:
+    _, v = motion
+    with pytest.raises(LogError, match="no torque"):
+        score(log_of(None, v), v, ("a", "b"), 5.0)
+
+
+def test_better_means_on_every_log() -> None:
+    good, bad = {"mean_rmse": 1.0, "urdf_mean_rmse": 2.0}, {"mean_rmse": 3.0, "urdf_mean_rmse": 2.0}
+    assert better_than_urdf([good])
+    assert better_than_urdf([])
+    assert not better_than_urdf([good, bad])
