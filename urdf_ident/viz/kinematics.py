@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from ..model.geometry import Shape, reach, tip_point
 from ..model.inertia import Array
 from ..model.robot import Robot
-from .geometry import Shape, reach, tip_point
 
 _VIEW_FRAMES = 80
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..model.geometry import Shape
 from ..model.inertia import Array
-from .geometry import Shape
 from .scene import add_shape
 from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..model.geometry import Colour
 from ..model.inertia import Array
-from .geometry import Colour
 from .three import Command, Indices, SceneObject, buffers, linear
 
 SIDES = 6  # of the tube

@@ -1,4 +1,4 @@
-"""What a robot looks like: the shapes that its URDF draws, or capsules along its links where it draws none."""
+"""Shapes of a robot: what its URDF draws or says is solid, or capsules along its links where it says nothing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from ..model.inertia import Array
-from ..model.robot import Robot
-from ..model.urdf import _read_xml, rotation_from_rpy
+from .inertia import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
+from .robot import Robot
+from .urdf import _read_xml, rotation_from_rpy
 
 Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
 JOINT: Colour = (0.16, 0.43, 0.72, 1.0)
 DARK: Colour = (0.22, 0.24, 0.27, 1.0)
+#: Radius of the capsules that stand for links without collision geometry, as a part of the robot's reach.
+CAPSULE = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,53 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
     if bad:
         notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
     return tuple(shapes or link_capsules(robot)), tuple(notes)
+
+
+def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
+    """What of a robot is solid: its ``<collision>`` geometry, and capsules where that is missing.
+
+    A link that has mass and no usable collision geometry gets capsules from its joint to the next ones, and that is said.
+
+    Args:
+        robot: The robot.
+        radius: Of the capsules [m]; by default a fixed part of the robot's reach.
+
+    Returns:
+        Shapes, and notes on the capsules.
+    """
+    root = _read_xml(robot.urdf, robot.path)
+    shapes, missing, bad = _drawn(root, "collision", {}, Path(robot.path))
+    lost = {link for link, _ in missing} | bad
+    own = {shape.link for shape in shapes} - lost
+    heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
+    bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in own)]
+    if not bare:
+        return tuple(shapes), ()
+    thickness = CAPSULE * reach(robot) if radius is None else float(radius)
+    placements = _joint_placements(robot)
+    capsules = _bare_capsules(robot, placements, thickness, tiny=1e-6)
+    made = [shape for shape in capsules if shape.link in bare]
+    for name in bare:
+        theta = robot.description.links[name].theta
+        if all(shape.link != name for shape in made) and theta is not None and theta[0] > 0:
+            ball = np.eye(4)
+            ball[:3, 3] = theta[1:4] / theta[0]
+            made.append(Shape(name, "sphere", (thickness,), ball))
+    notes = [f"no collision geometry: capsules of {1000 * thickness:.3g} mm radius stand for link {', '.join(bare)}"]
+    if missing:
+        notes.append(f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}")
+    if bad:
+        notes.append(f"collision geometry without a usable size: link {', '.join(sorted(bad))}")
+    return (*shapes, *made), tuple(notes)
+
+
+def _first(missing: Sequence[tuple[str, str]]) -> str:
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return repr(missing[0][1]) + more
+
+
+def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: float) -> list[Shape]:
+    return [segment(link, np.zeros(3), end, radius) for link, end in _link_ends(robot, places) if np.linalg.norm(end) > tiny]
 
 
 def _drawn(
@@ -171,9 +220,7 @@ def link_capsules(robot: Robot) -> list[Shape]:
     """
     radius = 0.032 * reach(robot)
     places = _joint_placements(robot)
-    shapes = [
-        segment(link, np.zeros(3), end, radius) for link, end in _link_ends(robot, places) if np.linalg.norm(end) > 0.2 * radius
-    ]
+    shapes = _bare_capsules(robot, places, radius, 0.2 * radius)
     joints = robot.description.joints
     for index, name in enumerate(robot.joints):
         joint, place, axis = joints[name], places[name], _joint_axis(robot, index)

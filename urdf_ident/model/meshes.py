@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 
-from ..model.inertia import Array
+from .inertia import Array
 
 MESH_FORMATS = (".stl", ".dae", ".obj")
 

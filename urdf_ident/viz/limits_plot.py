@@ -1,0 +1,119 @@
+"""A motion beside its limits: position, velocity, acceleration and torque of every joint on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import MissingExtraError, OutputError
+from ..model.inertia import Array
+from ..motion.base import Trajectory
+from ..motion.limits import Limits, Torque
+from ..units import joint_units
+
+_QUANTITIES = ("position", "velocity", "acceleration", "torque")
+_LINE, _LIMIT, _FORBIDDEN = "#1f5f8b", "#b3261e", "#f6dedc"
+#: Points that are drawn; a screen shows no more.
+_POINTS = 1500
+
+
+def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None = None, title: str = "") -> Any:
+    """Draws q, v, a (and torque) of every joint against its limits.
+
+    Args:
+        trajectory: The motion.
+        limits: The limits; unknown ones are not drawn.
+        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N]; None: three rows.
+        title: Above the page.
+
+    Returns:
+        A matplotlib ``Figure``.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure_class = _figure_class()
+    time = np.linspace(0.0, trajectory.duration, _POINTS)
+    signals = list(trajectory.evaluate(time))
+    if torque is not None:
+        signals.append(torque(*signals))
+    n = len(trajectory.joints)
+    figure = figure_class(figsize=(2.1 + 2.2 * n, 1.2 + 1.75 * len(signals)), layout="constrained")
+    axes = figure.subplots(len(signals), n, squeeze=False, sharex=True)
+    for row, (quantity, signal) in enumerate(zip(_QUANTITIES, signals, strict=False)):
+        for j, joint in enumerate(trajectory.joints):
+            unit = joint_units(bool(limits.prismatic[j]))[quantity]
+            _draw(axes[row, j], time, signal[:, j], _range(limits, quantity, j))
+            if row == 0:
+                axes[row, j].set_title(joint, fontsize=9)
+            if j == 0 or limits.prismatic[j] != limits.prismatic[j - 1]:
+                axes[row, j].set_ylabel(f"{quantity} [{unit}]", fontsize=8)
+            if row == len(signals) - 1:
+                axes[row, j].set_xlabel("t [s]", fontsize=8)
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def plot_limits(
+    trajectory: Trajectory, limits: Limits, path: str | Path, torque: Torque | None = None, title: str = ""
+) -> Path:
+    """Writes :func:`limits_figure` to a file.
+
+    Args:
+        trajectory: The motion.
+        limits: The limits.
+        path: The file; its ending says the format (png, svg, pdf).
+        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
+        title: Above the page.
+
+    Returns:
+        The path written.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        OutputError: It cannot be written, or the format is unknown.
+    """
+    figure = limits_figure(trajectory, limits, torque, title)
+    try:
+        figure.savefig(path, dpi=130)
+    except (OSError, ValueError) as error:
+        raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
+    return Path(path)
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib", remedy="install it: pip install 'urdf-ident[report]'") from error
+    return Figure
+
+
+def _range(limits: Limits, quantity: str, j: int) -> tuple[float, float]:
+    if quantity == "position":
+        return float(limits.lower[j]), float(limits.upper[j])
+    size = float(getattr(limits, quantity)[j])
+    return -size, size
+
+
+def _draw(axis: Any, time: Array, signal: Array, ends: tuple[float, float]) -> None:
+    axis.plot(time, signal, color=_LINE, linewidth=1.0)
+    axis.set_xlim(time[0], time[-1])
+    axis.tick_params(labelsize=7)
+    axis.grid(color="#e6e6e6", linewidth=0.5)
+    axis.set_axisbelow(True)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    low, high = ends
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return
+    room = 0.06 * (high - low)
+    axis.set_ylim(min(low, float(signal.min())) - room, max(high, float(signal.max())) + room)
+    bottom, top = axis.get_ylim()
+    axis.axhspan(high, max(top, high), color=_FORBIDDEN, linewidth=0)
+    axis.axhspan(min(bottom, low), low, color=_FORBIDDEN, linewidth=0)
+    for end in ends:
+        axis.axhline(end, color=_LIMIT, linewidth=0.8, linestyle="--")
