@@ -313,7 +313,7 @@ def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
     automatic = condition(log, robot, SignalConfig(cutoff=8.0))
     assert automatic.decimate_rate == pytest.approx(250 / automatic.factor)
     assert 2.5 * 8.0 <= automatic.decimate_rate < 60.0  # all that the filter leaves, and not the whole log
-    assert automatic.row_cutoff == pytest.approx(8.0)
+    assert automatic.row_cutoff == pytest.approx(0.4 * automatic.decimate_rate)
     slow = condition(log, robot, SignalConfig(cutoff=8.0, decimate=10.0))
     assert (slow.factor, slow.row_cutoff) == (25, pytest.approx(4.0))
     assert condition(log, robot, SignalConfig(cutoff=8.0, decimate=1e4)).factor == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ def log_of(tau: np.ndarray | None, v: np.ndarray, pieces: int = 1) -> SimpleName
     """A prepared log with this torque, in one or more segments."""
     bounds = np.linspace(0, len(v), pieces + 1).astype(int)
     parts = [Segment("log", 0.0, RATE, v[a:b], v[a:b], v[a:b], None if tau is None else tau[a:b])
-             for a, b in zip(bounds[:-1], bounds[1:], strict=True)]  # fmt: skip
+             for a, b in pairwise(bounds)]  # fmt: skip
     return SimpleNamespace(name="log", segments=parts)
 
 

@@ -43,6 +43,7 @@ class SignalConfig:
         rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
         shortest: Shorter pieces of motion are left out [s], unless the log holds no longer ones.
         reason: Why ``cutoff`` is what it is, for :attr:`Conditioned.why`.
+        chosen: Which of the settings :func:`resolve` chose from the logs.
     """
 
     cutoff: float | str = "auto"
@@ -53,6 +54,7 @@ class SignalConfig:
     rest_time: float = 0.25
     shortest: float = 1.0
     reason: str = "as configured"
+    chosen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("cutoff", "decimate"):
@@ -116,13 +118,11 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     wanted = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else float(config.decimate)
     factor = max(1, int(rate / wanted + 1e-9))
     row_rate = rate / factor
-    row_cutoff = min(cutoff, 0.4 * row_rate)
+    row_cutoff = 0.4 * row_rate
     why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
-    why_rows += (
-        f": {ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
-        if config.decimate == "auto"
-        else ": as configured"
-    )
+    automatic = config.decimate == "auto" or "decimate" in config.chosen
+    reason = f"{ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
+    why_rows += f": {reason if automatic else 'as configured'}"
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity, "rest": why_rest}
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why)
 
@@ -156,7 +156,8 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
         reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
     decimate = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else config.decimate
     velocity = "logged" if all(source == "logged" for source in sources) else "differentiated"
-    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason)
+    chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
+    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, chosen=chosen)
 
 
 def _rate_words(clock: Clock) -> str:
@@ -194,7 +195,8 @@ def _velocity_source(
     if config.velocity == "logged" and recording.velocity is None:
         raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
     if config.velocity != "auto":
-        return config.velocity, "as configured"
+        where = "in all logs" if config.velocity == "logged" else "in at least one log, so in all"
+        return config.velocity, f"{config.velocity}, better {where}" if "velocity" in config.chosen else "as configured"
     if recording.velocity is None:
         return "differentiated", "no velocities in the log"
     piece = max(pieces, key=lambda piece: len(piece.q))
