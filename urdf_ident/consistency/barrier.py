@@ -238,11 +238,14 @@ class _Path:
         """Gradient and Hessian of all that does not couple the blocks."""
         feasible, n = self.feasible, self.feasible.n
         gradient, metric = 2.0 * x, np.tile(np.sqrt(2.0) * np.eye(10), (n, 1, 1))
+        inertial = gradient[: 10 * n].reshape(n, 10)  # a view
         if self.distance == "entropic":
-            gradient = prior_term(feasible, x, "entropic")[1]
-            metric = np.sqrt(feasible.entropy_scale)[:, None, None] * feasible.spread.white(x)[1]
+            scale, white = feasible.entropy_scale[:, None, None], feasible.spread.white(x)[1]
+            traces = feasible.spread.linear.reshape(n, 16, 10)
+            inertial[:] = (scale * (traces - white))[:, ::5].sum(axis=1)
+            metric = np.sqrt(scale) * white
         white = feasible.cones.white(x)[1]
-        np.subtract.at(gradient[: 10 * n].reshape(n, 10), feasible.cones.body, mu * white[:, ::5].sum(axis=1))
+        np.subtract.at(inertial, feasible.cones.body, mu * white[:, ::5].sum(axis=1))
         local = ~self.coupled
         gradient = gradient - mu * (feasible.G[local].T @ (1.0 / rows[local]))
         cones = np.zeros((n, self.cone_place[1].max(initial=0) + 1, 16, 10))

@@ -20,7 +20,7 @@ the solution says so:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from ..model.inertia import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..model.segment import freeze_arrays
-from .barrier import interior, minimise
+from .barrier import interior, minimise, minimise_roughly
 from .cones import Feasible, LmiOptions, feasible_set
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 
@@ -188,6 +188,31 @@ class LmiProblem:
         if excess(high) > 0 and excess(low) < 0:
             brentq(excess, low, high, xtol=0.01, maxiter=40)
         return found[max(weight for weight in found if excess(weight) <= 1e-9)]
+
+    def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[int, float], Array]:
+        """Solves to a few digits and without a certificate, ten times faster: to compare weights on many folds.
+
+        Args:
+            factors: ``(R, rho)`` of each fold, as for :meth:`solve`.
+
+        Returns:
+            A function of a fold's index and a weight > 0 that returns theta, shape (p,).
+
+        Raises:
+            ShapeError: Shapes do not fit.
+            EstimationError: The data are not finite.
+            SolverError: Nothing satisfies the constraints.
+        """
+        start = interior(self.feasible)
+        terms = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
+
+        def solve(fold: int, weight: float) -> Array:
+            if start is None:  # demands that leave no room to move inside them
+                return self._solve(terms[fold], weight).theta
+            x = minimise_roughly(self.feasible, terms[fold], weight, self.options.distance, start)
+            return self.feasible.theta(x)
+
+        return solve
 
     def _closest(self, data: DataTerm) -> LmiSolution:
         """The possible robot closest to the prior, whatever the data say."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +20,15 @@ from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm
 
 METHODS = ("lmi", "minimum_norm", "frozen")
-#: Weights of the prior that are tried. 1 would be Bayes' answer if the residuals were independent noise; between real
-#: logs the nominal standard errors are about four times too small (theory §7), so the data count a tenth or less.
-WEIGHTS = (10.0, 30.0, 100.0, 1000.0)
+#: Weights of the prior that may be chosen.
+WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
+#: noise; on real arms the nominal standard errors are four to six times too small (theory §7), and their square is this.
+USUAL_WEIGHT = 30.0
+#: Standard errors by which a held-out error must be worse than the best before it counts.
+_SIGNIFICANT = 2.0
+#: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
+_CERTAIN = 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +91,13 @@ def consistent_parameters(
     parameters: tuple[Parameter, ...],
     options: LmiOptions | None = None,
     weight: float | None = None,
+    slack: float | None = None,
 ) -> Standard:
     """The most plausible robot that could exist: LMI with the prior's weight chosen by held-out error.
 
-    Logs are left out one by one, or parts in time when there is one log.
+    Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
+    roughly, so that the smallest held-out error alone is mostly chance: of all weights that are not significantly
+    worse than the best one the nearest to :data:`USUAL_WEIGHT` is taken.
 
     Args:
         statistics: The data's factors.
@@ -97,6 +106,8 @@ def consistent_parameters(
         parameters: All of theta's entries.
         options: What is demanded of the bodies.
         weight: Of the prior; chosen from :data:`WEIGHTS` if None.
+        slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
+            this fraction above the least possible one, or None.
 
     Returns:
         The choice.
@@ -105,11 +116,18 @@ def consistent_parameters(
         SolverError: No robot satisfies the constraints, or no solver finds it.
     """
     problem = LmiProblem(prior, parameters, options)
+    factor = _data(statistics, fit)
     record: dict[str, Any] = {}
-    if weight is None:
-        weight, record = _held_out_weight(problem, statistics, fit)
-    solution = problem.solve(*_data(statistics, fit), weight)
-    return Standard(solution.theta, {"method": "lmi", **solution.as_dict(), **record})
+    if slack is not None:
+        solution = problem.point_to_set(*factor, slack)
+        record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
+    else:
+        if weight is None:
+            weight, record = held_out_weight(problem, statistics, fit)
+        solution = problem.solve(*factor, weight)
+    kept = {**solution.as_dict(), **record}
+    kept["notes"] = [*kept["notes"], *_held_at_zero(fit, parameters, solution.active)]
+    return Standard(solution.theta, {"method": "lmi", **kept})
 
 
 def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
@@ -117,21 +135,80 @@ def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
     return factor[:, :-1], factor[:, -1]
 
 
-def _held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> tuple[float, dict[str, Any]]:
-    """Cross-validation over logs (or parts in time); errors are whitened, so that all joints count alike."""
+def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> tuple[float, dict[str, Any]]:
+    """Cross-validation over logs (or parts in time); errors are whitened, so that all joints count alike.
+
+    Args:
+        problem: Constraints and prior.
+        statistics: The data's factors.
+        fit: For the weights of the row groups.
+
+    Returns:
+        The weight, and how it was chosen.
+
+    Raises:
+        SolverError: No robot satisfies the constraints.
+    """
     try:
         split = folds_of(statistics)
     except EstimationError:
-        return 1.0, {"weight_choice": "too short to hold anything out"}
-    errors = np.empty((len(split.logs), len(WEIGHTS)))
-    for i, fold in enumerate(split.logs):
-        R, rho = _data(split.without([fold]), fit)
-        test = split.only([fold])
-        S, sigma = _data(test, fit)
-        for k, weight in enumerate(WEIGHTS):
-            theta = problem.solve(R, rho, weight).theta
-            errors[i, k] = np.sum((S @ theta - sigma) ** 2) / sum(test.rows.values())
-    mean = errors.mean(axis=0)
-    chosen = int(mean.argmin())
-    table = [{"weight": w, "held_out": float(np.sqrt(e))} for w, e in zip(WEIGHTS, mean, strict=True)]
-    return WEIGHTS[chosen], {"weight_choice": f"held-out error over {len(errors)} folds", "weights_tried": table}
+        return USUAL_WEIGHT, {"weight_choice": "the usual one: too short to hold anything out"}
+    folds = [(_data(split.without([fold]), fit), split.only([fold])) for fold in split.logs]
+    tests = [(*_data(test, fit), sum(test.rows.values())) for _, test in folds]
+    roughly = problem.rough_solver([data for data, _ in folds])
+
+    def squares(weight: float) -> Array:
+        thetas = [roughly(k, weight) for k in range(len(folds))]
+        return np.array([np.sum((S @ theta - y) ** 2) / rows for (S, y, rows), theta in zip(tests, thetas, strict=True)])
+
+    errors = _descend(squares)
+    best = min(errors, key=lambda weight: float(errors[weight].mean()))
+    near = [weight for weight in errors if not _worse(errors[weight] - errors[best])]
+    chosen = min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
+    table = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
+    word = f"held-out error over {len(folds)} folds: least at {best:g}, {chosen:g} is not significantly worse"
+    if chosen == best:
+        word = f"held-out error over {len(folds)} folds is least"
+    return chosen, {"weight_choice": word, "weights_tried": table}
+
+
+def _descend(squares: Callable[[float], Array]) -> dict[float, Array]:
+    """Held-out squares of the usual weight and, to both sides of it, as far as they get less."""
+    errors = {USUAL_WEIGHT: squares(USUAL_WEIGHT)}
+    middle = WEIGHTS.index(USUAL_WEIGHT)
+    for side in (WEIGHTS[:middle][::-1], WEIGHTS[middle + 1 :]):
+        before = errors[USUAL_WEIGHT].mean()
+        for weight in side:
+            errors[weight] = squares(weight)
+            if errors[weight].mean() >= before:
+                break
+            before = errors[weight].mean()
+    return errors
+
+
+def _worse(differences: Array) -> bool:
+    """Whether the mean over folds is positive beyond chance."""
+    error = float(differences.std(ddof=1)) / np.sqrt(len(differences))
+    return bool(differences.mean() > _SIGNIFICANT * error)
+
+
+def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str, ...]) -> list[str]:
+    """Names what the data alone would make negative beyond doubt: mostly a sign that something else is missing."""
+    base = fit.base
+    words, rotors = list[str](), list[str]()
+    for row, k in enumerate(base.independent):
+        parameter = parameters[k]
+        alone = np.abs(base.K[row]).max(initial=0.0) < 1e-9
+        if not (alone and parameter.nonnegative and fit.params[row] < -_CERTAIN * fit.bse[row]):
+            continue
+        if f"{parameter.name} ≥ 0" not in active:
+            continue
+        word = f"{parameter.name} = {fit.params[row]:.3g} ± {fit.bse[row]:.2g} {parameter.unit}"
+        (rotors if parameter.symbol == "Ia" else words).append(word)
+    notes = [f"held at 0, though the data alone ask for {', '.join(words)}"] if words else []
+    if rotors:
+        notes.append(
+            f"held at 0, though the data alone ask for {', '.join(rotors)}: torque that is measured behind the gears does "
+            "not contain the rotors (then set model.rotor_inertia: false)"
+        )
+    return notes
