@@ -94,6 +94,10 @@ def test_stiffness_and_rotor_inertia_with_intervals_in_the_json(work: Path) -> N
         found = data["elasticity"][joint]
         assert found["seen"] is True
         assert found["deflection_counts"] > 50
+        low, high = found["stiffness_bounds"]
+        assert 0.98 * high < low <= high, "the row sum, without the spring, agrees"
+        assert 0.999 * low < found["stiffness"]["value"] < 1.001 * high
+        assert found["reliability"] == pytest.approx(low / high)
         assert found["encoder_step"] == pytest.approx(COUNT, rel=0.01)
         assert found["stiffness"]["value"] == pytest.approx(K[j], rel=0.002)
         low, high = found["stiffness"]["interval"]

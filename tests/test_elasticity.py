@@ -340,3 +340,39 @@ def test_a_segment_without_motors_is_refused() -> None:
     blind = Segment("x", 0.0, 1.0, segment.q, segment.v, segment.a)
     with pytest.raises(ModelError, match="motors' positions"):
         model_of("spatial").term_columns(blind)
+
+
+def test_sliding_and_endless_joints_balance_too() -> None:
+    joints = (("prismatic", "0 0 1"), ("continuous", "0 1 0"), ("prismatic", "1 0 0"), ("revolute", "0 0.6 0.8"))
+    parts = ['<robot name="mixed">', '<link name="l0"/>']
+    for k, (kind, axis) in enumerate(joints, 1):
+        limit = "" if kind == "continuous" else '<limit lower="-1" upper="1" velocity="3" effort="90"/>'
+        parts.append(
+            f'<joint name="j{k}" type="{kind}"><parent link="l{k - 1}"/><child link="l{k}"/>'
+            f'<origin xyz="0.1 0.05 0.2" rpy="0.2 0.1 0.4"/><axis xyz="{axis}"/>{limit}</joint><link name="l{k}"><inertial>'
+            f'<origin xyz="0.05 -0.02 0.1"/><mass value="{6 - k}"/><inertia ixx="0.09" ixy="0.01" ixz="0" iyy="0.07" iyz="0" '
+            'izz="0.05"/></inertial></link>'
+        )
+    robot = Robot.from_urdf("".join([*parts, "</robot>"]))
+    ratio, k, ia, d = (
+        [300.0, -50.0, 200.0, 40.0],
+        np.array([9e4, 3000, 5e4, 900]),
+        np.array([30.0, 1, 20, 0.4]),
+        np.full(4, 2.0),
+    )
+    plant = ElasticPlant(robot, stiffness=k, rotor_inertia=ia, ratio=ratio, damping=d)
+    model = ElasticModel(robot, drive=Drive.build(4, reduction=ratio), friction="none", damping=True, preload=False)
+    motion = random_motion(robot, 12, seed=4)
+    tau = np.random.default_rng(0).normal(0, 30, (12, 4))
+    turn = np.array([
+        plant.acceleration(np.r_[motion.q[i], motion.qm[i]], np.r_[motion.v[i], motion.vm[i]], tau[i]) for i in range(12)
+    ])  # fmt: skip
+    segment = Segment("", 0.0, 1.0, motion.q, motion.v, turn[:, :4], tau, motion.qm, motion.vm, turn[:, 4:])
+    values = {"Ia": ia, "K": k, "D": d}
+    terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[40:]]
+    link, motor, _ = model.balance(np.concatenate([lumped_inertials(robot).ravel(), terms]), segment)
+    scale = np.abs(k * (motion.qm - motion.q)).max()
+    assert np.abs(link).max() < 1e-11 * scale
+    assert np.abs(motor - tau).max() < 1e-11 * scale
+    units = {p.name: p.unit for p in model.parameters}
+    assert (units["K_j1"], units["D_j1"], units["Ia_j1"]) == ("N/m", "N·s/m", "kg")

@@ -16,7 +16,7 @@ from .data.recording import Recording
 from .data.signals import SignalConfig
 from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
-from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs
+from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
@@ -81,6 +81,7 @@ def identify(
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
     settled = settle(model, build, estimate)
     model, statistics, fit = settled.model, settled.statistics, settled.fit
+    springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
     notes = [*unseen, *shaped.notes, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
@@ -91,7 +92,7 @@ def identify(
         believed,
         statistics.stacked(fit.weights),
         _urdf_with_friction(model, statistics, fit, believed.theta0),
-        solver={**standard.solver, "notes": notes, **({"springs": deflections} if deflections else {})},
+        solver={**standard.solver, "notes": notes, **({"springs": springs} if springs else {})},
         signals=_signals(prepared),
         inputs=tuple(log.as_dict() for log in prepared),
         cross_validation=_cross_validation(settled, build, estimate),

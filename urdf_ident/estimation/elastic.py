@@ -28,7 +28,7 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
-from .fit import fit_base
+from .fit import Fit, fit_base
 from .statistic import Layout, StatisticSet
 
 #: Stiffness has settled when it changes by less than this fraction.
@@ -227,6 +227,33 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
     return tuple(checks)
 
 
+def with_row_sum(
+    springs: list[dict[str, Any]], model: DynamicModel, statistics: StatisticSet, fit: Fit
+) -> list[dict[str, Any]]:
+    """Adds to each spring how far its stiffness can be trusted: the two regressions on the torque of the row sum.
+
+    Args:
+        springs: From :func:`visible_springs`.
+        model: The model that was identified.
+        statistics: In compliance form.
+        fit: The fit to them.
+
+    Returns:
+        The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``.
+    """
+    if not isinstance(model, ElasticModel):
+        return springs
+    theta = _embedded(fit.base, fit.params)
+    plain = _restored(statistics, _stiffness_columns(statistics, model), theta)
+    checks = {check.joint: check for check in check_stiffness(plain, model, theta)}
+    extended = []
+    for item in springs:
+        check = checks.get(item["joint"])
+        bounds = {} if check is None else {"stiffness_bounds": [check.direct, check.inverse], "reliability": check.reliability}
+        extended.append({**item, **bounds})
+    return extended
+
+
 def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[str, int]:
     """Link row group → index of its stiffness in theta."""
     index = {name: k for k, name in enumerate(model.names)}
@@ -279,3 +306,19 @@ def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> 
             entry = replace(entry, R=triangle(np.column_stack([entry.R[:, : len(layout.instruments)], R])))
         entries.append(entry)
     return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
+
+
+def _restored(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
+    """Undoes :func:`_linear` at the same theta, where ``J theta = t`` and the target is ``t − r``."""
+    entries = []
+    for entry in statistics.entries:
+        if entry.group in springs:
+            layout = statistics.layout(entry.group)
+            R, place = _columns(np.array(entry.R), layout)
+            k = springs[entry.group]
+            residual = R[:, :-1] @ theta[layout.columns] - R[:, -1]
+            R[:, place[k]] += residual / theta[k]
+            R[:, -1] += residual
+            entry = replace(entry, R=np.column_stack([entry.R[:, : len(layout.instruments)], R]))
+        entries.append(entry)
+    return replace(statistics, entries=tuple(entries))
