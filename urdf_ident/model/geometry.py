@@ -134,6 +134,25 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
     return (*shapes, *made), tuple(notes)
 
 
+def stated_shapes(robot: Robot) -> tuple[tuple[Shape, ...], frozenset[str]]:
+    """All that the URDF draws or calls solid, and nothing that stands in for it.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shapes of ``<visual>`` and ``<collision>``, and the links of which something could not be read.
+    """
+    root = _read_xml(robot.urdf, robot.path)
+    shapes: list[Shape] = []
+    lost: set[str] = set()
+    for tag in ("visual", "collision"):
+        found, missing, bad = _drawn(root, tag, {}, Path(robot.path))
+        shapes += found
+        lost |= bad | {link for link, _ in missing}
+    return tuple(shapes), frozenset(lost)
+
+
 def _first(missing: Sequence[tuple[str, str]]) -> str:
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return repr(missing[0][1]) + more

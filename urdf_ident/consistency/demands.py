@@ -1,0 +1,131 @@
+"""What is demanded of the bodies besides being possible: what the user knows, and what the URDF's geometry says.
+
+A centre of mass lies inside whatever encloses the matter, and so do the second moments (Wensing, Kim, Slotine 2018).
+Both only hold where the URDF draws all of a body: a link that has mass and no shape, or a mesh that is not found,
+leaves its body without a box. Shapes that contradict the URDF's own inertials are not believed either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.geometry import stated_shapes
+from ..model.inertia import Array, pseudo_inertia
+from ..model.prior import Prior, fixed_children
+from ..model.robot import Body, Robot
+from ..model.segment import freeze_arrays
+from .cones import LmiOptions, ellipsoid
+
+#: A drawn link is at least this thick [m]: the flat parts of a mesh are sheet metal, not nothing.
+_THINNEST = 1e-3
+#: Semi-axes of the smallest ellipsoid around a box, in halves of its edges.
+_AROUND = np.sqrt(3.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The box around each body's geometry, along the axes of the body's frame.
+
+    Attributes:
+        lower, upper: Shape (n, 3) [m]; NaN where the URDF does not draw all of a body.
+    """
+
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def ellipsoids(self) -> Array:
+        """The smallest ellipsoids around the boxes, as ``LmiOptions.ellipsoids``, shape (n, 4, 4); NaN where unknown."""
+        half = np.maximum(0.5 * (self.upper - self.lower), 0.5 * _THINNEST)
+        pairs = zip(0.5 * (self.lower + self.upper), _AROUND * half, strict=True)
+        return np.array([ellipsoid(center, axes) for center, axes in pairs]).reshape(-1, 4, 4)
+
+
+def body_boxes(robot: Robot) -> Boxes:
+    """Boxes around all that the URDF draws of each body, lumped links included.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The boxes.
+    """
+    shapes, lost = stated_shapes(robot)
+    corners: dict[str, list[Array]] = {}
+    for shape in shapes:
+        corners.setdefault(shape.link, []).append(shape.corners())
+    limits = np.full((2, robot.n, 3), np.nan)
+    for i, body in enumerate(robot.bodies):
+        points = _corners(robot, body, corners, lost)
+        if points is not None:
+            limits[0, i], limits[1, i] = points.min(axis=0), points.max(axis=0)
+    return Boxes(*limits)
+
+
+def _corners(robot: Robot, body: Body, corners: dict[str, list[Array]], lost: frozenset[str]) -> Array | None:
+    """Corners of all that is drawn of a body, in its frame; None if some of its matter is not."""
+    points: list[Array] = []
+    for link in body.links:
+        theta = robot.description.links[link.name].theta
+        if link.name in lost or (theta is not None and theta[0] > 0 and link.name not in corners):
+            return None
+        points += [found @ link.rotation.T + link.translation for found in corners.get(link.name, [])]
+    return np.concatenate(points) if points else None
+
+
+def demands(
+    robot: Robot,
+    prior: Prior,
+    *,
+    distance: str = "entropic",
+    total_mass: float | tuple[float, float] | None = None,
+    com_in_box: bool = True,
+    ellipsoids: bool = False,
+    keep_children: bool = False,
+) -> tuple[LmiOptions, tuple[str, ...]]:
+    """Turns settings and geometry into demands.
+
+    Args:
+        robot: The robot.
+        prior: Of its parameters; a body whose prior is outside its own geometry is left free.
+        distance: ``"entropic"`` or ``"euclid"``.
+        total_mass: Of all moving bodies [kg], or (least, most), or None.
+        com_in_box: Whether centres of mass stay inside the boxes of :func:`body_boxes`.
+        ellipsoids: Whether all matter stays inside the ellipsoids around those boxes.
+        keep_children: Whether links behind fixed joints weigh what the URDF says, so that each body must be more
+            than they are.
+
+    Returns:
+        The demands, and notes on geometry that was not believed.
+    """
+    lower = upper = around = None
+    notes: list[str] = []
+    n = len(prior.relative_std)
+    theta0 = prior.theta0[: 10 * n].reshape(n, 10)
+    boxes = body_boxes(robot) if com_in_box or ellipsoids else None
+    if boxes is not None and com_in_box:
+        lower, upper = boxes.lower.copy(), boxes.upper.copy()
+        centres = theta0[:, 1:4] / theta0[:, :1]
+        outside = np.any((centres < lower) | (centres > upper), axis=1)  # NaN compares false
+        lower[outside] = upper[outside] = np.nan
+        notes += _unbelieved(robot, outside, "centre of mass is outside its geometry: not held inside")
+    if boxes is not None and ellipsoids:
+        around = boxes.ellipsoids.copy()
+        beyond = np.einsum("nab,nab->n", around, pseudo_inertia(theta0)) < 0
+        around[beyond] = np.nan
+        notes += _unbelieved(robot, beyond, "inertia is too large for its geometry: not held inside")
+    children = fixed_children(robot) if keep_children else None
+    options = LmiOptions(
+        distance, total_mass=total_mass, com_lower=lower, com_upper=upper, ellipsoids=around, children=children
+    )
+    return options, tuple(notes)
+
+
+def _unbelieved(robot: Robot, which: Array, words: str) -> list[str]:
+    names = ", ".join(f"'{body.name}'" for body, out in zip(robot.bodies, which, strict=True) if out)
+    return [f"the URDF's own {words} ({names})"] if names else []
