@@ -143,6 +143,7 @@ def design(
     after: Annotated[
         Path | None, typer.Option("--after", metavar="identification.json", help="Earlier result: look for what is unknown.")
     ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
     from .excitation.design import design_excitation
@@ -160,6 +161,11 @@ def design(
     found.trajectory.write(out)
     typer.echo(found.summary())
     typer.echo(f"wrote {out}")
+    if plot is not None:
+        from .motion.limits import prior_torque
+        from .viz.limits_plot import plot_limits
+
+        typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
 
 
 @app.command()

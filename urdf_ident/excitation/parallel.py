@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ..errors import LimitError, UrdfIdentError
 from .search import Candidate, Problem, Search
@@ -81,9 +82,10 @@ def search(
         jobs = min(jobs, starts)
     seeds = np.random.SeedSequence(seed).spawn(max(1, jobs))
     deadline = time.monotonic() + budget
-    if jobs > 1 and sys.platform != "win32":
-        return _several(problem, seeds, deadline, starts, progress)
-    return _alone(problem, seeds[0], deadline, starts, progress)
+    with threadpool_limits(1, user_api="blas"):  # the matrices are small: threads would only wait for each other
+        if jobs > 1 and sys.platform != "win32":
+            return _several(problem, seeds, deadline, starts, progress)
+        return _alone(problem, seeds[0], deadline, starts, progress)
 
 
 def _alone(

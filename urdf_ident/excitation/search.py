@@ -31,7 +31,7 @@ RESOLUTION = 0.02
 #: Fresh starts before the search also hops away from its best motion, and how often it does then.
 FRESH, HOPS = 3, 0.75
 
-QUICK = Options((0.3, 0.1, 0.03), (8.0, 8.0, 16.0), 25, 0.05)
+QUICK = Options((0.1, 0.03), (8.0, 16.0), 25, 0.05)
 FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
 POLISH = Options((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
 

@@ -52,6 +52,7 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
                 axes[row, j].set_ylabel(f"{quantity} [{unit}]", fontsize=8)
             if row == len(signals) - 1:
                 axes[row, j].set_xlabel("t [s]", fontsize=8)
+    figure.align_ylabels()
     if title:
         figure.suptitle(title, fontsize=11)
     return figure
