@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .consistency.cones import LmiOptions
+from .consistency.demands import demands
 from .consistency.standard import Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
@@ -162,9 +162,9 @@ def _standard(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Pr
     wanted = project.consistency
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior)
-    options = LmiOptions(wanted.distance, total_mass=wanted.total_mass)
+    options, notes = demands(model.robot, prior, **wanted.demands())
     weight = None if wanted.weight == "auto" else float(wanted.weight)
-    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight)
+    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight, wanted.point_to_set, notes)
 
 
 def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:

@@ -84,7 +84,9 @@ class SignalsSection(Section):
 class ValidationSection(Section):
     """How held-out logs are scored."""
 
-    score_cutoff: float | Auto = Field("auto", description="low-pass of measured and predicted torque [Hz]; auto: the fit's cut-off")
+    score_cutoff: float | Auto = Field(
+        "auto", description="low-pass of measured and predicted torque [Hz]; auto: the fit's cut-off"
+    )
 
 
 class ElasticSection(Section):
@@ -128,9 +130,25 @@ class ConsistencySection(Section):
     )
     prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
     distance: Literal["entropic", "euclid"] = Field("entropic", description="how far from the prior is measured")
-    weight: float | Auto = Field("auto", description="of the prior; auto: by held-out error over logs or parts in time")
-    total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
+    weight: PositiveFloat | Auto = Field("auto", description="of the prior; auto: by held-out error over logs or parts in time")
+    point_to_set: PositiveFloat | None = Field(
+        None, description="instead of a weight: squared residual allowed above the least possible, as a fraction"
+    )
     relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
+    total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
+    com_in_box: bool = Field(True, description="centres of mass stay inside the URDF's geometry, where it draws all of a body")
+    ellipsoids: bool = Field(False, description="all matter stays inside the ellipsoids around that geometry")
+    keep_children: bool = Field(False, description="links behind fixed joints weigh exactly what the URDF says")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ConsistencySection:
+        if self.point_to_set is not None and self.weight != "auto":
+            raise ValueError("give a weight or point_to_set, not both")
+        return self
+
+    def demands(self) -> dict[str, Any]:
+        """Keyword arguments of :func:`.consistency.demands.demands`."""
+        return self.model_dump(include={"distance", "total_mass", "com_in_box", "ellipsoids", "keep_children"})
 
 
 class Project(Section):

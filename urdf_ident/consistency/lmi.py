@@ -295,7 +295,7 @@ class LmiProblem:
         if inside is None:
             raise SolverError(
                 "no solver could handle the physical-consistency problem", status="; ".join(notes), where="LMI",
-                remedy="relax total mass, boxes or children, or use consistency.method: nearest",
+                remedy="relax total mass, boxes or children, or use consistency.method: minimum_norm",
             )  # fmt: skip
         goal = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
         goal = goal + np.linalg.lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]

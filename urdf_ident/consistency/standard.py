@@ -92,6 +92,7 @@ def consistent_parameters(
     options: LmiOptions | None = None,
     weight: float | None = None,
     slack: float | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Standard:
     """The most plausible robot that could exist: LMI with the prior's weight chosen by held-out error.
 
@@ -108,6 +109,7 @@ def consistent_parameters(
         weight: Of the prior; chosen from :data:`WEIGHTS` if None.
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the least possible one, or None.
+        notes: What to say beside the solver's own notes.
 
     Returns:
         The choice.
@@ -126,7 +128,7 @@ def consistent_parameters(
             weight, record = held_out_weight(problem, statistics, fit)
         solution = problem.solve(*factor, weight)
     kept = {**solution.as_dict(), **record}
-    kept["notes"] = [*kept["notes"], *_held_at_zero(fit, parameters, solution.active)]
+    kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active)]
     return Standard(solution.theta, {"method": "lmi", **kept})
 
 
