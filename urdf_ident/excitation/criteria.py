@@ -31,6 +31,8 @@ from ..model.inertia import Array
 CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
 #: Criteria of a single matrix; "block" is made of several "cond".
 SPECTRAL = CRITERIA[:-1]
+#: Singular values below this part of the largest are rounding.
+_RANK = 1e-13
 
 
 def check_criterion(name: str) -> None:
@@ -94,7 +96,7 @@ def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[fl
         The value (inf where W is rank deficient to rounding) and its gradient, shape (m, b).
     """
     _, sigma, right = np.linalg.svd(triangle(W))
-    if len(sigma) < W.shape[1] or not sigma[-1] > 1e-13 * sigma[0]:
+    if len(sigma) < W.shape[1] or not sigma[-1] > _RANK * sigma[0]:
         return np.inf, np.zeros_like(W)
     value, slope = singular_criterion(name, sigma, sharpness)
     return value, W @ ((right.T * (slope / sigma)) @ right)
@@ -134,7 +136,9 @@ def standard_errors(W: Array) -> Array:
     Returns:
         Shape (b,); inf where the rows do not tell them.
     """
-    R = triangle(W)
-    if R.shape[0] < R.shape[1] or not np.abs(np.diag(R)).min() > 0:
-        return np.full(W.shape[1], np.inf)
-    return np.asarray(np.linalg.norm(np.linalg.solve(R, np.eye(len(R))), axis=1))
+    _, sigma, right = np.linalg.svd(triangle(W))
+    sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])
+    seen = sigma > _RANK * sigma.max(initial=0.0)
+    errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
+    unseen = np.linalg.norm(right[~seen], axis=0) > 1e-8
+    return np.asarray(np.where(unseen, np.inf, errors))

@@ -1,0 +1,310 @@
+"""Criteria: planned rows against Pinocchio, gradients against finite differences and Pinocchio's own, values against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+from conftest import arm_urdf
+
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.least_squares import ols
+from urdf_ident.excitation.criteria import (
+    SPECTRAL,
+    check_criterion,
+    condition_number,
+    criterion_value,
+    matrix_criterion,
+    singular_criterion,
+    standard_errors,
+)
+from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.objective import BlockCriterion, Objective, SpectralCriterion
+from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
+from urdf_ident.excitation.rigid import RigidRegressor
+from urdf_ident.excitation.rows import PlannedRows, designable
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.engine.pinocchio import regressor
+from urdf_ident.model.inertia import Array
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.motion.limits import Limits
+
+TREE = """<robot name="tree"><link name="base"/>
+<joint name="trunk" type="revolute"><parent link="base"/><child link="t"/><origin rpy="0.1 0.2 0"/><axis xyz="0 0 1"/>
+<limit lower="-2" upper="2" velocity="2" effort="90"/></joint>
+<link name="t"><inertial><mass value="3"/><origin xyz="0.1 0 0.2"/><inertia ixx="0.1" iyy="0.2" izz="0.15" ixy="0.01" ixz="0"
+iyz="0"/></inertial></link>
+<joint name="right" type="revolute"><parent link="t"/><child link="r"/><origin xyz="0.2 -0.3 0.4" rpy="0 0.5 1"/>
+<axis xyz="0 0.6 0.8"/><limit lower="-2" upper="2" velocity="2" effort="60"/></joint>
+<link name="r"><inertial><mass value="2"/><origin xyz="0.3 0.05 0"/><inertia ixx="0.02" iyy="0.05" izz="0.05" ixy="0" ixz="0"
+iyz="0"/></inertial></link>
+<joint name="left" type="prismatic"><parent link="t"/><child link="l"/><origin xyz="0 0.3 0.4" rpy="0.3 0 0"/>
+<axis xyz="1 0 0"/><limit lower="-0.5" upper="0.5" velocity="1" effort="60"/></joint>
+<link name="l"><inertial><mass value="1"/><origin xyz="0 0.1 0"/><inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0"
+iyz="0"/></inertial></link></robot>"""
+ARMS = {
+    "ur10e": robot_path("ur10e"),
+    "tx40": robot_path("tx40"),
+    "emps": robot_path("emps"),
+    "sliding": arm_urdf("xyz", kind="prismatic"),
+    "endless": arm_urdf("zyx", kind="continuous"),
+    "tree": TREE,
+}
+
+
+def states(n: int, samples: int = 40, seed: int = 0) -> tuple[Array, Array, Array]:
+    q, v, a = np.random.default_rng(seed).uniform(-1.0, 1.0, (3, samples, n))
+    return 2.0 * q, 1.5 * v, 3.0 * a
+
+
+def tx40(**options: object) -> DynamicModel:
+    reduction = yaml.safe_load(truth_path("tx40").read_text())["reduction"]
+    robot = Robot.from_urdf(robot_path("tx40"))
+    drive = Drive.build(6, reduction=reduction)
+    return DynamicModel(robot, drive=drive, motor_friction={"joint_6": ["viscous", "coulomb"]}, **options)  # type: ignore[arg-type]
+
+
+def wide(names: list[str]) -> list[dict[str, object]]:
+    """Friction laws whose signs are soft enough for finite differences."""
+    return [{"term": name, "width": 0.3} if name not in ("viscous", "offset", "cubic") else {"term": name} for name in names]
+
+
+MODELS = {
+    "arm": lambda: DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction=wide(["viscous", "coulomb", "offset"])),
+    "coupled": lambda: tx40(friction=wide(["viscous", "coulomb", "offset"])),
+    "loaded": lambda: DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=wide(["viscous", "load_coulomb", "stribeck"])),
+    "slides": lambda: DynamicModel(Robot.from_urdf(TREE), friction=wide(["sublinear", "cubic", "coulomb"])),
+}
+
+
+def objective(model: DynamicModel, criterion: str, *, torque: float = np.inf, samples: int = 60) -> tuple[Objective, Array]:
+    """An objective on a Fourier family, and unknowns to evaluate it at."""
+    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
+    base = model.base()
+    rows = PlannedRows(model, base, np.linspace(0.5, 2.0, model.n))
+    family = Family("fourier", limits.joints, 8.0, 4)
+    made = make_criterion(criterion, rows, limits, np.zeros((0, len(base))))
+    X = 0.6 * np.random.default_rng(1).standard_normal((family.unknowns, model.n))
+    grid = family.criterion_grid(samples)
+    return Objective(made, grid, 0, np.full(model.n, torque)), X
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_rigid_regressor_is_pinocchios(name: str) -> None:
+    robot = Robot.from_urdf(ARMS[name])
+    q, v, a = states(robot.n)
+    ours, _ = RigidRegressor(robot).evaluate(q, v, a)
+    theirs = regressor(robot, q, v, a)
+    assert np.abs(ours - theirs).max() < 1e-12 * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_rigid_gradient_is_pinocchios(name: str) -> None:
+    """``Σ weight · Y theta`` has the gradient of inverse dynamics of a robot with the inertia theta (theory §8)."""
+    robot = Robot.from_urdf(ARMS[name])
+    q, v, a = states(robot.n, 10)
+    rng = np.random.default_rng(2)
+    model = robot.model.copy()
+    theta = []
+    for j in range(robot.n):
+        model.inertias[j + 1] = pin.Inertia.Random()
+        theta.append(model.inertias[j + 1].toDynamicParameters())
+    rigid = RigidRegressor(robot)
+    _, sweep = rigid.evaluate(q, v, a)
+    pull = rng.standard_normal((10, robot.n))
+    got = rigid.gradient(pull[:, :, None] * np.concatenate(theta), sweep)
+    data = model.createData()
+    for k, configuration in enumerate(robot.configuration(q)):
+        pin.computeRNEADerivatives(model, data, configuration, v[k], a[k])
+        mass = np.triu(data.M) + np.triu(data.M, 1).T
+        for ours, theirs in zip(got, (data.dtau_dq, data.dtau_dv, mass), strict=True):
+            np.testing.assert_allclose(ours[k], pull[k] @ theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_planned_rows_are_the_models(name: str) -> None:
+    model = MODELS[name]()
+    base, noise = model.base(), np.linspace(0.5, 2.0, model.n)
+    q, v, a = states(model.n)
+    rows = PlannedRows(model, base, noise)
+    W, state = rows.evaluate(q, v, a)
+    if model.loaded:
+        model = model.with_reference(rows.theta0)
+    for _, blocks in model.row_blocks(Segment("x", 0.0, 100.0, q, v, a), chunk=len(q)):
+        for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
+            full = np.zeros((len(q), len(model.parameters)))
+            full[:, group.columns] = block
+            np.testing.assert_allclose(W[:, j] * noise[j], full[:, base.independent], rtol=1e-10, atol=1e-10)
+    data = model.robot.model.createData()
+    poses = model.robot.configuration(q)
+    tau = [pin.rnea(model.robot.model, data, *row).copy() for row in zip(poses, v, a, strict=True)]
+    np.testing.assert_allclose(rows.torque(state), tau, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", [*SPECTRAL, "block"])
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_agree_with_finite_differences(name: str, criterion: str) -> None:
+    model = MODELS[name]()
+    function, X = objective(model, criterion)
+    value, gradient = function(X, 0.0, 8.0)
+    assert np.isfinite(value)
+    assert gradient.shape == X.shape
+    rng, step = np.random.default_rng(3), 1e-5
+    for _ in range(3):
+        way = rng.standard_normal(X.shape)
+        ends = [function(X + k * step * way, 0.0, 8.0)[0] for k in (-2, -1, 1, 2)]
+        slope = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
+        assert (gradient * way).sum() == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.linalg.norm(gradient))
+
+
+def test_gradient_of_66_unknowns_one_by_one() -> None:
+    """The figure's problem: six axes, five harmonics, log cond and log det, every unknown by itself."""
+    model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
+    base = model.base()
+    assert len(base) == 36
+    family = Family("fourier", model.robot.joints, 20.0, 5)
+    X = np.random.default_rng(0).standard_normal((family.unknowns, 6))
+    assert X.size == 66
+    rows = PlannedRows(model, base, np.ones(6))
+    for name in ("cond", "D"):
+        criterion = SpectralCriterion(name, rows, np.zeros((0, 36)))
+        function = Objective(criterion, family.criterion_grid(60), 0, np.full(6, np.inf))
+        _, gradient = function(X, 0.0)
+        numeric, step = np.zeros_like(X), 1e-5
+        for index in np.ndindex(*X.shape):
+            way = np.zeros_like(X)
+            way[index] = step
+            numeric[index] = (function(X + way, 0.0)[0] - function(X - way, 0.0)[0]) / (2 * step)
+        assert np.abs(gradient - numeric).max() < 1e-5 * np.abs(gradient).max()
+
+
+def test_torque_barrier_has_the_right_gradient_and_edge() -> None:
+    model = MODELS["arm"]()
+    free, X = objective(model, "D")
+    q, v, a = free.grid.motion(X)
+    rows = free.criterion.rows
+    peak = float(np.abs(rows.torque(rows.evaluate(q, v, a)[1])).max())
+    tight, _ = objective(model, "D", torque=1.02 * peak)
+    broken, _ = objective(model, "D", torque=0.98 * peak)
+    assert broken(X, 0.1)[0] == np.inf
+    value, gradient = tight(X, 0.1)
+    assert value > free(X, 0.1)[0]
+    way, step = np.random.default_rng(0).standard_normal(X.shape), 1e-7
+    slope = (tight(X + step * way, 0.1)[0] - tight(X - step * way, 0.1)[0]) / (2 * step)
+    assert (gradient * way).sum() == pytest.approx(slope, rel=1e-5)
+
+
+def test_values_are_what_their_names_say() -> None:
+    W = np.random.default_rng(0).standard_normal((200, 7)) * np.logspace(-1, 1, 7)
+    gram = W.T @ W
+    assert condition_number(W) == pytest.approx(np.linalg.cond(W), rel=1e-10)
+    assert criterion_value("frobenius", W) == pytest.approx(
+        np.log(np.linalg.norm(gram) * np.linalg.norm(np.linalg.inv(gram))), rel=1e-9
+    )
+    assert criterion_value("D", W) == pytest.approx(-np.linalg.slogdet(gram)[1] / 14, rel=1e-10)
+    assert criterion_value("A", W) == pytest.approx(0.5 * np.log(np.trace(np.linalg.inv(gram)) / 7), rel=1e-9)
+    assert criterion_value("E", W) == pytest.approx(-0.5 * np.log(np.linalg.eigvalsh(gram)[0]), rel=1e-9)
+
+
+def test_standard_errors_are_those_of_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((300, 5)) @ rng.standard_normal((5, 5))
+    solution = ols(W, rng.standard_normal(300))
+    np.testing.assert_allclose(standard_errors(W), np.sqrt(np.diag(solution.covariance(1.0))), rtol=1e-9)
+    W[:, 1] = 2 * W[:, 3]
+    assert np.isinf(standard_errors(W)).tolist() == [False, True, False, True, False]
+    assert np.isinf(standard_errors(W[:3])).all()
+
+
+@pytest.mark.parametrize("name", ["cond", "E"])
+def test_sharpness_bounds_the_extremes_from_above(name: str) -> None:
+    sigma = np.sort(np.random.default_rng(0).uniform(0.1, 5.0, 20))[::-1]
+    exact, _ = singular_criterion(name, sigma)
+    last = np.inf
+    for sharpness in (4.0, 16.0, 64.0, 512.0):
+        value, _ = singular_criterion(name, sigma, sharpness)
+        assert exact <= value <= min(last, exact + 2 * np.log(20) / sharpness)
+        last = value
+    assert last == pytest.approx(exact, abs=0.02)
+
+
+def test_rank_deficient_rows_are_infinitely_bad() -> None:
+    W = np.random.default_rng(0).standard_normal((50, 4))
+    W[:, 3] = W[:, 0] - 2 * W[:, 1]
+    for name in SPECTRAL:
+        assert criterion_value(name, W) == np.inf
+        assert np.isinf(criterion_value(name, W[:2]))
+    value, gradient = matrix_criterion("cond", np.zeros((9, 3)))
+    assert value == np.inf
+    assert not gradient.any()
+
+
+def test_only_d_is_blind_to_units() -> None:
+    rng = np.random.default_rng(0)
+    one, two, units = rng.standard_normal((60, 5)), rng.standard_normal((60, 5)), np.logspace(-2, 2, 5)
+    before, after = (criterion_value("D", one * k) - criterion_value("D", two * k) for k in (1.0, units))
+    assert before == pytest.approx(after, abs=1e-10)
+    before, after = (criterion_value("cond", one * k) - criterion_value("cond", two * k) for k in (1.0, units))
+    assert before != pytest.approx(after, abs=1e-3)
+
+
+def test_block_criterion_is_the_papers_sum() -> None:
+    """E, eq. 15-16: parts of acceleration, velocity and gravity, each with the columns that it can show."""
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction="none", rotor_inertia=False)
+    function, X = objective(model, "block")
+    criterion = function.criterion
+    assert isinstance(criterion, BlockCriterion)
+    assert criterion.weights.sum() == pytest.approx(1.0)
+    assert (criterion.weights > 0).all()
+    q, v, a = function.grid.motion(X)
+    base, noise = model.base(), criterion.rows.noise
+    still = np.zeros_like(v)
+
+    def weighted(*motion: Array) -> Array:
+        Y = regressor(model.robot, *motion)[:, :, base.independent] / noise[:, None]
+        return Y.reshape(-1, len(base))
+
+    rest = weighted(q, still, still)
+    parts = (weighted(q, still, a) - rest, weighted(q, v, still) - rest, rest)
+    np.testing.assert_allclose(sum(parts), weighted(q, v, a), atol=1e-9)
+    total = np.linalg.cond(weighted(q, v, a))
+    for part, columns, weight in zip(parts, criterion.columns, criterion.weights, strict=True):
+        assert np.linalg.matrix_rank(part) == len(columns)
+        total += weight * np.linalg.cond(part[:, columns])
+    assert np.exp(function(X, 0.0)[0]) == pytest.approx(total, rel=1e-8)
+
+
+def test_a_hundred_instants_stand_for_the_whole_period() -> None:
+    model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
+    base = model.base()
+    rng = np.random.default_rng(0)
+    a, b = 0.3 * rng.standard_normal((2, 6, 5))
+    trajectory = FourierTrajectory(model.robot.joints, 20.0, np.zeros(6), a, b)
+    values = [condition_number(weighted_regressor(model, base, trajectory, np.ones(6), rate)) for rate in (6.0, 100.0)]
+    assert values[0] == pytest.approx(values[1], rel=1e-3)
+
+
+def test_terms_that_live_in_reversals_are_left_out_and_signs_softened() -> None:
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "presliding"])
+    planned, notes = designable(model, robot.limit("velocity"))
+    assert len(planned.parameters) == len(model.parameters) - 6
+    assert "presliding of elbow_joint" in notes[0]
+    widths = {item.term.width for item in planned.terms if item.term.name == "coulomb"}
+    assert min(widths) == pytest.approx(0.02 * 2.0943951023932)
+    assert {item.term.width for item in model.terms if item.term.name == "coulomb"} == {0.02}
+
+
+def test_bad_questions_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"unknown criterion.*did you mean 'cond'"):
+        check_criterion("cnd")
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    elastic = ElasticModel(robot, drive=Drive.build(2, reduction=[100.0, 100.0]))
+    with pytest.raises(ModelError, match="rigid model"):
+        PlannedRows(elastic, elastic.base(), np.ones(2))

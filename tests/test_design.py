@@ -1,0 +1,399 @@
+"""Designs: as good as promised, inside the limits on a dense grid, interruptible, and honest about what cannot be done."""
+
+from __future__ import annotations
+
+import builtins
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+import yaml
+from conftest import arm_urdf
+from typer.testing import CliRunner
+
+import urdf_ident as ui
+from urdf_ident.cli import app
+from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
+from urdf_ident.excitation.criteria import condition_number, standard_errors
+from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
+from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.search import Problem, Search
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.inertia import Array
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.base import Trajectory
+from urdf_ident.motion.files import read_trajectory
+from urdf_ident.motion.fourier import random_fourier
+from urdf_ident.motion.limits import Limits, prior_torque
+from urdf_ident.project import parse_project
+from urdf_ident.viz.limits_plot import limits_figure, plot_limits
+
+QUICK = {"starts": 1, "jobs": 1, "budget": 60.0}
+
+
+def rigid(name: str = "ur10e") -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(robot_path(name)), friction="none", rotor_inertia=False)
+
+
+def small(**options: object) -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(arm_urdf("zyx", **options)))  # type: ignore[arg-type]
+
+
+def tx40() -> DynamicModel:
+    reduction = yaml.safe_load(truth_path("tx40").read_text())["reduction"]
+    robot = Robot.from_urdf(robot_path("tx40"))
+    return DynamicModel(robot, drive=Drive.build(6, reduction=reduction), motor_friction={"joint_6": ["viscous", "coulomb"]})
+
+
+def assert_inside(trajectory: Trajectory, robot: Robot, limits: Limits, step: float = 1e-3) -> None:
+    """Every millisecond, with velocity and acceleration from the positions and torque from Pinocchio's dynamics."""
+    t = np.arange(0.0, trajectory.duration, step)
+    q, v, a = trajectory.evaluate(t)
+    assert (q >= limits.lower).all()
+    assert (q <= limits.upper).all()
+    for signal, size in ((np.diff(q, axis=0) / step, limits.velocity), (np.diff(v, axis=0) / step, limits.acceleration)):
+        assert (np.abs(signal) <= size * (1 + 1e-9)).all()
+    np.testing.assert_allclose(np.diff(q, axis=0) / step, (v[1:] + v[:-1]) / 2, atol=1e-4)
+    np.testing.assert_allclose(np.diff(v, axis=0) / step, (a[1:] + a[:-1]) / 2, atol=1e-3)
+    data = robot.model.createData()
+    poses = robot.configuration(q)
+    tau = np.array([pin.rnea(robot.model, data, *row).copy() for row in zip(poses, v, a, strict=True)])
+    assert (np.abs(tau) <= limits.torque).all()
+
+
+def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
+    """The figure: six axes, five harmonics, 66 unknowns, 20 s, one core (time of the process: others load the machine)."""
+    model = rigid()
+    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
+    base = model.base()
+    assert len(base) == 36
+    criterion = make_criterion("cond", PlannedRows(model, base, np.ones(6)), limits, np.zeros((0, 36)))
+    family = Family("fourier", model.robot.joints, 20.0, 5)
+    problem = Problem(criterion, family, limits)
+    search = Search(problem, 0, time.process_time() + 2.0, time.process_time)
+    search.run(None, lambda candidate: None)
+    assert search.best.X.size == 66
+    trajectory = family.trajectory(search.best.X)
+    dense = condition_number(weighted_regressor(model, base, trajectory, np.ones(6)))
+    assert dense == pytest.approx(np.exp(search.best.value), rel=1e-3)
+    assert dense < 10.0
+    assert_inside(trajectory, model.robot, limits)
+
+
+@pytest.mark.parametrize("make", [lambda: DynamicModel(Robot.from_urdf(robot_path("ur10e"))), tx40], ids=["ur10e", "tx40"])
+def test_d_optimal_beats_random_motions(make: object) -> None:
+    """Equal duration, both scaled to the limits: median standard error at least 1.5 times smaller (20 random motions)."""
+    model = make()  # type: ignore[operator]
+    design = design_excitation(model, criterion="D", seed=1, **QUICK)
+    base = model.base()
+    ours = standard_errors(weighted_regressor(model, base, design.excitation, design.noise))
+    ratios = []
+    for seed in range(20):
+        motion = random_fourier(design.limits, 20.0, 5, seed, fill=1.0, span=10.0)
+        theirs = standard_errors(weighted_regressor(model, base, motion, design.noise))
+        ratios.append(np.median(theirs / ours))
+    assert np.median(ratios) > 1.5
+    assert_inside(design.trajectory, model.robot, design.limits)
+    np.testing.assert_allclose(design.std_errors(), ours)
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("modified_fourier", {}), ("modified_fourier", {"start": [0.3, -0.5, 1.0], "periods": 2}), ("spline", {}),
+        ("fourier", {}), ("fourier", {"start": [0.3, -0.5, 1.0], "ramp": 1.0}),
+    ],
+)  # fmt: skip
+def test_families_start_and_end_at_rest(family: str, options: dict[str, object]) -> None:
+    model = small()
+    design = design_excitation(model, 6.0, family=family, **QUICK, **options)  # type: ignore[arg-type]
+    ends = design.trajectory.evaluate([0.0, design.trajectory.duration])
+    np.testing.assert_allclose(ends[0][0], ends[0][1], atol=1e-9)
+    np.testing.assert_allclose(np.concatenate(ends[1:]), 0.0, atol=1e-8)
+    if "start" in options:
+        np.testing.assert_allclose(ends[0][0], options["start"])
+    ramps = 2 * float(design.settings["ramp"])
+    assert design.trajectory.duration == pytest.approx(6.0 * int(options.get("periods", 1)) + ramps)  # type: ignore[call-overload]
+    assert_inside(design.trajectory, model.robot, design.limits)
+    assert design.report.feasible
+    assert min(m.margin for m in design.margins) >= 0
+    random = random_fourier(design.limits, 6.0, 5, 0, fill=1.0)
+    base = model.base()
+    better, worse = (standard_errors(weighted_regressor(model, base, t, design.noise)) for t in (design.excitation, random))
+    assert np.median(worse / better) > 1.05  # a single start; short ramps cost most of the gain
+
+
+@pytest.mark.parametrize("criterion", ["A", "E", "cond", "frobenius", "block"])
+def test_every_criterion_improves_on_its_own_scale(criterion: str) -> None:
+    model = rigid("szabo_3r")
+    design = design_excitation(model, 8.0, criterion, seed=3, **QUICK)
+    values = [value for _, value in design.history]
+    assert values == sorted(values, reverse=True)
+    assert design.value < values[0] - 0.05
+    assert criterion in design.summary()
+    if criterion == "cond":
+        assert np.exp(design.value) == pytest.approx(design.condition, rel=1e-3)
+
+
+def test_torque_limits_bind_and_hold() -> None:
+    model = small()
+    free = design_excitation(model, 6.0, **QUICK)
+    peak = {m.joint: abs(m.value) for m in free.margins if m.quantity == "torque"}
+    tight = Limits.from_robot(model.robot, torque=[0.7 * peak[joint] for joint in model.robot.joints])
+    design = design_excitation(model, 6.0, limits=tight, noise=free.noise, **QUICK)
+    assert_inside(design.trajectory, model.robot, design.limits)
+    assert min(m.relative for m in design.margins if m.quantity == "torque") < 0.1
+    assert design.value > free.value  # what was taken away costs something
+
+
+def test_limits_bind_on_slides_and_endless_joints() -> None:
+    slides = DynamicModel(Robot.from_urdf(arm_urdf("xyz", kind="prismatic")))
+    design = design_excitation(slides, 6.0, **QUICK)
+    assert_inside(design.trajectory, slides.robot, design.limits)
+    robot = Robot.from_urdf(arm_urdf("zyx", kind="continuous"))
+    endless = DynamicModel(robot)
+    limits = Limits.from_robot(robot, velocity=3.0, torque=200.0)
+    design = design_excitation(endless, 6.0, limits=limits, start=[0.0, 4.0, 0.0], **QUICK)
+    assert any("half a turn: j1, j2, j3" in note for note in design.notes)
+    assert np.abs(design.trajectory.evaluate(design.trajectory.times(100.0))[0] - [0, 4, 0]).max() < np.pi
+
+
+def test_the_same_seed_gives_the_same_motion() -> None:
+    model = small()
+    first, again, other = (design_excitation(model, 6.0, seed=seed, **QUICK) for seed in (5, 5, 6))
+    t = np.linspace(0, 6, 50)
+    np.testing.assert_array_equal(first.trajectory.evaluate(t), again.trajectory.evaluate(t))
+    assert np.abs(first.trajectory.evaluate(t)[0] - other.trajectory.evaluate(t)[0]).max() > 0.1
+
+
+def test_more_starts_are_never_worse_and_processes_share_them() -> None:
+    model = small()
+    one = design_excitation(model, 6.0, seed=2, starts=1, jobs=1, budget=60.0)
+    five = design_excitation(model, 6.0, seed=2, starts=5, jobs=1, budget=60.0)
+    assert five.value <= one.value + 1e-3
+    assert (one.starts, five.starts) == (1, 5)
+    shared = design_excitation(model, 6.0, seed=2, starts=4, jobs=2, budget=60.0)
+    assert shared.starts == 4
+    assert_inside(shared.trajectory, model.robot, shared.limits)
+    again = design_excitation(model, 6.0, seed=2, starts=4, jobs=2, budget=60.0)
+    assert again.value == pytest.approx(shared.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_interrupting_keeps_the_best(jobs: int) -> None:
+    model, seen = small(), []
+
+    def impatient(part: float, best: str) -> None:
+        seen.append((part, best))
+        if len(seen) > 3:
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    design = design_excitation(model, 6.0, budget=60.0, jobs=jobs, progress=impatient)
+    assert time.monotonic() - begun < 30.0
+    assert any("interrupted" in note for note in design.notes)
+    assert_inside(design.trajectory, model.robot, design.limits)
+    assert seen[0][1].startswith("D = ")
+    assert all(0 <= part <= 1 for part, _ in seen)
+
+
+def test_a_budget_too_short_gives_the_best_so_far_and_says_so() -> None:
+    model = small()
+    design = design_excitation(model, 6.0, budget=1e-6, jobs=1)
+    assert any("time was over" in note for note in design.notes)
+    assert_inside(design.trajectory, model.robot, design.limits)
+    with pytest.raises(LimitError, match="budget must be positive"):
+        design_excitation(model, budget=0.0)
+
+
+def test_limits_that_leave_no_room_say_what_blocks() -> None:
+    model = rigid()
+    for start in (None, [0.0] * 6):
+        limits = Limits.from_robot(model.robot, torque=[330, 2.0, 150, 56, 56, 56])
+        with pytest.raises(LimitError, match=r"gravity alone breaks a torque limit.*of 2 by joint 'shoulder_lift_joint'"):
+            design_excitation(model, limits=limits, start=start, **QUICK)
+    with pytest.raises(LimitError, match="leave no room"):
+        design_excitation(model, limits=Limits.from_robot(model.robot, lower=0.1, upper=0.1))
+
+
+def test_a_start_outside_the_limits_is_refused() -> None:
+    model = rigid()
+    with pytest.raises(LimitError, match=r"elbow_joint.*start pose is outside.*got 3\.5, expected between -3\.14159"):
+        design_excitation(model, start=[0, 0, 3.5, 0, 0, 0])
+    with pytest.raises(LimitError, match="start pose is on a position limit"):
+        design_excitation(model, start=[0, 0, np.pi, 0, 0, 0])
+    with pytest.raises(LimitError, match="does not start at a pose"):
+        design_excitation(model, family="fourier", ramp=0.0, start=np.zeros(6))
+
+
+def test_a_start_near_a_limit_works() -> None:
+    model = small()
+    design = design_excitation(model, 6.0, start=[0.0, 2.595, 0.0], **QUICK)
+    assert_inside(design.trajectory, model.robot, design.limits)
+
+
+def test_a_urdf_without_limits_is_asked_for_them() -> None:
+    text = arm_urdf("zyx").replace('velocity="3"', 'velocity="0"')  # how exporters write "not known"
+    with pytest.raises(LimitError, match=r"j1.*velocity limit is unknown.*state it in the URDF"):
+        design_excitation(DynamicModel(Robot.from_urdf(text)))
+    with pytest.raises(LimitError, match="velocity limit is unknown"):
+        design_excitation(DynamicModel(Robot.from_urdf(arm_urdf("zy", kind="continuous"))))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"harmonics": 0}, LimitError, "too few harmonics"), ({"harmonics": 1}, LimitError, "at least 2"),
+        ({"harmonics": 2.5}, LimitError, "whole number"), ({"duration": 0.0}, LimitError, "period .* must be positive"),
+        ({"periods": 0}, LimitError, "whole number of times"), ({"criterion": "F"}, ModelError, "unknown criterion"),
+        ({"family": "fourrier"}, LimitError, "did you mean 'fourier'"), ({"scaling": "some"}, ModelError, "none | columns"),
+        ({"noise": -1.0}, ModelError, "noise must be positive"), ({"ramp": -1.0, "family": "fourier"}, LimitError, "ramp"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused(options: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        design_excitation(small(), **{**QUICK, **options})  # type: ignore[arg-type]
+
+
+def test_a_slow_motion_is_hinted_at() -> None:
+    design = design_excitation(small(), 60.0, harmonics=2, **QUICK)
+    assert any("more harmonics or a shorter period" in note for note in design.notes)
+
+
+def earlier(model: DynamicModel, known: list[int], weight: float) -> SimpleNamespace:
+    """An earlier result that knows some base parameters well and nothing of the others."""
+    base = model.base()
+    factor = np.zeros((len(base), len(model.parameters) + 1))
+    for row in known:
+        factor[row, :-1] = weight * base.projection[row]
+    sigma = {group.name: 1.0 for group in model.groups}
+    return SimpleNamespace(model=model, fit=SimpleNamespace(sigma=sigma), factor=factor, signals={"decimate": 20.0})
+
+
+def test_what_is_known_already_is_not_asked_again() -> None:
+    """Half of the parameters known: the other half is told more precisely than by a motion designed blind."""
+    model = small()
+    base = model.base()
+    unknown = [k for k in range(len(base)) if model.parameters[base.independent[k]].owner in ("j1", "l1", "l3", "j3")]
+    known = [k for k in range(len(base)) if k not in unknown]
+
+    def told(design: Design) -> float:
+        R = design.regressor(20.0)
+        full = np.vstack([R, earlier(model, known, 1e4).factor[:, base.independent]])
+        return float(np.mean(np.log(standard_errors(full)[unknown])))
+
+    blind = design_excitation(model, 6.0, noise=1.0, **{**QUICK, "starts": 2})
+    aware = design_excitation(model, 6.0, after=earlier(model, known, 1e4), **{**QUICK, "starts": 2})
+    assert told(aware) < told(blind) - 0.02
+
+
+def test_an_earlier_result_of_another_robot_is_refused() -> None:
+    other = earlier(DynamicModel(Robot.from_urdf(arm_urdf("zyy"))), [0], 1.0)
+    with pytest.raises(FingerprintError, match="another robot"):
+        design_excitation(small(), after=other, **QUICK)  # type: ignore[arg-type]
+    other = earlier(DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction="none"), [0], 1.0)
+    with pytest.raises(FingerprintError, match="other parameters"):
+        design_excitation(small(), after=other, **QUICK)  # type: ignore[arg-type]
+
+
+def write_project(folder: Path, text: str) -> tuple[Path, Path]:
+    urdf, project = folder / "arm.urdf", folder / "p.yaml"
+    urdf.write_text(arm_urdf("zyx"))
+    project.write_text(text)
+    return urdf, project
+
+
+def test_the_command_writes_a_motion_that_reads_back(tmp_path: Path) -> None:
+    urdf, project = write_project(
+        tmp_path,
+        "excitation: {budget: 0.5, duration: 6, periods: 2, start: {j1: 0.1, j2: 0.2, j3: -0.3},"
+        " limits: {velocity: {j2: 1.0}, acceleration: 4, position: [-1.5, 1.5]}}\n",
+    )
+    out, picture = tmp_path / "excite.csv", tmp_path / "excite.png"
+    result = CliRunner().invoke(
+        app, ["design", str(urdf), "-c", str(project), "-o", str(out), "--plot", str(picture)], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    assert f"wrote {out}" in result.output.replace("\n", "")
+    assert "12 s" in result.output
+    robot = Robot.from_urdf(urdf)
+    motion = read_trajectory(out, robot)
+    assert motion.duration == pytest.approx(12.0, abs=2e-3)
+    q, v, a = motion.evaluate(motion.times(1000.0))
+    np.testing.assert_allclose(q[0], [0.1, 0.2, -0.3])
+    assert np.abs(q).max() <= 1.5
+    assert np.abs(v[:, 1]).max() <= 1.0
+    assert np.abs(a).max() <= 4.0
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_unknown_keys_of_the_section_name_the_nearest() -> None:
+    with pytest.raises(ProjectError, match=r"unknown key 'excitation.budgt'; did you mean 'budget'"):
+        parse_project({"excitation": {"budgt": 2}})
+    with pytest.raises(ProjectError, match=r"unknown key 'excitation.limits.speed'"):
+        parse_project({"excitation": {"limits": {"speed": 2}}})
+    with pytest.raises(ProjectError, match=r"bad value of 'excitation.criterion'"):
+        parse_project({"excitation": {"criterion": "F"}})
+
+
+def test_lists_of_the_section_follow_the_robots_order() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"), joints=["j3", "j1", "j2"])
+    section = parse_project(
+        {"excitation": {"start": [3, 1, 2], "limits": {"torque": [30, 10, 20], "position": [[-3, 3], [-1, 1], [-2, 2]]}}}
+    ).excitation
+    options = section.options(robot)
+    where = [robot.joints.index(f"j{k}") for k in (1, 2, 3)]
+    assert options["start"][where].tolist() == [1, 2, 3]
+    assert options["limits"].torque[where].tolist() == [10, 20, 30]
+    assert options["limits"].upper[where].tolist() == [1, 2, 3]
+    assert options["limits"].velocity.tolist() == [3, 3, 3]
+    assert np.isinf(options["limits"].acceleration).all()
+    with pytest.raises(ProjectError, match=r"excitation.limits.torque.*wrong length"):
+        parse_project({"excitation": {"limits": {"torque": [1, 2]}}}).excitation.options(robot)
+    with pytest.raises(ProjectError, match=r"no joint is called 'j4'; did you mean"):
+        parse_project({"excitation": {"limits": {"torque": {"j4": 1}}}}).excitation.options(robot)
+    with pytest.raises(ProjectError, match="says nothing about joint 'j2'"):
+        parse_project({"excitation": {"start": {"j1": 0, "j3": 0}}}).excitation.options(robot)
+
+
+def test_the_public_name_and_summary(tmp_path: Path) -> None:
+    design = ui.design_excitation(small(), 6.0, **QUICK)
+    assert isinstance(design, ui.Design)
+    text = str(design)
+    for word in ("condition number", "velocity", "acceleration", "torque", "% left"):
+        assert word in text
+    assert design.trajectory.write(tmp_path / "m.csv").stat().st_size > 1000
+    with pytest.raises(ValueError, match="read-only"):
+        design.noise[0] = 2.0
+
+
+def test_the_picture_shows_every_joint_and_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    limits = Limits.from_robot(robot)
+    motion = random_fourier(limits, 6.0)
+    figure = limits_figure(motion, limits, prior_torque(robot), "arm")
+    assert len(figure.axes) == 12
+    for axis, (low, high) in zip(figure.axes[:3], zip(limits.lower, limits.upper, strict=True), strict=True):
+        levels = {float(line.get_ydata()[0]) for line in axis.lines[1:]}
+        assert levels == {low, high}
+    accelerations: list[Array] = [line for axis in figure.axes[6:9] for line in axis.lines]
+    assert len(accelerations) == 3  # the URDF knows no acceleration limit: only the signal
+    with pytest.raises(OutputError, match="cannot be written"):
+        plot_limits(motion, limits, tmp_path / "no" / "such.png")
+    real = builtins.__import__
+
+    def refuse(name: str, *rest: object, **options: object) -> object:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtraError, match=r"urdf-ident\[report\]"):
+        plot_limits(motion, limits, tmp_path / "x.png")
