@@ -303,13 +303,10 @@ class DynamicModel:
         rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, reference)]
         check_shape("q", q.shape[-1:], (self.n,))
         segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], reference_torque=rows[3])  # type: ignore[arg-type]
-        tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
-            tau[part] += rigid @ theta[: self.n_inertial]
-        return np.asarray(tau.reshape(*q.shape, *theta.shape[1:]))
+        return np.asarray(self.torque_along(theta, segment).reshape(*q.shape, *theta.shape[1:]))
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Joint torques of the model along a recorded motion, with all that the segment knows of it.
+        """Joint torques of the model along a recorded motion, with all that the segment knows of it and of its past.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
@@ -318,7 +315,11 @@ class DynamicModel:
         Returns:
             Shape (N, n) or (N, n, k) [N·m or N].
         """
-        return self.torque(theta, segment.q, segment.v, segment.a, rate=segment.rate, reference=segment.reference_torque)
+        theta = np.asarray(theta, dtype=float)
+        tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
+            tau[part] += rigid @ theta[: self.n_inertial]
+        return np.asarray(tau)
 
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.
