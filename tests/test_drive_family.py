@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "drive": {"reduction": A[pick].tolist(), "gain": GAIN[[2, 0, 1]].tolist(), "joint_offset": OFFSET[[2, 0, 1]].tolist()},
         "log": {"files": {"position": "*_pos.txt", "effort": "*_curr.txt"}, "rate": RATE, "units": {"effort": "mA"},
                 "side": {"position": "motor", "effort": "motor"}},
-        "model": {"motor_friction": {"j3": ["viscous", "coulomb"]}},
+        "model": {"friction": ["viscous", "coulomb", "offset"], "motor_friction": {"j3": ["viscous", "coulomb"]}},
     }))  # fmt: skip
     return place
 

@@ -49,6 +49,7 @@ BANDWIDTH = 40.0  # of the position loops [Hz]
 RATE, COUNTS = 1000.0, 65536  # [Hz], per motor revolution
 CURRENT_GAIN = 0.2  # [N·m/A] at the motor
 NOISE = 0.05  # of the motor torque's root mean square
+LAWS = ["viscous", "coulomb", "offset"]
 SIGNIFICANT = 5.0  # a parameter with less than this %σ is never dropped
 #: At every point all joints stop, and stiction holds them with whatever torque: that tells nothing and is left out.
 SIGNALS = SignalConfig(cutoff=40.0, rest_speed=0.06, rest_time=0.01, shortest=0.1)
@@ -199,13 +200,13 @@ def motor_log(log: SimulatedLog, drive: Drive, seed: int) -> Recording:
 
 def coupled_model(robot: Robot, drive: Drive) -> DynamicModel:
     """14 parameters a joint and the coupled motor's own friction: 86 columns."""
-    return DynamicModel(robot, drive=drive, motor_friction={"joint_6": ["viscous", "coulomb"]})
+    return DynamicModel(robot, drive=drive, friction=LAWS, motor_friction={"joint_6": ["viscous", "coulomb"]})
 
 
 def uncoupled_model(robot: Robot, drive: Drive) -> DynamicModel:
     """The same without the coupling: every motor turns its own joint alone."""
     alone = Drive.build(6, reduction=np.diag(np.diag(drive.reduction)), gain=drive.gain, gain_origin=drive.gain_origin)
-    return DynamicModel(robot, drive=alone)
+    return DynamicModel(robot, drive=alone, friction=LAWS)
 
 
 def essential_set(statistics: StatisticSet, base: BaseParameters, fit: Fit) -> Array:
@@ -271,7 +272,7 @@ def run(seed: int = 1) -> Result:
 def separate_rotor(robot: Robot, drive: Drive) -> tuple[int, int]:
     """Columns and base parameters when the coupled motor has a rotor inertia of its own, beside six on the joints."""
     model = DynamicModel(
-        robot, drive=drive, friction=["rotor_inertia", "viscous", "coulomb", "offset"], rotor_inertia=False,
+        robot, drive=drive, friction=["rotor_inertia", *LAWS], rotor_inertia=False,
         motor_friction={"joint_6": ["rotor_inertia", "viscous", "coulomb"]},
     )  # fmt: skip
     return len(model.parameters), len(model.base())
