@@ -206,32 +206,33 @@ class Taught:
 class Bank:
     """The networks of all joints as one table; joints without a network give zero.
 
+    Not to be shared between threads: :meth:`now` works in buffers that live here.
+
     Args:
         taught: One network a joint, or None.
         width: Number of inputs d.
-        fade: Depth inside the domain over which the prediction rises from nothing, in units of the inputs' spread.
+        fade: Distance outside the hull over which the prediction fades to nothing, in units of the inputs' spread.
     """
 
     def __init__(self, taught: Sequence[Taught | None], width: int, fade: float) -> None:
         self.n, self.d, self.fade = len(taught), width, fade
-        self._i, self._j = np.triu_indices(width)
-        self._columns = 1 + width + len(self._i)
+        self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
         present = [item for item in taught if item is not None]
         self._gates = max((len(item.experts) for item in present), default=1)
-        self._facets = max((len(item.domain.offsets) for item in present), default=1)
-        rows = 2 * self._gates + self._facets
-        self._table = np.zeros((self.n, rows, self._columns))
+        facets = max((len(item.domain.offsets) for item in present), default=1)
+        self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
         self._table[:, : self._gates, 0] = _NEVER
-        self._table[:, 2 * self._gates :, 0] = 1.0  # outside everything, until facets say otherwise
+        self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside everything, until facets say otherwise
         self._between = np.zeros(self.n)
         self._variances = np.zeros((self.n, self._gates))
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
-        self._features = np.zeros((self.n, self._columns, 1))
-        self._features[:, 0] = 1.0
         for j, item in enumerate(taught):
             if item is not None:
                 self._enter(j, item)
         self._table.setflags(write=False)
+        self._features = np.zeros((self.n, self._table.shape[2], 1))
+        self._features[:, 0] = 1.0
+        self._rows = np.empty((self.n, self._table.shape[1], 1))
 
     def _enter(self, j: int, item: Taught) -> None:
         """Expands one joint's gates, experts and facets into monomials."""
@@ -239,15 +240,15 @@ class Bank:
         c, P = experts.centres, experts.precisions
         table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
         table[:count, 1 : 1 + self.d] = np.einsum("kij,kj->ki", P, c)
-        double = np.where(self._i == self._j, 0.5, 1.0)
-        table[:count, 1 + self.d :] = -double * P[:, self._i, self._j]
+        for k, (a, b) in enumerate(self._pairs, 1 + self.d):
+            table[:count, k] = -P[:, a, b] * (0.5 if a == b else 1.0)
         local = table[self._gates : self._gates + count]
         local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
         local[:, 1 : 1 + self.d] = experts.slopes
-        facets = table[2 * self._gates :]
+        facets, number = table[2 * self._gates :], len(item.domain.offsets)
         facets[:, 0] = _NEVER
-        facets[: len(item.domain.offsets), 0] = item.domain.offsets
-        facets[: len(item.domain.offsets), 1 : 1 + self.d] = item.domain.normals
+        facets[:number, 0] = item.domain.offsets
+        facets[:number, 1 : 1 + self.d] = item.domain.normals
         self._variances[j, :count] = experts.variances
         self._between[j] = float(experts.between)
         self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
@@ -261,15 +262,19 @@ class Bank:
         Returns:
             Shape (n,) [N·m or N].
         """
-        x = (x - self._centre) * self._inverse
-        features = self._features
-        features[:, 1 : 1 + self.d, 0] = x
-        features[:, 1 + self.d :, 0] = x[:, self._i] * x[:, self._j]
-        rows = (self._table @ features)[:, :, 0]
-        share = np.exp(rows[:, : self._gates] - rows[:, : self._gates].max(axis=1, keepdims=True))
-        mean = (share * rows[:, self._gates : 2 * self._gates]).sum(axis=1) / share.sum(axis=1)
-        trust = np.minimum(np.maximum(rows[:, 2 * self._gates :].max(axis=1) / -self.fade, 0.0), 1.0)
-        return np.asarray(mean * (trust * trust * (3.0 - 2.0 * trust)))
+        features, rows, d, gates = self._features, self._rows, self.d, self._gates
+        inputs = features[:, 1 : 1 + d, 0]
+        np.subtract(x, self._centre, out=inputs)
+        inputs *= self._inverse
+        for k, (i, j) in enumerate(self._pairs, 1 + d):
+            np.multiply(features[:, 1 + i, 0], features[:, 1 + j, 0], out=features[:, k, 0])
+        np.matmul(self._table, features, out=rows)
+        exponent = rows[:, :gates, 0]
+        share = np.exp(exponent - np.maximum.reduce(exponent, axis=1, keepdims=True))
+        share /= np.add.reduce(share, axis=1, keepdims=True)
+        share *= rows[:, gates : 2 * gates, 0]
+        outside = np.maximum.reduce(rows[:, 2 * gates :, 0], axis=1)
+        return np.asarray(np.add.reduce(share, axis=1) * self._trust(outside))
 
     def __call__(self, x: Array) -> tuple[Array, Array, Array]:
         """Predictions for many samples.
@@ -278,7 +283,7 @@ class Bank:
             x: Inputs, shape (N, n, d) [SI].
 
         Returns:
-            Mean [N·m or N], variance, and trust (1 inside the domain, 0 outside), shape (N, n) each. The mean is
+            Mean [N·m or N], variance, and trust (1 inside the domain, 0 well outside), shape (N, n) each. The mean is
             multiplied by the trust; the variance is that of the full prediction.
         """
         check_shape("x", x.shape, ("N", self.n, self.d))
@@ -290,7 +295,8 @@ class Bank:
 
     def _evaluate(self, x: Array) -> tuple[Array, Array, Array]:
         x = (x - self._centre) * self._inverse
-        features = np.concatenate([np.ones((*x.shape[:2], 1)), x, x[..., self._i] * x[..., self._j]], axis=2)
+        products = [x[..., i] * x[..., j] for i, j in self._pairs]
+        features = np.concatenate([np.ones((*x.shape[:2], 1)), x, np.stack(products, axis=2)], axis=2)
         rows = (self._table @ features[..., None])[..., 0]
         gates, local = rows[..., : self._gates], rows[..., self._gates : 2 * self._gates]
         share = np.exp(gates - gates.max(axis=2, keepdims=True))
@@ -298,7 +304,10 @@ class Bank:
         mean = (share * local).sum(axis=2)
         apart = (share * (local - mean[..., None]) ** 2).sum(axis=2)
         variance = (share * self._variances).sum(axis=2) + self._between * apart
-        depth = -rows[..., 2 * self._gates :].max(axis=2)
-        trust = np.clip(depth / self.fade, 0.0, 1.0)
-        trust = trust * trust * (3.0 - 2.0 * trust)
+        trust = self._trust(rows[..., 2 * self._gates :].max(axis=2))
         return mean * trust, variance, trust
+
+    def _trust(self, outside: Array) -> Array:
+        """1 inside the hull, 0 further outside than the fade, smooth in between."""
+        part = np.minimum(np.maximum(1.0 - outside / self.fade, 0.0), 1.0)
+        return np.asarray(part * part * (3.0 - 2.0 * part))

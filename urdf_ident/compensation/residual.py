@@ -25,8 +25,9 @@ INPUTS = ("deformation", "deformation_rate", "position", "velocity", "accelerati
 KINDS = ("rbf", "gmr")
 #: Inputs that E takes.
 DEFAULT_INPUTS = ("deformation", "deformation_rate")
-#: Depth over which the prediction fades in from the border of the domain, in units of the inputs' spread.
-FADE = 0.1
+#: Distance outside the hull of the training inputs over which the prediction fades to zero, in units of their spread.
+#: Inside of the hull a fade would cost: a smooth motion spends most of its time along its border.
+FADE = 0.15
 #: Least part of the variance of unseen stretches that a network must explain in order to be kept.
 LEAST_GAIN = 0.01
 
@@ -34,6 +35,9 @@ _CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; more inputs get f
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 _COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
 _FOLDS = 5
+#: Components of a mixture are at least this wide, in units of the data's spread: along a smooth motion they would
+#: otherwise become needles, whose slopes across are guesses.
+_LEAST_WIDTH = 0.1
 #: Width of a basis function over the distance of the centres.
 _OVERLAP = 0.8
 
@@ -68,7 +72,7 @@ class Residual:
                 (n,) each [rad, rad/s, rad/s² or m …]; those in :attr:`inputs` are needed, others ignored.
 
         Returns:
-            Same shape [N·m or N]; 0 outside the training domain.
+            Same shape [N·m or N]; 0 outside the training domain, into which it fades over :data:`FADE`.
 
         Raises:
             ModelError: An input is missing.
@@ -83,7 +87,7 @@ class Residual:
             signals: As for :meth:`torque`, shape (N, n) or (n,) each.
 
         Returns:
-            Mean [N·m or N], variance, trust (1 inside the training domain, 0 outside), same shape each.
+            Mean [N·m or N], variance, trust (1 inside the training domain, 0 well outside), same shape each.
 
         Raises:
             ModelError: An input is missing.
@@ -323,9 +327,12 @@ def _mixture(data: Array, count: int, seed: int, spread: float) -> tuple[Experts
         ) from error
     import warnings
 
-    with warnings.catch_warnings():
+    # It comes with scikit-learn, whose threads only wait for each other on problems this small.
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # not quite settled: still a density, judged like any other
-        found = GaussianMixture(count, reg_covar=1e-4, random_state=seed, max_iter=200).fit(data)
+        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200).fit(data)
     d = data.shape[1] - 1
     mean, covariance = found.means_, found.covariances_
     inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
