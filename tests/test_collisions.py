@@ -1,0 +1,171 @@
+"""Distances against MuJoCo, gradients against differences, and what counts as a pair that can collide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from collision_oracle import FAR, MujocoScene
+from conftest import arm_urdf
+
+from urdf_ident.errors import LimitError, ModelError
+from urdf_ident.model.geometry import collision_shapes
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.world import parse_world
+
+TABLE = {
+    "objects": {
+        "table": {"box": [1.0, 0.8, 0.04], "xyz": [0.75, 0.1, 0.02]},
+        "floor": {"plane": [0, 0, 1], "offset": -0.5},
+        "post": {"cylinder": [0.05, 1.2], "xyz": [-0.2, 0.9, 0.6]},
+        "ball": {"sphere": 0.1, "xyz": [-0.8, 0, 0.5]},
+    }
+}
+OBJECTS = {
+    "table": ("box", [1.0, 0.8, 0.04], [0.75, 0.1, 0.02]),
+    "floor": ("plane", [], [0, 0, -0.5]),
+    "post": ("cylinder", [0.05, 1.2], [-0.2, 0.9, 0.6]),
+    "ball": ("sphere", [0.1], [-0.8, 0, 0.5]),
+}
+
+
+def bundled(name: str) -> Robot:
+    return Robot.from_urdf(robot_path(name))
+
+
+def configurations(robot: Robot, count: int, seed: int = 0) -> np.ndarray:
+    lower, upper = robot.limit("lower").clip(-3, 3), robot.limit("upper").clip(-3, 3)
+    return np.random.default_rng(seed).uniform(lower, upper, (count, robot.n))
+
+
+def of_links(collisions: Collisions, distance: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+    """Smallest distance over the shapes of two links, by their names."""
+    out: dict[tuple[str, str], np.ndarray] = {}
+    for p, pair in enumerate(collisions.pairs):
+        out[pair.names] = np.minimum(out.get(pair.names, np.inf), distance[:, p])
+    return out
+
+
+@pytest.mark.parametrize("name", ["ur10e", "generic_6axis", "tx40"])
+def test_distances_agree_with_mujoco(name: str) -> None:
+    robot = bundled(name)
+    collisions = Collisions.build(robot, parse_world(TABLE), clearance=0.001)
+    q = configurations(robot, 40)
+    ours = of_links(collisions, collisions.distances(q))
+    theirs = MujocoScene(robot, OBJECTS).distances(q, list(ours))
+    seen = 0
+    for k, (names, mine) in enumerate(ours.items()):
+        apart = (theirs[:, k] > 1e-3) & (theirs[:, k] < FAR - 1e-3)
+        assert np.abs(mine - theirs[:, k])[apart].max(initial=0.0) < 2e-4, names
+        assert (mine[theirs[:, k] <= 0] < 1e-4).all(), names
+        seen += int(apart.sum())
+    assert seen > 0.9 * q.shape[0] * len(ours)
+
+
+def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> None:
+    robot = bundled("generic_6axis")
+    data = {**TABLE, "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
+            "tool": {"frame": list(robot.description.links)[-1], "box": [[-0.3, -0.3, 0.2], [0.8, 0.8, 1.1]]}}  # fmt: skip
+    collisions = Collisions.build(robot, parse_world(data))
+    q = configurations(robot, 60)
+    whole = collisions.distances(q)
+    rows, pairs = np.nonzero(np.abs(whole) < 0.15)
+    assert len(rows) > 200
+    assert (pairs == len(collisions.pairs) - 1).any()
+    poses = collisions.kinematics.evaluate(q)
+    distance, first, second = collisions.exact(poses, rows, pairs)
+    np.testing.assert_allclose(distance, whole[rows, pairs], atol=3e-6)
+    gradient = collisions.gradients(poses, rows, pairs, first, second, distance)
+    rng, step, agree = np.random.default_rng(1), 1e-4, []
+    for m in rng.choice(len(rows), 150, replace=False):
+        if abs(distance[m]) < 5e-3:
+            continue
+        direction = rng.standard_normal(robot.n)
+        ends = collisions.distances(q[rows[m]] + step * direction * np.array([[1.0], [-1.0]]))[:, pairs[m]]
+        agree.append(abs((ends[0] - ends[1]) / (2 * step) - gradient[m] @ direction) < 0.03)
+    assert np.mean(agree) > 0.95  # edges and faces take over from each other at some configurations
+
+
+def test_pairs_that_can_collide() -> None:
+    collisions = Collisions.build(bundled("ur10e"), parse_world(TABLE))
+    names = {pair.names for pair in collisions.pairs}
+    assert ("base_link", "upper_arm_link") in names
+    assert ("forearm_link", "table") in names
+    assert ("shoulder_link", "upper_arm_link") not in names  # neighbours
+    assert all("base_link" not in pair or "table" not in pair for pair in names)  # neither moves
+    fewer = Collisions.build(bundled("ur10e"), parse_world({**TABLE, "allow": [["table", "forearm_link"]]}))
+    assert names - {pair.names for pair in fewer.pairs} == {("forearm_link", "table")}
+
+
+def test_links_that_always_overlap_are_left_out_and_said() -> None:
+    near, far = (Collisions.build(bundled("tx40"), clearance=clearance) for clearance in (0.005, 0.02))
+    watched = [[pair.names for pair in found.pairs].count(("link_4", "link_6")) for found in (near, far)]
+    assert watched[1] == watched[0] - 1  # two shapes that are 11 mm apart whatever the joints do
+    assert near.notes == ()
+    assert any("always closer than the clearance" in note and "link_4 and link_6" in note for note in far.notes)
+
+
+def test_missing_geometry_becomes_capsules_and_is_said() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyyx"))
+    shapes, notes = collision_shapes(robot)
+    assert {shape.link for shape in shapes} == {"l1", "l2", "l3", "l4", "tool"}
+    assert "capsules" in notes[0]
+    assert "l3" in notes[0]
+    collisions = Collisions.build(robot)
+    assert collisions.notes[0] == notes[0]
+    assert collisions.pairs
+    straight = collisions.kinematics.evaluate(np.zeros((1, 4)))
+    capsule = next(solid for solid in collisions.solids if solid.name == "l1")
+    tip = straight.points(1, (capsule.placement[:3, 3] + capsule.placement[:3, 2] * capsule.geometry.halfLength)[None])[0, 0]
+    np.testing.assert_allclose(tip, straight.origin[0, 2], atol=1e-9)  # the capsule reaches to the next joint
+
+
+def test_missing_and_broken_meshes_become_capsules(tmp_path: Path) -> None:
+    text = bundled("ur10e").urdf.replace('<cylinder radius="0.055" length="0.6127"/>', '<mesh filename="nowhere.stl"/>')
+    path = tmp_path / "r.urdf"
+    path.write_text(text.replace('<cylinder radius="0.044" length="0.57155"/>', '<box size="0.1 zero 0.2"/>'))
+    _, notes = collision_shapes(Robot.from_urdf(path))
+    assert "upper_arm_link, forearm_link" in notes[0]
+    assert "nowhere.stl" in notes[1]
+    assert "forearm_link" in notes[2]
+
+
+def test_a_mesh_link_is_its_hull(tmp_path: Path) -> None:
+    corners = [(x, y, z) for x in (0.0, 0.2) for y in (-0.1, 0.1) for z in (-0.05, 0.05)]
+    lines = [f"v {x} {y} {z}" for x, y, z in corners]
+    faces = [(1, 2, 4), (1, 4, 3), (5, 7, 8), (5, 8, 6), (1, 5, 6), (1, 6, 2), (3, 4, 8), (3, 8, 7), (1, 3, 7), (1, 7, 5),
+             (2, 6, 8), (2, 8, 4)]  # fmt: skip
+    (tmp_path / "box.obj").write_text("\n".join([*lines, *("f {} {} {}".format(*face) for face in faces), ""]))
+    text = bundled("szabo_3r").urdf
+    box, mesh = ("<collision><origin xyz='{}'/><geometry>{}</geometry></collision></link>".format(*item)
+                 for item in (("0.1 0 0", "<box size='0.2 0.2 0.1'/>"), ("0 0 0", "<mesh filename='box.obj'/>")))  # fmt: skip
+    robots = []
+    for k, part in enumerate((box, mesh)):
+        path = tmp_path / f"{k}.urdf"
+        last = text.rindex("</link>")
+        path.write_text(text[:last] + part + text[last + 7 :])
+        robots.append(Robot.from_urdf(path))
+    q = configurations(robots[0], 50)
+    first, second = (Collisions.build(robot, parse_world(TABLE)).distances(q) for robot in robots)
+    np.testing.assert_allclose(first.clip(0), second.clip(0), atol=5e-6)
+
+
+def test_a_pose_in_collision_is_refused() -> None:
+    robot = bundled("ur10e")
+    collisions = Collisions.build(robot, parse_world(TABLE))
+    collisions.require_free(np.array([0.0, -1.5, 0.5, 0.0, 0.0, 0.0]))
+    with pytest.raises(LimitError, match=r"table|floor.*start pose is in collision.*got -.*expected at least 0.01 m"):
+        collisions.require_free(np.array([0.0, 0.6, 0.0, 0.0, 0.0, 0.0]))
+
+
+def test_bad_names_and_clearances() -> None:
+    robot = bundled("ur10e")
+    with pytest.raises(ModelError, match=r"no link or object is called 'tabel'.*did you mean 'table'"):
+        Collisions.build(robot, parse_world({**TABLE, "allow": [["base_link", "tabel"]]}))
+    with pytest.raises(ModelError, match=r"no link is called 'tol0'.*did you mean 'tool0'"):
+        Collisions.build(robot, parse_world({"tool": {"frame": "tol0", "box": [[0, 0, 0], [1, 1, 1]]}}))
+    with pytest.raises(LimitError, match="clearance must be positive"):
+        Collisions.build(robot, clearance=0.0)

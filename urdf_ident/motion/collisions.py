@@ -1,0 +1,340 @@
+"""Distances between the links of a robot, and to the world around it.
+
+Coal measures them, on a Pinocchio geometry model: all pairs of a configuration at once, or single pairs with the points
+where they are nearest, which give the distance's gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import LimitError, ModelError, nearest
+from ..model.geometry import Shape, collision_shapes
+from ..model.inertia import Array
+from ..model.robot import Robot
+from ..model.segment import freeze_arrays
+from .base import check_joint_array
+from .placements import BodyKinematics, Poses
+from .solids import Solid, link_solid, object_solid, plane_solid
+from .world import ToolBox, World
+
+Indices = NDArray[np.intp]
+#: Random configurations that tell which pairs always touch.
+SAMPLES = 200
+#: Links that are too close on this part of them are modelled so, and do not collide.
+ALWAYS = 0.95
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two things that must not touch, or the tool and its box.
+
+    Attributes:
+        first: Index of a solid; of the robot.
+        second: Index of a solid; -1 for the tool's box.
+        names: What they are called.
+    """
+
+    first: int
+    second: int
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Collisions:
+    """What must keep its distance. Build it with :meth:`build`.
+
+    Attributes:
+        robot: The robot.
+        world: What is around it.
+        solids: Everything solid.
+        pairs: Pairs that can touch, and must not; the tool and its box last.
+        required: Smallest distance allowed of each pair, shape (P,) [m].
+        geometry: The Pinocchio geometry model: an object for each solid, a collision pair for each pair but the tool's.
+        tool: Pinocchio's frame of the tool, body and point, or None.
+        notes: What the user should know: capsules that stand in, pairs that are left out.
+    """
+
+    robot: Robot
+    world: World
+    solids: tuple[Solid, ...]
+    pairs: tuple[Pair, ...]
+    required: Array
+    geometry: pin.GeometryModel
+    tool: tuple[int, Array] | None
+    notes: tuple[str, ...] = ()
+    kinematics: BodyKinematics = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinematics", BodyKinematics(self.robot))
+        freeze_arrays(self)
+
+    @classmethod
+    def build(
+        cls,
+        robot: Robot,
+        world: World | None = None,
+        *,
+        clearance: float | None = None,
+        allow: Iterable[tuple[str, str]] = (),
+        seed: int = 0,
+    ) -> Collisions:
+        """Finds what can collide.
+
+        Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
+        are too close on nearly all configurations (their shapes overlap by design), and links that touch an object on all.
+
+        Args:
+            robot: The robot.
+            world: What is around it; nothing if None.
+            clearance: Smallest distance allowed [m]; the world's if None.
+            allow: More pairs of names that may touch.
+            seed: Of the random configurations.
+
+        Returns:
+            The pairs that must keep their distance.
+
+        Raises:
+            ModelError: A pair or a frame names what does not exist.
+            LimitError: The clearance is not positive.
+        """
+        world = world or World()
+        distance = world.clearance if clearance is None else float(clearance)
+        if not (np.isfinite(distance) and distance > 0):
+            raise LimitError("the clearance must be positive", got=distance, expected="metres")
+        shapes, notes = collision_shapes(robot)
+        solids = (*_robot_solids(robot, shapes), *_world_solids(world))
+        allowed = _allowed(robot, world, [*world.allowed, *allow])
+        pairs = tuple(
+            Pair(a, b, (solids[a].name, solids[b].name))
+            for a in range(len(solids))
+            for b in range(a + 1, len(solids))
+            if _may_collide(robot, solids[a], solids[b], allowed)
+        )
+        tool = None if world.tool is None else _tool_point(robot, world.tool)
+        if tool is not None:
+            pairs = (*pairs, Pair(-1, -1, (world.tool.frame, "the tool's box")))  # type: ignore[union-attr]
+        required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
+        found = cls(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
+        return found._without_touching(notes, seed)
+
+    def _without_touching(self, notes: tuple[str, ...], seed: int) -> Collisions:
+        """Leaves out what always touches, and says so."""
+        rng = np.random.default_rng(seed)
+        lower, upper = (np.nan_to_num(self.robot.limit(key), neginf=-np.pi, posinf=np.pi) for key in ("lower", "upper"))
+        close = self.distances(rng.uniform(lower, upper, (SAMPLES, self.robot.n))) < self.required
+        share = close.mean(axis=0)
+        of_world = np.array([pair.second < 0 or self.solids[pair.second].of_world for pair in self.pairs], dtype=bool)
+        always = np.where(of_world, share >= 1.0, share >= ALWAYS) & np.array([pair.second >= 0 for pair in self.pairs])
+        kept = [p for p in range(len(self.pairs)) if not always[p]]
+        touching = dict.fromkeys(" and ".join(self.pairs[p].names) for p in np.flatnonzero(always))
+        if touching:
+            notes = (*notes, f"always closer than the clearance, so not watched: {', '.join(touching)}")
+        pairs = tuple(self.pairs[p] for p in kept)
+        geometry = _geometry_model(self.solids, pairs)
+        return Collisions(self.robot, self.world, self.solids, pairs, self.required[kept], geometry, self.tool, notes)
+
+    def distances(self, q: ArrayLike) -> Array:
+        """Signed distances of all pairs, by Pinocchio and Coal.
+
+        Args:
+            q: Joint positions, shape (N, n) or (n,) [rad or m].
+
+        Returns:
+            Shape (N, P) [m]; negative when they overlap. Of the tool: its distance from the nearest face of its box.
+        """
+        positions = np.atleast_2d(np.asarray(q, dtype=float))
+        out = np.empty((len(positions), len(self.pairs)))
+        data, geometry_data = self.robot.model.createData(), self.geometry.createData()
+        solid = [p for p, pair in enumerate(self.pairs) if pair.second >= 0]
+        for k, configuration in enumerate(self.robot.configuration(positions)):
+            pin.computeDistances(self.robot.model, data, self.geometry, geometry_data, configuration)
+            out[k, solid] = [result.min_distance for result in geometry_data.distanceResults]
+        if self.tool is not None:
+            poses = self.kinematics.evaluate(positions)
+            out[:, -1] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
+        return out
+
+    def require_free(self, q: ArrayLike, what: str = "the start pose") -> None:
+        """Does nothing if a pose keeps all distances.
+
+        Args:
+            q: Shape (n,) [rad or m].
+            what: What the pose is, for the message.
+
+        Raises:
+            LimitError: It does not; names the pair and its distance.
+        """
+        pose = check_joint_array("q", q, self.robot.joints)
+        if not self.pairs:
+            return
+        distance = self.distances(pose)[0]
+        p = int(np.argmin(distance - self.required))
+        if distance[p] >= self.required[p]:
+            return
+        state = "is in collision" if distance[p] < 0 else "is too close"
+        if self.pairs[p].second < 0:
+            state = "puts the tool outside its box"
+        raise LimitError(
+            f"{what} {state}", where=" and ".join(self.pairs[p].names), got=f"{distance[p]:.4g} m",
+            expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose, or correct the world or the geometry",
+        )  # fmt: skip
+
+    def exact(self, poses: Poses, rows: Indices, pairs: Indices) -> tuple[Array, Array, Array]:
+        """Distances by Coal, with the points where they are measured.
+
+        Args:
+            poses: The bodies on N configurations.
+            rows: Indices of configurations, shape (M,).
+            pairs: Indices of pairs, shape (M,).
+
+        Returns:
+            Distances, shape (M,) [m], and the nearest points on the first and on the second thing, each of shape (M, 3)
+            [m], in the root's frame.
+        """
+        import coal  # type: ignore[import-untyped]
+
+        distance, near = np.empty(len(rows)), np.empty((2, len(rows), 3))
+        request, result = coal.DistanceRequest(), coal.DistanceResult()
+        places: dict[tuple[int, int], Any] = {}
+
+        def place(row: int, solid: int) -> Any:
+            key = row, solid
+            if key not in places:
+                thing = self.solids[solid]
+                R = poses.rotation[row, thing.body]
+                places[key] = coal.Transform3s(
+                    R @ thing.placement[:3, :3], R @ thing.placement[:3, 3] + poses.origin[row, thing.body]
+                )
+            return places[key]
+
+        for m, (row, p) in enumerate(zip(rows.tolist(), pairs.tolist(), strict=True)):
+            pair = self.pairs[p]
+            if pair.second < 0:
+                distance[m], near[:, m] = self._tool_distance(poses, row)
+                continue
+            result.clear()
+            measure = self._measures[p]
+            distance[m] = measure(place(row, pair.first), place(row, pair.second), request, result)
+            near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
+        return distance, near[0], near[1]
+
+    def gradients(self, poses: Poses, rows: Indices, pairs: Indices, first: Array, second: Array, distance: Array) -> Array:
+        """How distances change with the joints.
+
+        Args:
+            poses: The bodies.
+            rows: Shape (M,).
+            pairs: Shape (M,).
+            first: Nearest points from :meth:`exact`, shape (M, 3) [m].
+            second: Shape (M, 3) [m].
+            distance: Shape (M,) [m].
+
+        Returns:
+            Shape (M, n) [m/rad or 1].
+        """
+        moves = self.kinematics.moves
+        body_a, body_b = self.bodies[pairs].T
+        direction = (first - second) / np.where(np.abs(distance) > 1e-12, distance, np.inf)[:, None]
+        axes, origins = poses.axes[rows], poses.origin[rows, 1:]
+        out = np.zeros((len(rows), self.kinematics.n))
+        for sign, body, point in ((1.0, body_a, first), (-1.0, body_b, second)):
+            turned = np.cross(axes, point[:, None] - origins)
+            rate = np.where(self.kinematics.prismatic[None, :, None], axes, turned)
+            out += sign * np.where(moves[body], np.einsum("mji,mi->mj", rate, direction), 0.0)
+        return out
+
+    @cached_property
+    def _measures(self) -> list[Any]:
+        import coal  # type: ignore[import-untyped]
+
+        return [
+            None
+            if pair.second < 0
+            else coal.ComputeDistance(self.solids[pair.first].geometry, self.solids[pair.second].geometry)
+            for pair in self.pairs
+        ]
+
+    @cached_property
+    def bodies(self) -> Indices:
+        """Bodies of the two things of each pair, shape (P, 2)."""
+        out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
+        return np.array(out if self.tool is None else [*out, (self.tool[0], 0)], dtype=np.intp).reshape(-1, 2)
+
+    def _tool_room(self, points: Array) -> tuple[Array, Indices]:
+        """Distance to the nearest face of the tool's box, and which one, of points of shape (N, 3) in the root's frame."""
+        box, root = self.world.tool, self.world.root
+        if box is None:
+            return np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
+        there = points @ root[:3, :3].T + root[:3, 3]
+        room = np.concatenate([there - box.lower, box.upper - there], axis=1)
+        face = np.argmin(room, axis=1)
+        return room[np.arange(len(room)), face], face
+
+    def _tool_distance(self, poses: Poses, row: int) -> tuple[float, Array]:
+        body, local = self.tool  # type: ignore[misc]
+        point = poses.rotation[row, body] @ local + poses.origin[row, body]
+        room, face = self._tool_room(point[None])
+        normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
+        return float(room[0]), np.array([point, point - room[0] * normal])
+
+
+def _robot_solids(robot: Robot, shapes: Iterable[Shape]) -> list[Solid]:
+    frames = {
+        frame.name: (int(frame.parentJoint), np.array(frame.placement.homogeneous))
+        for frame in robot.model.frames
+        if frame.type == pin.FrameType.BODY
+    }
+    return [link_solid(shape, *frames[shape.link]) for shape in shapes]
+
+
+def _world_solids(world: World) -> list[Solid]:
+    objects = [object_solid(shape, world.root) for shape in world.shapes]
+    return objects + [plane_solid(plane, world.root) for plane in world.planes]
+
+
+def _may_collide(robot: Robot, first: Solid, second: Solid, allowed: set[frozenset[str]]) -> bool:
+    if first.of_world or frozenset((first.name, second.name)) in allowed:
+        return False
+    if second.of_world:
+        return first.body != 0
+    parents = list(robot.model.parents)
+    neighbours = first.body == second.body or parents[first.body] == second.body or parents[second.body] == first.body
+    return not neighbours
+
+
+def _allowed(robot: Robot, world: World, pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    known = [*robot.description.links, *world.names]
+    out = set()
+    for pair in pairs:
+        for name in pair:
+            if name not in known:
+                raise ModelError(f"no link or object is called '{name}'", where="allow", remedy=nearest(name, known))
+        out.add(frozenset(pair))
+    return out
+
+
+def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:
+    names = [frame.name for frame in robot.model.frames if frame.type == pin.FrameType.BODY]
+    if tool.frame not in names:
+        raise ModelError(f"no link is called '{tool.frame}'", where="tool.frame", remedy=nearest(tool.frame, names))
+    frame = robot.model.frames[robot.model.getFrameId(tool.frame, pin.FrameType.BODY)]
+    return int(frame.parentJoint), np.array(frame.placement.translation)
+
+
+def _geometry_model(solids: Iterable[Solid], pairs: Iterable[Pair]) -> pin.GeometryModel:
+    model = pin.GeometryModel()
+    for k, solid in enumerate(solids):
+        placement = pin.SE3(solid.placement[:3, :3], solid.placement[:3, 3])
+        model.addGeometryObject(pin.GeometryObject(f"{solid.name} {k}", solid.body, placement, solid.geometry))
+    for pair in pairs:
+        if pair.second >= 0:
+            model.addCollisionPair(pin.CollisionPair(pair.first, pair.second))
+    return model

@@ -1,0 +1,110 @@
+"""Solid things of a robot and of its world as Coal geometry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model.geometry import Shape
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .world import Plane
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """One solid thing, fixed to a body.
+
+    Attributes:
+        name: The link or the object that it belongs to.
+        body: Index of the body (0: the robot's root, and the world).
+        of_world: Whether it belongs to the world and not to the robot.
+        geometry: The Coal geometry.
+        placement: Shape (4, 4) [m], in the body's frame.
+        reach: Largest distance of its points from the body's origin [m]; inf for a plane.
+    """
+
+    name: str
+    body: int
+    of_world: bool
+    geometry: Any
+    placement: Array
+    reach: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+def link_solid(shape: Shape, body: int, frame: Array) -> Solid:
+    """A shape of a link.
+
+    Args:
+        shape: The shape, in the link's frame.
+        body: Index of the body that the link is lumped into.
+        frame: Placement of the link in that body, shape (4, 4) [m].
+
+    Returns:
+        The solid; of a mesh, its convex hull.
+
+    Raises:
+        ModelError: The mesh has no volume to make a hull of.
+    """
+    return _solid(shape, body, False, frame @ shape.placement)
+
+
+def object_solid(shape: Shape, root: Array) -> Solid:
+    """A shape of the world.
+
+    Args:
+        shape: The shape, in world coordinates.
+        root: Placement of the robot's root in the world, shape (4, 4) [m].
+
+    Returns:
+        The solid; of a mesh, its surface as it is.
+    """
+    return _solid(shape, 0, True, np.linalg.inv(root) @ shape.placement)
+
+
+def plane_solid(plane: Plane, root: Array) -> Solid:
+    """A half-space of the world.
+
+    Args:
+        plane: In world coordinates.
+        root: Placement of the robot's root in the world, shape (4, 4) [m].
+
+    Returns:
+        The solid.
+    """
+    import coal  # type: ignore[import-untyped]  # comes with Pinocchio
+
+    offset = plane.offset - float(plane.normal @ root[:3, 3])
+    return Solid(plane.name, 0, True, coal.Halfspace(root[:3, :3].T @ plane.normal, offset), np.eye(4), np.inf)
+
+
+def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
+    import coal
+
+    if shape.kind == "mesh":
+        mesh = coal.MeshLoader(coal.BV_OBBRSS).load(str(shape.mesh), np.array(shape.size))
+        points, round_off = np.array(mesh.vertices()), 0.0
+        geometry = mesh if of_world else _hull(mesh, shape)
+    elif shape.kind == "box":
+        geometry = coal.Box(*shape.size)
+        points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * shape.size / 2, 0.0
+    else:  # around an axis: as far as the axis's ends, and a radius
+        half = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
+        points, round_off = np.array([[0.0, 0, -half], [0, 0, half]]), shape.size[0]
+        geometry = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[shape.kind](*shape.size)
+    there = points @ placement[:3, :3].T + placement[:3, 3]
+    return Solid(shape.link, body, of_world, geometry, placement, float(np.linalg.norm(there, axis=1).max() + round_off))
+
+
+def _hull(mesh: Any, shape: Shape) -> Any:
+    try:
+        mesh.buildConvexHull(True, "Qt")
+    except RuntimeError as error:
+        raise ModelError("a collision mesh has no convex hull", where=f"link '{shape.link}'", got=str(shape.mesh)) from error
+    return mesh.convex
