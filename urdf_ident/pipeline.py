@@ -20,12 +20,14 @@ from .estimation.elastic import check_motors, compliant, spring_scores, visible_
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
+from .estimation.selection import Selected, select_friction
 from .estimation.shapes import fit_shapes
 from .estimation.statistic import StatisticSet
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.inertia import Array
 from .model.prior import Prior, inertial_prior
+from .model.segment import Segment
 from .project import Project
 from .result.identification import Identification
 from .result.summary import validation_table
@@ -72,6 +74,8 @@ def identify(
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     produce = partial(build_statistics, logs=prepared, progress=progress)
     motion = [part for log in prepared for part in log.segments]
+    selected = _selected(model, produce, motion, project, progress)  # nothing where the laws are listed
+    model = selected.model
     shaped = fit_shapes(model, produce, motion, method=project.estimation.method)  # nothing without free shapes
     model = shaped.model
     base = model.base()
@@ -84,7 +88,7 @@ def identify(
     springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
-    notes = [*unseen, *shaped.notes, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
+    notes = [*unseen, *selected.notes, *shaped.notes, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
     result = Identification(
         model,
         fit,
@@ -97,6 +101,7 @@ def identify(
         inputs=tuple(log.as_dict() for log in prepared),
         cross_validation=_cross_validation(settled, build, estimate),
         config=project.model_dump(),
+        selection=selected.as_dict(),
     )
     return replace(result, validation=validate(result, held_out, force=force).entries)
 
@@ -147,6 +152,17 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
+
+
+def _selected(
+    model: DynamicModel, build: Build, motion: Sequence[Segment], project: Project, progress: Callable[[str, int], None] | None
+) -> Selected:
+    """The friction that the data ask for, where it was left to them."""
+    if isinstance(model, ElasticModel) and project.model.friction == "auto":
+        return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
+    if not model.automatic:
+        return Selected(model)
+    return select_friction(model, build, motion, method=project.estimation.method, progress=progress)
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:

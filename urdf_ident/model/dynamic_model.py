@@ -54,7 +54,8 @@ class DynamicModel:
     Args:
         robot: The robot.
         friction: ``"auto"``, ``"none"``, a list of law names for all joints, or a mapping
-            ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`.
+            ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" begins with viscous,
+            Coulomb and offset, and lets identification choose (:attr:`automatic`).
         rotor_inertia: Whether each axis gets a rotor inertia.
         drive: The drive train; direct drive with torque logs if None.
         motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
@@ -77,6 +78,8 @@ class DynamicModel:
         self.drive = drive or Drive.build(robot.n)
         if self.drive.n != robot.n:
             raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
+        #: Whether the friction laws are still to be chosen by the data.
+        self.automatic = friction == "auto"
         laws = friction_by_joint(friction, robot.joints)
         turns = {
             joint: abs(float(self.drive.reduction[j, j])) or 1.0
@@ -138,7 +141,7 @@ class DynamicModel:
         Returns:
             The model.
         """
-        return self._changed(terms=tuple(terms))
+        return self._changed(terms=tuple(terms), automatic=False)
 
     def with_drive(self, drive: Drive) -> DynamicModel:
         """The same robot and terms with a drive of the same gears whose gains are known.

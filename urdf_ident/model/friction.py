@@ -34,7 +34,7 @@ __all__ = [
 _LAWS = (Viscous, Coulomb, Offset, StribeckArctan, Stribeck, Asymmetric, LoadCoulomb, SubLinear, Cubic, Presliding)
 #: Friction laws by the name that a project file uses.
 FRICTION: Mapping[str, type[Term]] = {law.name: law for law in _LAWS}
-#: What ``friction: auto`` means.
+#: What ``friction: auto`` begins with, and stays with where the data cannot choose.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
 
 

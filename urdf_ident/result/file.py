@@ -98,6 +98,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "consistency": ident.consistency.as_dict(),
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(item) for item in ident.validation],
+        "selection": dict(ident.selection),
         "config": dict(ident.config),
         "versions": versions(),
         "model": model,
@@ -160,6 +161,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         cross_validation=data["cross_validation"],
         config=data["config"],
         validation=tuple(data["validation"]),
+        selection=data.get("selection", {}),
     )
 
 

@@ -36,6 +36,7 @@ class Identification:
         inputs: Path, hash, rows and findings of every log.
         cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
         config: The resolved settings.
+        selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
     """
 
@@ -51,6 +52,7 @@ class Identification:
     cross_validation: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     validation: tuple[Mapping[str, Any], ...] = ()
+    selection: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
