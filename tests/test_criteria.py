@@ -23,7 +23,7 @@ from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import BlockCriterion, Objective, SpectralCriterion
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rigid import RigidRegressor
-from urdf_ident.excitation.rows import PlannedRows, designable
+from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
@@ -293,10 +293,12 @@ def test_a_hundred_instants_stand_for_the_whole_period() -> None:
 def test_terms_that_live_in_reversals_are_left_out_and_signs_softened() -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     model = DynamicModel(robot, friction=["viscous", "coulomb", "presliding"])
-    planned, notes = designable(model, robot.limit("velocity"))
+    planned, notes = designable(model)
     assert len(planned.parameters) == len(model.parameters) - 6
     assert "presliding of elbow_joint" in notes[0]
-    widths = {item.term.width for item in planned.terms if item.term.name == "coulomb"}
+    soft = softened(planned, robot.limit("velocity"))
+    assert soft.names == planned.names
+    widths = {item.term.width for item in soft.terms if item.term.name == "coulomb"}
     assert min(widths) == pytest.approx(0.02 * 2.0943951023932)
     assert {item.term.width for item in model.terms if item.term.name == "coulomb"} == {0.02}
 

@@ -108,7 +108,7 @@ def test_d_optimal_beats_random_motions(make: object) -> None:
     ("family", "options"),
     [
         ("modified_fourier", {}), ("modified_fourier", {"start": [0.3, -0.5, 1.0], "periods": 2}), ("spline", {}),
-        ("fourier", {}), ("fourier", {"start": [0.3, -0.5, 1.0], "ramp": 1.0}),
+        ("fourier", {}), ("fourier", {"start": [0.3, -0.5, 1.0], "ramp": 1.0}), ("tied_fourier", {"start": [0.3, -0.5, 1.0]}),
     ],
 )  # fmt: skip
 def test_families_start_and_end_at_rest(family: str, options: dict[str, object]) -> None:
@@ -128,6 +128,25 @@ def test_families_start_and_end_at_rest(family: str, options: dict[str, object])
     base = model.base()
     better, worse = (standard_errors(weighted_regressor(model, base, t, design.noise)) for t in (design.excitation, random))
     assert np.median(worse / better) > 1.05  # a single start; short ramps cost most of the gain
+
+
+@pytest.mark.parametrize("family", ["tied_fourier", "spline"])
+def test_families_that_travel_end_elsewhere(family: str) -> None:
+    model = small()
+    start, end = [0.3, -0.5, 1.0], [-1.0, 0.8, 0.2]
+    design = design_excitation(model, 6.0, family=family, start=start, end=end, **QUICK)
+    q, v, a = design.trajectory.evaluate([0.0, design.trajectory.duration])
+    np.testing.assert_allclose(q, [start, end], atol=1e-9)
+    np.testing.assert_allclose([v, a], 0.0, atol=1e-8)
+    assert_inside(design.trajectory, model.robot, design.limits)
+    with pytest.raises(LimitError, match="too fast"):
+        design_excitation(model, 0.2, family=family, start=start, end=end, **QUICK)
+    with pytest.raises(LimitError, match=r"j2.*end pose is outside"):
+        design_excitation(model, family=family, start=start, end=[0, 3, 0], **QUICK)
+    with pytest.raises(LimitError, match="family that can travel"):
+        design_excitation(model, start=start, end=end, **QUICK)
+    with pytest.raises(LimitError, match=r"needs a start pose"):
+        design_excitation(model, family=family, end=end, **QUICK)
 
 
 @pytest.mark.parametrize("criterion", ["A", "E", "cond", "frobenius", "block"])

@@ -22,7 +22,7 @@ from .earlier import IdentificationLike, check_same_robot, known_rows, row_noise
 from .family import Family
 from .parallel import search
 from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
-from .rows import PlannedRows, designable
+from .rows import PlannedRows, designable, softened
 from .search import Candidate, Problem
 
 Progress = Callable[[float, str], None]
@@ -136,6 +136,7 @@ def design_excitation(
     harmonics: int = 5,
     periods: int = 1,
     start: ArrayLike | None = None,
+    end: ArrayLike | None = None,
     ramp: float = 2.0,
     limits: Limits | None = None,
     noise: ArrayLike | None = None,
@@ -157,10 +158,11 @@ def design_excitation(
         criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`.
         seed: Of the random starts.
         family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom,
-            and ramps from and to a pose.
+            and ramps from and to a pose; ``"tied_fourier"`` and ``"spline"`` may end in another pose.
         harmonics: Of the Fourier series.
         periods: How often the motion is repeated.
         start: Pose where it starts and ends, shape (n,) [rad or m]; found by the optimiser by default.
+        end: Another pose to end in, shape (n,) [rad or m]; with a start pose, for families that can travel.
         ramp: Length of each ramp of family ``"fourier"`` [s]; 0 for none.
         limits: Limits; by default the URDF's, with twice the velocity limit per second as the acceleration limit.
         noise: Expected torque noise of each row group, shape (n,) or a number [N·m or N]. By default, for D, A and E, a
@@ -186,12 +188,12 @@ def design_excitation(
     if not budget > 0:
         raise LimitError("the time budget must be positive", got=f"{budget} s")
     begun = time.monotonic()
-    limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start)
+    limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start, end)
     pose = None if start is None else check_joint_array("start", start, limits.joints)
-    shape = Family(
-        family, limits.joints, float(duration), harmonics, periods, float(ramp) if family == "fourier" else 0.0, pose
-    )
-    planned, left_out = designable(model, limits.velocity)
+    goal = None if end is None else check_joint_array("end", end, limits.joints)
+    ramps = float(ramp) if family == "fourier" else 0.0
+    shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
+    planned, left_out = designable(model)
     base = planned.base()
     known = np.zeros((0, len(base)))
     if after is not None:
@@ -201,7 +203,7 @@ def design_excitation(
     weights, weighting = row_weights(noise, criterion, limits, planned)
     scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
-    rows = PlannedRows(planned, base, weights, scale)
+    rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
     problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits)
     say = None if progress is None else _narrator(progress, criterion, begun, budget)
     outcome = search(problem, seed=seed, budget=budget, starts=starts, jobs=jobs, progress=say)
@@ -210,10 +212,11 @@ def design_excitation(
     settings = {
         "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
         "periods": periods, "ramp": shape.ramp, "budget": budget, "start": None if pose is None else pose.tolist(),
+        "end": None if goal is None else goal.tolist(),
     }  # fmt: skip
     return Design(
         shape.trajectory(best.X), excitation, model, full, limits, report, criterion,
-        replace(problem.objective(4 * problem.samples()), torque=np.full(model.n, np.inf))(best.X, 0.0)[0],
+        exact_value(problem, PlannedRows(planned, base, weights, scale), best.X),
         condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), weights,
         f"{scaling}, rows {weighting}", outcome.starts, time.monotonic() - begun, outcome.history, settings,
         (*notes, *left_out, *outcome.notes, *repaired, *_idle(report)),
@@ -246,6 +249,22 @@ def certified(problem: Problem, candidates: Sequence[Candidate]) -> tuple[Candid
     if report is not None:
         report.require()
     raise LimitError("no motion inside the limits was found", remedy="allow more time, or widen the limits")
+
+
+def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
+    """The criterion with unsoftened signs, on many instants.
+
+    Args:
+        problem: The problem.
+        rows: Rows of the model as it is.
+        X: Unknowns, shape (d, n).
+
+    Returns:
+        The value, a logarithm.
+    """
+    criterion: Any = problem.criterion
+    motions = criterion.motions(*problem.family.criterion_grid(max(1000, 8 * problem.samples())).motion(X))
+    return float(replace(criterion, rows=rows).value(rows.evaluate(*motions)[0], np.inf)[0])
 
 
 def _idle(report: LimitReport) -> tuple[str, ...]:

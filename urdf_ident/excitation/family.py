@@ -7,6 +7,7 @@ its time basis for free: the same trajectory with d imaginary joints, one unknow
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,11 @@ from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory
 from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
 
-FAMILIES = ("fourier", "modified_fourier", "spline")
+FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
+#: Families that can end in another pose than they start in.
+TRAVELLING = ("tied_fourier", "spline")
+#: Fundamental period of a tied Fourier series that travels, in lengths of the motion: over a whole period it would return.
+STRETCH = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +75,15 @@ class Family:
     """A family of motions of n joints with d unknowns each.
 
     Attributes:
-        name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" and "spline" start
-            and end at rest in the same pose.
+        name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" starts and ends at
+            rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (A, eq. 21).
         joints: Joint names.
         period: Of the excitation, without ramps [s].
         harmonics: Of a Fourier series; of a spline, its number of free control points is four times that.
         periods: How often the excitation is repeated.
         ramp: Of the ramps from and to the start pose [s]; 0: none, the robot must already move.
         start: The pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
+        end: Another pose to end in, shape (n,) [rad or m]; needs a start.
     """
 
     name: str
@@ -87,11 +93,12 @@ class Family:
     periods: int = 1
     ramp: float = 0.0
     start: Array | None = None
+    end: Array | None = None
 
     def __post_init__(self) -> None:
         if self.name not in FAMILIES:
             raise LimitError("unknown family of motions", got=repr(self.name), remedy=nearest(str(self.name), FAMILIES))
-        least = 2 if self.name == "modified_fourier" else 1
+        least = {"modified_fourier": 2, "tied_fourier": 3}.get(self.name, 1)
         if self.harmonics < least or int(self.harmonics) != self.harmonics:
             raise LimitError(
                 "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
@@ -100,6 +107,13 @@ class Family:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
             )
+        if self.end is not None and (self.name not in TRAVELLING or self.start is None or self.periods > 1):
+            raise LimitError(
+                "a motion that ends in another pose needs a start pose, one period and a family that can travel",
+                got=self.name, expected=" | ".join(TRAVELLING),
+            )  # fmt: skip
+        if self.name == "tied_fourier" and self.start is None:
+            raise LimitError("a tied Fourier series needs a start pose", remedy="give one, or use modified_fourier")
         for name in ("period", "ramp"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0 and (value > 0 or name == "ramp")):
@@ -125,6 +139,8 @@ class Family:
     @property
     def unknowns(self) -> int:
         """Number of unknowns of each joint."""
+        if self.name == "tied_fourier":
+            return int(self._ties[1].shape[1])
         core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
         return core[self.name] + int(self.posed and self.start is None)
 
@@ -137,7 +153,7 @@ class Family:
         Returns:
             The trajectory, ramps included.
         """
-        return self._build(np.asarray(X, dtype=float), self.joints, self.start, self.periods)
+        return self._build(np.asarray(X, dtype=float), self.joints, self._poses, self.periods)
 
     def excitation(self, X: Array) -> Trajectory:
         """One period of the excitation, without ramps.
@@ -148,31 +164,62 @@ class Family:
         Returns:
             The trajectory.
         """
-        return self._core(*self._split(np.asarray(X, dtype=float), self.start), self.joints)
+        return self._core(*self._split(np.asarray(X, dtype=float), self._poses), self.joints)
 
-    def _split(self, X: Array, start: Array | None) -> tuple[Array, Array]:
+    @property
+    def _poses(self) -> Array | None:
+        """Start and end pose, shape (2, n), or None where they are unknowns or play no part."""
+        if self.start is None:
+            return None
+        return np.stack([self.start, self.start if self.end is None else self.end])
+
+    def _split(self, X: Array, poses: Array | None) -> tuple[Array, Array]:
         if not self.posed:
-            return np.zeros(X.shape[1]), X
-        return (X[0], X[1:]) if start is None else (start, X)
+            return np.zeros((2, X.shape[1])), X
+        return (np.stack([X[0], X[0]]), X[1:]) if poses is None else (poses, X)
 
-    def _core(self, pose: Array, X: Array, joints: tuple[str, ...]) -> Trajectory:
-        if self.name == "fourier":
+    def _core(self, poses: Array, X: Array, joints: tuple[str, ...]) -> Trajectory:
+        if self.name == "tied_fourier":
+            fixed, free = self._ties
+            X = fixed @ poses + free @ X
+        if self.name in ("fourier", "tied_fourier"):
             a, b = X[1 : self.harmonics + 1].T, X[self.harmonics + 1 :].T
-            return FourierTrajectory(joints, self.period, X[0], a, b)
+            return FourierTrajectory(joints, self._fundamental, X[0], a, b, self.period)
         if self.name == "spline":
-            return BSplineTrajectory.at_rest(joints, pose, X, pose, self.period)
+            return BSplineTrajectory.at_rest(joints, poses[0], X, poses[1], self.period)
         half = self.harmonics - 1
-        return ModifiedFourierTrajectory(joints, self.period, pose, X[:half].T, X[half:].T)
+        return ModifiedFourierTrajectory(joints, self.period, poses[0], X[:half].T, X[half:].T)
 
-    def _build(self, X: Array, joints: tuple[str, ...], start: Array | None, periods: int) -> Trajectory:
-        pose, coefficients = self._split(X, start)
-        core = self._core(pose, coefficients, joints)
+    def _build(self, X: Array, joints: tuple[str, ...], poses: Array | None, periods: int) -> Trajectory:
+        ends, coefficients = self._split(X, poses)
+        core = self._core(ends, coefficients, joints)
         if periods > 1:
             core = repeated(core, periods)
-        return ramped(core, pose, self.ramp) if self.has_ramps else core
+        return ramped(core, ends[0], self.ramp) if self.has_ramps else core
+
+    @property
+    def _fundamental(self) -> float:
+        return self.period * (STRETCH if self.end is not None else 1.0)
+
+    @cached_property
+    def _ties(self) -> tuple[Array, Array]:
+        """Fourier coefficients that start and end at rest: ``fixed @ (start, end) + free @ Y`` for any Y.
+
+        The fixed part is the one of least acceleration; the free part spans the null space of the ties.
+        """
+        size = 2 * self.harmonics + 1
+        unit, order = np.eye(size), np.arange(1, self.harmonics + 1)
+        names = tuple(f"coefficient {k}" for k in range(size))
+        a, b = unit[1 : self.harmonics + 1].T, unit[self.harmonics + 1 :].T
+        ends = FourierTrajectory(names, self._fundamental, unit[0], a, b, self.period).evaluate([0.0, self.period])
+        ease = 1.0 / np.concatenate([[1e-3], order, order])
+        left, sigma, right = np.linalg.svd(np.concatenate(ends) * ease)
+        rank = int(np.sum(sigma > 1e-9 * sigma[0]))
+        inverse = ease[:, None] * (right[:rank].T / sigma[:rank]) @ left[:, :rank].T
+        return inverse[:, :2], ease[:, None] * right[rank:].T
 
     def rest(self, pose: Array) -> Array:
-        """Unknowns of standing still.
+        """Unknowns of standing still, or of going straight to the end pose.
 
         Args:
             pose: Shape (n,) [rad or m]; the start pose if that is given.
@@ -187,7 +234,8 @@ class Family:
         if self.name == "fourier":
             X[free] = pose
         if self.name == "spline":
-            X[free:] = pose
+            way = np.linspace(0.0, 1.0, 4 * self.harmonics + 2)[1:-1, None]
+            X[free:] = pose + (way * (self.end - pose) if self.end is not None else 0.0)
         return X
 
     def drawn_in(self, X: Array, size: float) -> Array:
@@ -234,8 +282,8 @@ class Family:
         """
         free = int(self.posed and self.start is None)
         X = np.zeros((self.unknowns, n))
-        if self.name == "spline":
-            X[free:] = rng.standard_normal((4 * self.harmonics, n))
+        if self.name in TRAVELLING:
+            X[free:] = rng.standard_normal((self.unknowns - free, n))
             return X
         free += int(self.name == "fourier")
         order = np.arange(1, self.harmonics + int(self.name == "fourier"))
@@ -253,9 +301,9 @@ class Family:
         """
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
-        free = None if self.start is None else np.zeros(d)
-        unit = self._build(np.eye(d), imaginary, free, 1).evaluate(time)
-        constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self.start, 1).evaluate(time))
+        nowhere = None if self.start is None else np.zeros((2, d))
+        unit = self._build(np.eye(d), imaginary, nowhere, 1).evaluate(time)
+        constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self._poses, 1).evaluate(time))
         return Grid(time, *unit, constant)
 
     def criterion_grid(self, samples: int) -> Grid:
@@ -280,7 +328,7 @@ class Family:
             The grid.
         """
         step = self.period / samples
-        inside = np.arange(samples + (self.name == "spline" or self.has_ramps)) * step
+        inside = np.arange(samples + (self.name in TRAVELLING or self.has_ramps)) * step
         if not self.has_ramps:
             return self.grid(np.asarray(inside, dtype=float))
         ramp = np.linspace(0.0, self.ramp, max(8, min(40, int(np.ceil(4 * self.ramp / step)))), endpoint=False)[1:]

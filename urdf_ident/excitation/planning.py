@@ -26,12 +26,13 @@ NOISE = 0.01
 LEAST_ROOM = 1e-3
 
 
-def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
+def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None = None) -> tuple[Limits, tuple[str, ...]]:
     """Limits as the search needs them: known, and bounded where a joint turns without end.
 
     Args:
         limits: What the robot may do.
         start: Start pose, shape (n,) [rad or m], or None.
+        end: End pose, shape (n,) [rad or m], or None.
 
     Returns:
         The limits, and notes on what was assumed.
@@ -42,15 +43,9 @@ def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tupl
     limits.require("position", "velocity")
     notes = []
     pose = None if start is None else check_joint_array("start", start, limits.joints)
-    if pose is not None:
-        room = np.minimum(pose - limits.lower, limits.upper - pose)
-        if not (room > LEAST_ROOM).all():
-            j = int(np.argmin(room))
-            raise LimitError(
-                "the start pose is outside the position limits" if room[j] < -1e-6 else "the start pose is on a position limit",
-                where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
-                expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
-            )  # fmt: skip
+    for name, given in (("start", start), ("end", end)):
+        if given is not None:
+            _check_pose(name, check_joint_array(name, given, limits.joints), limits)
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
     if endless.any():
         centre = np.zeros(len(limits.joints)) if pose is None else pose
@@ -66,6 +61,17 @@ def usable_limits(limits: Limits, start: ArrayLike | None) -> tuple[Limits, tupl
     if not np.isfinite(limits.torque).all():
         notes.append("no torque limit known: " + ", ".join(np.array(limits.joints)[~np.isfinite(limits.torque)]))
     return limits, tuple(notes)
+
+
+def _check_pose(name: str, pose: Array, limits: Limits) -> None:
+    room = np.minimum(pose - limits.lower, limits.upper - pose)
+    if not (room > LEAST_ROOM).all():
+        j = int(np.argmin(room))
+        raise LimitError(
+            f"the {name} pose is {'outside the position limits' if room[j] < -1e-6 else 'on a position limit'}",
+            where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
+            expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
+        )  # fmt: skip
 
 
 def weighted_regressor(

@@ -7,6 +7,7 @@ rotor inertia included), mixed to actuator rows where the drive couples axes, ea
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -184,12 +185,11 @@ def _depends(item: AppliedTerm, name: str) -> bool:
     return name == "v" or (name == "reference_torque" and item.term.loaded)
 
 
-def designable(model: DynamicModel, velocity: Array) -> tuple[DynamicModel, tuple[str, ...]]:
-    """The model as the optimiser sees it: without terms that only live in reversals, and with softened signs.
+def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
+    """The model without terms that only live in reversals: a hundred instants a period do not show those.
 
     Args:
         model: The model to identify.
-        velocity: Velocity limits, shape (n,) [rad/s or m/s].
 
     Returns:
         The model, and notes on what was left out.
@@ -199,15 +199,30 @@ def designable(model: DynamicModel, velocity: Array) -> tuple[DynamicModel, tupl
     for item in model.terms:
         if any(shape.kind == "way" for shape in item.term.shapes.values()):
             left.append(f"{item.term.name} of {model.robot.joints[item.axis]}")
-            continue
-        kept.append(_softened(item, model, velocity))
+        else:
+            kept.append(item)
     notes = (f"left out of the criterion, they live in the reversals: {', '.join(left)}",) if left else ()
     return model.with_terms(kept), notes
 
 
+def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
+    """The model as the optimiser sees it: smooth signs that take a while to turn round, so that gradients say where to go.
+
+    Args:
+        model: The model.
+        velocity: Velocity limits, shape (n,) [rad/s or m/s].
+
+    Returns:
+        A model with the same parameters.
+    """
+    return model.with_terms([_softened(item, model, velocity) for item in model.terms])
+
+
 def _softened(item: AppliedTerm, model: DynamicModel, velocity: Array) -> AppliedTerm:
     speed = velocity[item.axis] if item.side == "joint" else np.abs(model.drive.reduction[item.axis]) @ velocity
-    least = SOFTENING * float(speed) if np.isfinite(speed) else 0.0
-    names = [name for name in ("width", "eps") if name in item.term.shapes]
-    wider = {name: max(getattr(item.term, name), least) for name in names}
+    least, shapes = SOFTENING * float(speed), item.term.shapes
+    wider = {name: max(getattr(item.term, name), least) for name in ("width", "eps") if name in shapes}
+    if "sharpness" in shapes and "stribeck" in shapes:  # far enough apart to stay two columns
+        law: Any = item.term
+        wider["sharpness"] = min(law.sharpness, max(1.0 / least, 5.0 * law.stribeck))
     return replace(item, term=replace(item.term, **wider)) if wider else item

@@ -78,8 +78,9 @@ class Problem:
         if start is None:
             return out
         # a start pose that is close to a limit stays strictly inside
-        out.upper[0] = np.maximum(out.upper[0], 0.5 * (start + self.limits.upper))
-        out.lower[0] = np.minimum(out.lower[0], 0.5 * (start + self.limits.lower))
+        for pose in (start, start if self.family.end is None else self.family.end):
+            out.upper[0] = np.maximum(out.upper[0], 0.5 * (pose + self.limits.upper))
+            out.lower[0] = np.minimum(out.lower[0], 0.5 * (pose + self.limits.lower))
         return out
 
 
@@ -244,13 +245,19 @@ class Search:
             X, still = problem.family.rest(pose), np.zeros((1, rows.n))
             tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
             excess = tau / (0.95 * TORQUE_FILL * limits.torque)
-            if excess.max() < 1.0 and self.limits.room(X).min() > 0:
+            inside = self.limits.room(X).min() > 0
+            if excess.max() < 1.0 and inside:
                 return X
             j = int(np.argmax(excess))
-            if excess[j] < blocked[0]:
+            if excess[j] >= 1.0 and excess[j] < blocked[0]:
                 blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
             if problem.family.start is not None:
                 break
+        if not blocked[1]:
+            raise LimitError(
+                "no motion inside the limits: the way from start to end, or the ramps, are too fast",
+                remedy="allow a longer duration or longer ramps",
+            )
         raise LimitError(
             "no motion inside the limits: gravity alone breaks a torque limit", got=blocked[1],
             remedy="check the torque limits and the masses, or choose another start pose",

@@ -34,14 +34,15 @@ class ExcitationSection(Section):
     duration: float = Field(20.0, gt=0, description="of one period [s]")
     harmonics: int = Field(5, description="of the Fourier series")
     criterion: Literal["D", "A", "E", "cond", "frobenius", "block"] = Field("D", description="D: small standard errors overall")
-    family: Literal["modified_fourier", "fourier", "spline"] = Field(
-        "modified_fourier", description="the first and the last start and end at rest; fourier has more freedom and needs ramps"
+    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline"] = Field(
+        "modified_fourier", description="all but fourier start and end at rest; that one has more freedom and needs ramps"
     )
     budget: float = Field(10.0, gt=0, description="time for the search [s]")
     seed: int = Field(0, ge=0, description="of the random starts")
     ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
     periods: int = Field(1, description="how often the motion is repeated")
     start: list[float] | dict[str, float] | None = Field(None, description="pose at both ends [rad or m]; found if absent")
+    end: list[float] | dict[str, float] | None = Field(None, description="another pose to end in, tied_fourier and spline")
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
     limits: LimitsSection = Field(LimitsSection(), description="beat the URDF's: position, velocity, acceleration, torque")
@@ -59,7 +60,7 @@ class ExcitationSection(Section):
             ProjectError: A list of the wrong length, or an unknown joint.
             LimitError: Position limits leave no room.
         """
-        out = self.model_dump(exclude={"limits", "start", "noise"})
+        out = self.model_dump(exclude={"limits", "start", "end", "noise"})
         stated = Limits.from_robot(robot)
         both = np.column_stack([stated.lower, stated.upper])
         position = _per_joint(robot, self.limits.position, "limits.position", both)
@@ -69,7 +70,7 @@ class ExcitationSection(Section):
         }
         out["limits"] = Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
         nothing = np.full(robot.n, np.nan)
-        for key in ("start", "noise"):
+        for key in ("start", "end", "noise"):
             value = getattr(self, key)
             out[key] = None if value is None else _per_joint(robot, value, key, nothing)
             if value is not None and not np.isfinite(out[key]).all():

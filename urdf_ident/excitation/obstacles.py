@@ -1,0 +1,111 @@
+"""Collisions in the search: a barrier that rises where a distance comes close to what is required, with its gradient.
+
+Most distances are large most of the time. Each is remembered as a bound that every step of the search lowers by what the
+joints can have moved (their lever arms times their change), and is measured again only when the bound comes near. The
+barrier ``−(1 − s)² log s`` is smooth, zero from ``s = 1`` on and infinite at ``s = 0`` (Li et al. 2020, incremental potential
+contact), so that pairs come and go without a jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..model.inertia import Array
+from ..motion.clearance import SpeedBounds
+from ..motion.collisions import Collisions
+from ..motion.limits import Limits
+from .family import Family
+
+#: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
+TRAVEL = 0.04
+#: Fewest and most instants per motion.
+INSTANTS = (80, 1000)
+#: What is kept besides the required distance, for what happens between instants [m].
+PAD = 0.004
+#: Over which distance the barrier rises [m].
+RANGE = 0.02
+#: Part of all distances from which on they are measured together.
+_MANY = 0.1
+
+
+class Obstacles:
+    """Distances of a family's motions, as a barrier.
+
+    Args:
+        collisions: What must keep its distance.
+        family: The family of motions.
+        limits: Finite limits on positions and velocities.
+
+    Attributes:
+        collisions: As given.
+        pad: What is kept besides the required distance [m].
+    """
+
+    def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
+        self.collisions = collisions
+        self.pad = PAD
+        stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
+        bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
+        self._arms = bounds.arms.T
+        single = replace(family, periods=1)
+        duration = single.period + 2 * single.lead
+        fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
+        count = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
+        self.grid = single.grid(np.linspace(0.0, duration, count))
+        self._last: Array | None = None
+        self._bound = np.zeros((count, len(collisions.pairs)))
+        self._near = collisions.required + self.pad + RANGE
+
+    def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
+        """The barrier.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            weight: Of the barrier; 0: only whether distances are kept.
+
+        Returns:
+            The value, inf where a distance is not kept, and its gradient, shape (d, n).
+        """
+        nothing = np.zeros_like(X)
+        if not self.collisions.pairs:
+            return 0.0, nothing
+        q = self.grid.position @ X + self.grid.constant[0]
+        if self._last is not None:
+            self._bound -= np.abs(q - self._last) @ self._arms
+        self._last = q
+        near = self._bound < self._near
+        if near.mean() > _MANY:
+            rows = np.flatnonzero(near.any(axis=1))
+            self._bound[rows] = self.collisions.distances(q[rows])
+            near = self._bound < self._near
+        if (self._bound + 0.0 < self.collisions.required + self.pad)[near].any() and not self._stale(near):
+            return np.inf, nothing
+        rows, pairs = np.nonzero(near)
+        if not len(rows):
+            return 0.0, nothing
+        return self._barrier(q, rows, pairs, weight, nothing)
+
+    def _stale(self, near: Array) -> bool:
+        return bool(near.any())
+
+    def _barrier(self, q: Array, rows: Array, pairs: Array, weight: float, nothing: Array) -> tuple[float, Array]:
+        used, where = np.unique(rows, return_inverse=True)
+        poses = self.collisions.kinematics.evaluate(q[used])
+        distance, first, second = self.collisions.exact(poses, where, pairs)
+        self._bound[rows, pairs] = distance
+        s = (distance - self.collisions.required[pairs] - self.pad) / RANGE
+        if not s.min() > 0:
+            return np.inf, nothing
+        close = np.flatnonzero(s < 1.0)
+        if weight == 0 or not len(close):
+            return 0.0, nothing
+        s, share = s[close], weight / len(q)
+        value = -share * float(((1 - s) ** 2 * np.log(s)).sum())
+        slope = share / RANGE * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s)
+        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
+        by_q = np.zeros_like(q)
+        np.add.at(by_q, rows[close], slope[:, None] * by_distance)
+        return value, np.asarray(self.grid.position.T @ by_q)
