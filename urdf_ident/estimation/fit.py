@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,8 @@ class Fit:
         condition: Condition number of the column-scaled, weighted regressor.
         method: "ols" or "wls".
         covariance_kind: How the covariance was found.
+        row_weights: Row group → weight that W and tau were multiplied with; empty: :attr:`weights`.
+        error_dof: Degrees of freedom of the standard errors, where they are not those of the residual.
     """
 
     base: BaseParameters
@@ -49,6 +51,8 @@ class Fit:
     condition: float
     method: str
     covariance_kind: str
+    row_weights: Mapping[str, float] = field(default_factory=dict)
+    error_dof: float | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -80,7 +84,7 @@ class Fit:
         """
         from scipy import stats
 
-        reach = float(stats.t.ppf(1 - alpha / 2, self.dof)) * self.bse
+        reach = float(stats.t.ppf(1 - alpha / 2, self.error_dof or self.dof)) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     @property
@@ -137,7 +141,7 @@ def fit_base(
     first = solve(statistics.stacked(weights, base.independent), rows, reference)
     sigma = group_sigma(statistics, base, first, weights)
     if method == "ols" or weights is not None:
-        return _fit(base, first, sigma, method if weights is None else "wls")
+        return _fit(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
     # The OLS residual of a quiet group (an actuator row, say) is full of the loud groups' error: one more round, and
     # σ is the group's own.
     for _ in range(_ROUNDS):
@@ -146,7 +150,7 @@ def fit_base(
         before, sigma = sigma, group_sigma(statistics, base, second, found)
         if all(abs(sigma[group] / before[group] - 1.0) < _SETTLED for group in sigma):
             break
-    return _fit(base, second, sigma, "wls")
+    return _fit(base, second, sigma, "wls", found)
 
 
 def group_sigma(
@@ -180,8 +184,14 @@ def group_sigma(
     return sigma
 
 
-def _fit(base: BaseParameters, solution: Solution, sigma: Mapping[str, float], method: str) -> Fit:
-    extra: dict[str, Any] = {"method": method, "covariance_kind": f"model-based ({method.upper()}, independent residuals)"}
+def _fit(
+    base: BaseParameters, solution: Solution, sigma: Mapping[str, float], method: str, weights: Mapping[str, float]
+) -> Fit:
+    extra: dict[str, Any] = {
+        "method": method,
+        "covariance_kind": f"model-based ({method.upper()}, independent residuals)",
+        "row_weights": dict(weights),
+    }
     return Fit(
         base, solution.estimate, solution.covariance(), solution.seen, dict(sigma), solution.rows, solution.dof,
         solution.condition, **extra,

@@ -1,0 +1,152 @@
+#!/usr/bin/env python
+"""How often 95 % intervals hold the truth: many logs of one simulated closed-loop motion of a 6-axis arm.
+
+The motion is simulated once per trajectory (feedback, friction, encoder counts); every run measures it anew, with torque
+noise that remembers its past (first-order autoregression). Friction is viscous and Coulomb with a smooth sign of the
+width that the model assumes, so that the model is right and only noise is on trial; ``--stiction`` uses the bundled arm's
+dry friction instead, which sticks, so that the model is wrong at every reversal.
+
+    python scripts/benchmarks/coverage.py [--runs 100] [--trajectories 2] [--kinds model,hac,ar,jackknife,auto] [--stiction]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from urdf_ident.data.prepare import PreparedLog, prepare_log
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.estimation.covariance import with_covariance
+from urdf_ident.estimation.fit import Fit, fit_base
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.simulation.controllers import PDGravity
+from urdf_ident.simulation.friction_terms import Friction, Viscous
+from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.sensors import Noise, Sensors, measure
+from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.truth import read_truth
+
+RATE, SECONDS, COUNTS = 100.0, 20.0, 2**17
+WIDTH = 0.1  # [rad/s] of the smooth sign
+NOISE = 0.05  # standard deviation of the torque noise over that of the torque
+VISCOUS = np.array([18.0, 17.0, 9.0, 3.2, 2.6, 3.0])
+COULOMB = np.array([16.0, 17.0, 7.5, 2.9, 3.2, 2.6])
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCoulomb(Friction):
+    """``level · tanh(v / width)``: the plant's own copy of the law that the model has."""
+
+    level: np.ndarray
+    width: float
+
+    def torque(self, v: np.ndarray, s: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Friction torque, shape (n,)."""
+        return np.asarray(self.level * np.tanh(v / self.width))
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A simulated arm, the model that is fitted to it, and the true base parameters."""
+
+    plant: RigidPlant
+    model: DynamicModel
+    truth: np.ndarray
+
+    @classmethod
+    def build(cls, *, stiction: bool = False) -> Arm:
+        """The bundled UR10e with rotor inertia and friction of the size of a real one."""
+        robot = Robot.from_urdf(robot_path("ur10e"))
+        known = read_truth(truth_path("ur10e"), robot)
+        smooth = FrictionTruth(robot.n, (Viscous(VISCOUS), SmoothCoulomb(COULOMB, WIDTH)))
+        plant = RigidPlant.create(robot, rotor_inertia=known.rotor, friction=known.friction if stiction else smooth)
+        law = "coulomb" if stiction else {"term": "coulomb", "width": WIDTH}
+        model = DynamicModel(robot, friction=["viscous", law, "offset"])
+        values = {"Ia": np.diag(known.rotor), "Fv": VISCOUS, "Fc": COULOMB, "offset": np.zeros(robot.n)}
+        theta = [inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]]
+        terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
+        return cls(plant, model, model.base().of(np.concatenate([*theta, terms])))
+
+    def motion(self, seed: int) -> Segment:
+        """A closed-loop motion with its torque, without any imperfection of sensors."""
+        robot = self.plant.robot
+        trajectory = random_fourier(Limits.from_robot(robot), SECONDS, 10, seed, fill=0.7)
+        controller = PDGravity.tuned(robot, bandwidth=5.0, rotor=np.diag(self.plant.rotor))
+        return simulate(self.plant, controller, trajectory, rate=RATE, substeps=5).truth
+
+
+def logs_of(arm: Arm, motion: Segment, rho: float, runs: int, seed: int = 0) -> Iterator[PreparedLog]:
+    """Measures one motion many times: new torque noise, encoder counts, conditioning of a user's log."""
+    noise = Noise(sigma=NOISE * motion.tau.std(axis=0), correlation=rho)
+    sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=noise)
+    robot = arm.model.robot
+    for run in range(runs):
+        seen = measure(motion, sensors, seed + run)
+        recording = Recording("simulated", robot.joints, seen.time, seen.position, effort=seen.torque)
+        yield prepare_log(recording, robot, arm.model.drive, SignalConfig())
+
+
+def fits_of(arm: Arm, log: PreparedLog, kinds: Sequence[str]) -> dict[str, Fit]:
+    """One estimate with several kinds of standard errors."""
+    statistics = build_statistics(arm.model, [log])
+    fit = fit_base(statistics, arm.model.base())
+    return {kind: with_covariance(fit, statistics, kind, model=arm.model, logs=[log]) for kind in kinds}
+
+
+def coverage(
+    arm: Arm, rho: float, *, runs: int, kinds: Sequence[str], trajectories: int = 1, first: int = 0
+) -> dict[str, np.ndarray]:
+    """Share of the runs whose 95 % interval holds the truth.
+
+    Returns:
+        Kind → shape (trajectories, parameters).
+    """
+    inside: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
+    for trajectory in range(first, first + trajectories):
+        motion = arm.motion(trajectory)
+        held: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
+        for log in logs_of(arm, motion, rho, runs, seed=1000 * trajectory):
+            for kind, fit in fits_of(arm, log, kinds).items():
+                low, high = fit.conf_int().T
+                held[kind].append((low <= arm.truth) & (arm.truth <= high))
+        for kind in kinds:
+            inside[kind].append(np.mean(held[kind], axis=0))
+    return {kind: np.array(values) for kind, values in inside.items()}
+
+
+def main() -> None:
+    """Prints mean and worst coverage of every kind."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--trajectories", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first trajectory")
+    parser.add_argument("--kinds", default="model,hac,ar,jackknife,auto")
+    parser.add_argument("--rho", default="0.9,0.98")
+    parser.add_argument("--stiction", action="store_true")
+    chosen = parser.parse_args()
+    arm, kinds = Arm.build(stiction=chosen.stiction), chosen.kinds.split(",")
+    for rho in map(float, chosen.rho.split(",")):
+        begin = time.perf_counter()
+        found = coverage(arm, rho, runs=chosen.runs, kinds=kinds, trajectories=chosen.trajectories, first=chosen.first)
+        for kind, share in found.items():
+            print(
+                f"rho {rho:g}  {kind:<10} mean {100 * share.mean():5.1f} %   worst parameter {100 * share.min():5.1f} %   "
+                f"worst over trajectories {100 * share.mean(axis=0).min():5.1f} %"
+            )
+        print(f"({chosen.runs} runs x {chosen.trajectories} trajectories, {time.perf_counter() - begin:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Rows by frequency: what the noise's colour can be judged from, small and mergeable as all statistics.
+
+The discrete cosine transform of a piece of rows (DCT-II) turns noise of a first-order autoregression into nearly
+independent coefficients, whose variance is the noise's spectrum; for it this transform is close to the best there is
+(Ahmed, Natarajan, Rao 1974), long memory included. Coefficients of neighbouring frequencies share one variance, so that
+one triangular factor per row group and band holds all that generalised least squares needs. It is a
+:class:`.statistic.StatisticSet` whose row groups are bands, and grows no more with the logs than any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.prepare import PreparedLog
+from ..linalg import triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from .pieces import Piece, row_pieces
+from .rows import RowFilter
+from .statistic import Layout, Statistic, StatisticSet
+
+#: Bands one coefficient of the longest piece wide, from zero frequency on.
+SINGLE = 16
+#: Width of a band over its frequency, above those.
+GROWTH = 0.15
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Pieces that are alike: their log, length in rows, rate of the samples [Hz], and how rows were made from them."""
+
+    log: str
+    length: int
+    rate: float
+    row_filter: RowFilter
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Rows by row group and frequency band.
+
+    Attributes:
+        statistics: Groups ``"<group>@<band>"``, bands ascending inside each row group; one entry per log.
+        groups: The row groups.
+        pieces: How many pieces of each kind there are.
+        edges: Frequencies of the bands, shape (bands + 1,) [Hz].
+    """
+
+    statistics: StatisticSet
+    groups: tuple[str, ...]
+    pieces: Mapping[Kind, int]
+    edges: Array
+
+    @property
+    def bands(self) -> int:
+        """Number of bands."""
+        return len(self.edges) - 1
+
+    @cached_property
+    def rows(self) -> Array:
+        """Coefficients in each band, shape (bands,), of one row group."""
+        total = np.zeros(self.bands)
+        for kind, number in self.pieces.items():
+            total += number * np.bincount(self._band(kind), minlength=self.bands)
+        return total
+
+    def only(self, logs: Sequence[str]) -> Spectrum:
+        """The part of some logs.
+
+        Args:
+            logs: Names to keep.
+
+        Returns:
+            A spectrum sharing the factors.
+        """
+        pieces = {kind: number for kind, number in self.pieces.items() if kind.log in logs}
+        return Spectrum(self.statistics.only(logs), self.groups, pieces, self.edges)
+
+    def expected(self, memory: float) -> Array:
+        """Mean power of unit noise in each band.
+
+        Args:
+            memory: Time constant of the noise [s]; 0: white from sample to sample.
+
+        Returns:
+            Shape (bands,): expected square of a coefficient, for noise of variance 1 on the samples.
+        """
+        total, known = np.zeros(self.bands), dict[tuple[int, float, RowFilter], Array]()
+        for kind, number in self.pieces.items():
+            key = (kind.length, kind.rate, kind.row_filter)
+            if key not in known:
+                power = cosine_power(row_autocovariance(kind.length, kind.rate, kind.row_filter, memory))
+                known[key] = np.asarray(np.bincount(self._band(kind), power, self.bands), dtype=float)
+            total += number * known[key]
+        return total / np.maximum(self.rows, 1.0)
+
+    def _band(self, kind: Kind) -> NDArray[np.intp]:
+        return band_of(kind.length, kind.rate / kind.row_filter.factor, self.edges)
+
+
+def band_edges(length: int, row_rate: float) -> Array:
+    """Bands for pieces of at most a length.
+
+    Args:
+        length: Rows of the longest piece.
+        row_rate: Rows per second [Hz].
+
+    Returns:
+        Ascending frequencies [Hz], half a coefficient below zero first.
+    """
+    edges = [-0.5]
+    while edges[-1] < length - 0.5:
+        edges.append(edges[-1] + max(1.0, round(GROWTH * (edges[-1] - SINGLE / 2))))
+    return np.asarray(edges) * row_rate / (2 * length)
+
+
+def band_of(length: int, row_rate: float, edges: Array) -> NDArray[np.intp]:
+    """Bands of a piece's coefficients.
+
+    Args:
+        length: Rows of the piece.
+        row_rate: Rows per second [Hz].
+        edges: Shape (bands + 1,) [Hz].
+
+    Returns:
+        Shape (length,).
+    """
+    frequency = np.arange(length) * row_rate / (2 * length)
+    return np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
+
+
+def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: float) -> Array:
+    """Autocovariance of rows whose samples carry unit noise with exponential memory.
+
+    Args:
+        length: Number of rows.
+        rate: Samples per second [Hz].
+        row_filter: How rows are made from samples.
+        memory: Time constant [s]; 0: white.
+
+    Returns:
+        Shape (length,), by lag in rows.
+    """
+    taps = row_filter.taps()
+    own = np.correlate(taps, taps, "full")
+    lag = np.abs(np.arange(length)[:, None] * row_filter.factor + np.arange(-len(taps) + 1, len(taps)))
+    decay = np.exp(-lag / (memory * rate)) if memory > 0 else (lag == 0).astype(float)
+    return np.asarray(decay @ own)
+
+
+def cosine_power(autocovariance: Array) -> Array:
+    """Expected squares of the cosine coefficients (DCT-II, orthonormal) of stationary noise.
+
+    Args:
+        autocovariance: By lag, shape (N,).
+
+    Returns:
+        Shape (N,).
+    """
+    c = np.asarray(autocovariance, dtype=float)
+    n = len(c)
+    lag = np.arange(n)
+    spectrum = np.fft.fft(np.vstack([c * (1 - lag / n), c]), 2 * n, axis=1)[:, :n]
+    angle = np.pi * lag / n
+    power = 2 * spectrum[0].real - c[0]
+    power[1:] += 2 * spectrum[1, 1:].imag / (n * np.sin(angle[1:]))
+    return np.asarray(power)
+
+
+def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
+    """Transforms the rows of logs, in one pass.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+
+    Returns:
+        The rows by frequency.
+    """
+    lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
+    longest = max(lengths, default=1)
+    rate = max(log.conditioned.decimate_rate for log in logs)
+    return spectrum_of(model, row_pieces(model, logs), band_edges(max(1, min(longest, 4096)), rate))
+
+
+def spectrum_of(model: DynamicModel, pieces: Iterable[Piece], edges: Array) -> Spectrum:
+    """Transforms pieces of rows.
+
+    Args:
+        model: The dynamic model.
+        pieces: Rows.
+        edges: Of the bands, shape (bands + 1,) [Hz].
+
+    Returns:
+        The rows by frequency.
+    """
+    from scipy.fft import dct
+
+    bands = len(edges) - 1
+    factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
+    counts: dict[Kind, int] = {}
+    for piece in pieces:
+        band = band_of(len(piece), piece.row_rate, edges)
+        kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
+        counts[kind] = counts.get(kind, 0) + 1
+        cuts = np.searchsorted(band, np.arange(bands + 1))
+        for g, rows in enumerate(piece.rows):
+            cosines = dct(rows, axis=0, norm="ortho")
+            for b in np.unique(band):
+                part = cosines[cuts[b] : cuts[b + 1]]
+                old, number = factors.get((piece.log, g, int(b)), (part[:0], 0))
+                stacked = np.vstack([old, part])
+                factors[piece.log, g, int(b)] = (
+                    triangle(stacked) if len(stacked) > stacked.shape[1] else stacked,
+                    number + len(part),
+                )
+    layouts = tuple(Layout(f"{group.name}@{b}", group.joint, group.columns) for group in model.groups for b in range(bands))
+    entries = tuple(Statistic(log, 0, f"{model.groups[g].name}@{b}", R, number) for (log, g, b), (R, number) in factors.items())
+    statistics = StatisticSet(model.names, layouts, entries, f"{model.fingerprint} cosines")
+    return Spectrum(statistics, tuple(group.name for group in model.groups), counts, edges)

@@ -1,0 +1,310 @@
+"""Standard errors that a second log would confirm.
+
+The textbook's covariance counts every row as news. Rows of one log are not: their noise has memory, and what the model
+lacks comes back in every stride. Several ways to count what is really there, all for the same weighted estimate:
+
+- ``model``: independent residuals, the textbook; ``hc0`` … ``hc3``: independent but of unequal size;
+- ``hac``: Newey and West, residuals with short memory;
+- ``ar``: a noise model with memory, by REML (:mod:`.noise`): right when the noise is stationary;
+- ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
+  need no model of the noise, and feel friction that the model lacks;
+- ``period``: the scatter between repetitions of one motion; ``log``: leaves out one log after the other.
+
+All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError, nearest
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .bands import build_spectrum
+from .fit import Fit
+from .least_squares import Solution, solve
+from .noise import fit_noise, sandwich, whitened_rows
+from .periods import Period, find_period
+from .pieces import base_rows, row_pieces
+from .statistic import StatisticSet
+
+KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
+#: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.
+STRETCHES = 16
+#: The noise model and the jackknife agree when their standard errors differ by less than this factor (median).
+AGREEMENT = 1.5
+#: Repetitions, logs and stretches from which their scatter is worth using.
+FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
+#: Draws of the bootstrap.
+DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Covariance of the base parameters.
+
+    Attributes:
+        matrix: Shape (b, b).
+        kind: How it was found, in words.
+        dof: Degrees of freedom of the standard errors.
+    """
+
+    matrix: Array
+    kind: str
+    dof: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def spread(self) -> Array:
+        """Standard errors, shape (b,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
+
+
+def with_covariance(
+    fit: Fit,
+    statistics: StatisticSet,
+    kind: str = "auto",
+    *,
+    model: DynamicModel | None = None,
+    logs: Sequence[PreparedLog] = (),
+    seed: int = 0,
+) -> Fit:
+    """The same estimate with other standard errors.
+
+    Args:
+        fit: The estimate.
+        statistics: What it was made from, with its blocks in time.
+        kind: One of :data:`KINDS`; "auto" chooses by the residuals' memory, repetitions and number of logs.
+        model: The model of the rows; without it, only what needs no second pass over the data.
+        logs: The prepared logs behind the statistics.
+        seed: Of the bootstrap.
+
+    Returns:
+        The fit.
+
+    Raises:
+        EstimationError: Unknown kind, or one that needs logs, repetitions or stretches that are not there.
+    """
+    if kind not in KINDS:
+        raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
+    if kind == "model":
+        return fit
+    work = _Work(fit, statistics, model, tuple(logs))
+    if kind == "auto":
+        found = _automatic(work)
+    elif kind in ("jackknife", "bootstrap"):
+        found = work.jackknife() if kind == "jackknife" else work.bootstrap(seed)
+    elif kind == "log":
+        found = work.by_log()
+    elif kind == "period":
+        found = work.by_period(work.period())
+    elif kind == "ar":
+        found = work.autoregressive()
+    else:
+        found = work.robust(kind)
+    return replace(fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=found.dof)
+
+
+def _automatic(work: _Work) -> Covariance:
+    """Repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged where logs disagree."""
+    if not work.stretches:
+        return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
+    found, period = work.jackknife(), None
+    if work.has_rows:
+        period = work.any_period()
+        if period is not None:
+            found = work.by_period(period)
+        else:
+            noise = work.autoregressive()
+            ratio = float(np.median(noise.spread[work.fit.seen] / found.spread[work.fit.seen]))
+            if 1 / AGREEMENT <= ratio <= AGREEMENT:
+                found = replace(noise, kind=f"{noise.kind}, confirmed by leaving out stretches of time")
+            else:
+                found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
+    if len(work.statistics.logs) < FEWEST_LOGS:
+        return found
+    from scipy import stats
+
+    between = work.by_log()
+    typical = np.sqrt(stats.chi2.median(between.dof) / between.dof)  # of one standard error with so few logs
+    scale = float(np.median(between.spread[work.fit.seen] / found.spread[work.fit.seen]) / typical)
+    if scale <= 1:
+        return replace(found, kind=f"{found.kind}; {len(work.statistics.logs)} logs agree with it")
+    words = f"{found.kind}, times {scale:.2g} because {len(work.statistics.logs)} logs disagree by more"
+    return Covariance(found.matrix * scale**2, words, found.dof)
+
+
+class _Work:
+    """One fit and all that its covariances share."""
+
+    def __init__(self, fit: Fit, statistics: StatisticSet, model: DynamicModel | None, logs: tuple[PreparedLog, ...]) -> None:
+        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
+        self.weights = fit.row_weights or fit.weights
+        self.solution: Solution = solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
+        self.units = _units(statistics)
+        self.stretches = len(self.units) >= FEWEST_STRETCHES
+        #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
+        self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    def need_rows(self, kind: str) -> DynamicModel:
+        """The model, when rows can be made again."""
+        if self.model is None or not self.has_rows:
+            got = "elastic joints" if self.logs else "factors only"
+            raise EstimationError(f"covariance '{kind}' needs the rows in order of time", got=got,
+                                  remedy="give model and logs, or use jackknife")  # fmt: skip
+        return self.model
+
+    def _scores(self, names: Sequence[Sequence[tuple[str, int]]]) -> tuple[Array, Array]:
+        """Normal matrices (u, r, r) and scores (u, r) of units, each a list of (log, block)."""
+        unit = {block: k for k, blocks in enumerate(names) for block in blocks}
+        r = self.solution.root.shape[1]
+        matrices, scores = np.zeros((len(names), r, r)), np.zeros((len(names), r))
+        place = np.full(self.statistics.p, -1)
+        place[self.fit.base.independent] = np.arange(len(self.fit.base))
+        for entry in self.statistics.entries:
+            layout, weight = self.statistics.layout(entry.group), self.weights[entry.group]
+            R, target = entry.R[:, len(layout.instruments) :], place[layout.columns]
+            X, index = R[:, : len(target)][:, target >= 0], target[target >= 0]
+            Z = weight * X @ self.solution.root[index]
+            k = unit[entry.log, entry.block]
+            matrices[k] += Z.T @ Z
+            scores[k] += weight * Z.T @ (R[:, len(target)] - X @ self.fit.params[index])
+        return matrices, scores
+
+    def _matrix(self, middle: Array) -> Array:
+        return np.asarray(self.solution.root @ middle @ self.solution.root.T)
+
+    def _left_out(self, units: Sequence[Sequence[tuple[str, int]]]) -> Array:
+        """Covariance from leaving out one unit after the other."""
+        matrices, scores = self._scores(units)
+        moves = np.array([_solve_rest(matrix, score) for matrix, score in zip(matrices, scores, strict=True)])
+        return self._matrix((len(units) - 1) / len(units) * moves.T @ moves)
+
+    def jackknife(self) -> Covariance:
+        """Leaves out stretches of time."""
+        if not self.stretches:
+            raise EstimationError("too few stretches of time for a jackknife", got=len(self.units), expected=">= 4")
+        kind = f"leaving out each of {len(self.units)} stretches of time"
+        return Covariance(self._left_out(self.units), kind, len(self.units) - 1.0)
+
+    def by_log(self) -> Covariance:
+        """Leaves out logs."""
+        logs = self.statistics.logs
+        if len(logs) < 2:
+            raise EstimationError("standard errors between logs need several logs", got=len(logs), expected=">= 2")
+        blocks = sorted({(entry.log, entry.block) for entry in self.statistics.entries})
+        units = [[block for block in blocks if block[0] == log] for log in logs]
+        return Covariance(self._left_out(units), f"leaving out each of {len(logs)} logs", len(logs) - 1.0)
+
+    def bootstrap(self, seed: int) -> Covariance:
+        """Draws stretches with replacement."""
+        if not self.stretches:
+            raise EstimationError("too few stretches of time for a bootstrap", got=len(self.units), expected=">= 4")
+        matrices, scores = self._scores(self.units)
+        rng = np.random.default_rng(seed)
+        draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
+        moves = []
+        for draw in draws:
+            normal = np.einsum("u,uij->ij", draw, matrices)
+            moves.append(np.linalg.lstsq(normal, draw @ scores, rcond=1e-6)[0])
+        kind = f"bootstrap of {len(self.units)} stretches of time, {DRAWS} draws"
+        return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
+
+    def autoregressive(self) -> Covariance:
+        """The noise model with memory."""
+        model = self.need_rows("ar")
+        spectrum = build_spectrum(model, self.logs)
+        rows = whitened_rows(spectrum, self.fit, self.solution)
+        noise = fit_noise(spectrum, rows)
+        if noise.coloured:
+            kind = f"noise with memory by REML ({noise.words()})"
+        else:
+            kind = "noise without memory by REML"
+        return Covariance(sandwich(rows, self.solution, self.weights, noise), kind, self.fit.dof)
+
+    def any_period(self) -> Period | None:
+        """The common period of the logs, if they hold enough repetitions of one."""
+        found = find_period(self.logs)
+        return found if found is not None and found.count >= FEWEST_PERIODS else None
+
+    def period(self) -> Period:
+        """The common period of the logs."""
+        found = find_period(self.logs)
+        if found is None or found.count < 2:
+            raise EstimationError(
+                "the motion does not repeat: there is no scatter between periods", where=", ".join(self.statistics.logs),
+                remedy="use covariance: auto, or record several periods of one motion",
+            )  # fmt: skip
+        return found
+
+    def by_period(self, period: Period) -> Covariance:
+        """Scatter of the scores between repetitions."""
+        totals: dict[tuple[str, int], Array] = {}
+        inside = 0
+        for log, time, x, e, group in self._rows(self.need_rows("period")):
+            index = period.index(log, time)
+            score = self.weights[group] ** 2 * e[:, None] * x
+            inside += int((index >= 0).sum())
+            for k in np.unique(index[index >= 0]):
+                totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
+        scores = np.array(list(totals.values()))
+        count, centred = len(scores), scores - scores.mean(axis=0)
+        # Rows outside whole periods count in the estimate too: they scatter as those inside do.
+        share = self.fit.rows / max(inside, 1)
+        matrix = self._matrix(share * count / (count - 1.0) * centred.T @ centred)
+        return Covariance(matrix, f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
+
+    def _rows(self, model: DynamicModel) -> Iterator[tuple[str, Array, Array, Array, str]]:
+        """Log, times [s], columns in the solution's coordinates, residuals and row group of all rows, piece by piece."""
+        for piece in row_pieces(model, self.logs):
+            time = piece.time
+            for group, (index, X, y) in zip(model.groups, base_rows(piece, model, self.fit.base), strict=True):
+                yield piece.log, time, X @ self.solution.root[index], y - X @ self.fit.params[index], group.name
+
+    def robust(self, kind: str) -> Covariance:
+        """Heteroscedasticity-consistent, or Newey-West with Bartlett weights."""
+        model = self.need_rows(kind)
+        r, n = self.solution.root.shape[1], self.fit.rows
+        lags = int(4 * (n / len(self.statistics.groups) / 100) ** (2 / 9)) if kind == "hac" else 0
+        middle = np.zeros((r, r))
+        for _, _, x, e, group in self._rows(model):
+            weight = self.weights[group]
+            leverage = weight**2 * np.sum(x**2, axis=1)
+            power = {"hc2": 0.5, "hc3": 1.0}.get(kind, 0.0)
+            score = weight**2 * (e / np.maximum(1 - leverage, 1e-9) ** power)[:, None] * x
+            middle += score.T @ score
+            for lag in range(1, min(lags, len(score) - 1) + 1):
+                cross = score[lag:].T @ score[:-lag]
+                middle += (1 - lag / (lags + 1)) * (cross + cross.T)
+        if kind == "hc1":
+            middle *= n / (n - r)
+        words = f"Newey-West, {lags} lags" if kind == "hac" else f"{kind.upper()}: independent residuals of unequal size"
+        return Covariance(self._matrix(middle), words, self.fit.dof)
+
+
+def _units(statistics: StatisticSet) -> list[list[tuple[str, int]]]:
+    """Neighbouring blocks of each log put together to at most :data:`STRETCHES` stretches."""
+    units: list[list[tuple[str, int]]] = []
+    for log in statistics.logs:
+        blocks = sorted({entry.block for entry in statistics.entries if entry.log == log})
+        count = min(STRETCHES, len(blocks))
+        parts = np.array_split(np.array(blocks), count)
+        units += [[(log, int(block)) for block in part] for part in parts]
+    return units
+
+
+def _solve_rest(matrix: Array, score: Array) -> Array:
+    """Move of the estimate when a unit is left out: ``−(1 − G)⁻¹ g``.
+
+    What only this unit has seen cannot be estimated without it; there the move is bounded instead of infinite.
+    """
+    values, vectors = np.linalg.eigh(np.eye(len(matrix)) - matrix)
+    return np.asarray(-vectors @ ((vectors.T @ score) / np.maximum(values, 0.01)))

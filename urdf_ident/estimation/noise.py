@@ -1,0 +1,218 @@
+"""What the noise of the rows is like: white noise and a first-order autoregression in each row group, by REML.
+
+Rows that follow each other share their noise: current loops, temperature, friction that the model lacks. Residuals show
+too little of it, because the fit has absorbed what looks like motion. Restricted maximum likelihood (Patterson, Thompson
+1971) counts that: in each frequency band the residual's power is divided by the degrees of freedom that the fit has left
+there (rows minus leverage), and the noise spectrum is fitted to that, band by band with the weight it deserves. At the
+frequencies of the motion hardly any are left; what the noise is there follows from the shape of its spectrum elsewhere,
+and from nothing else. How long its memory is can then be uncertain; the logarithms of the spectra of all memories are
+averaged by likelihood instead of believing the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EstimationError
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .bands import Spectrum
+from .fit import Fit
+from .least_squares import Solution
+
+#: Memories tried, from one row to this fraction of the longest piece: longer ones cannot be told from the motion.
+LONGEST_MEMORY = 1 / 16
+MEMORIES = 12
+#: The spectra have settled when none changes by more than this fraction.
+TOLERANCE, ROUNDS = 1e-3, 40
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """Noise of the rows.
+
+    Attributes:
+        groups: Row groups.
+        power: Variance of the rows' cosine coefficients, shape (groups, bands) [unit of torque squared].
+        memory: Time constant per row group, shape (groups,) [s]: the most likely one.
+        correlated: Standard deviation of the correlated part of the samples, shape (groups,) [unit of torque].
+        white: Standard deviation of the white part of the samples, shape (groups,) [unit of torque].
+        freedom: Degrees of freedom that the fit has left, shape (groups, bands).
+    """
+
+    groups: tuple[str, ...]
+    power: Array
+    memory: Array
+    correlated: Array
+    white: Array
+    freedom: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def coloured(self) -> bool:
+        """Whether the noise of some row group is mostly correlated."""
+        return bool((self.correlated > self.white).any())
+
+    def words(self) -> str:
+        """The memories in one line."""
+        return ", ".join(f"{group.split(':', 1)[-1]} {m:.2g} s" for group, m in zip(self.groups, self.memory, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedRows:
+    """Rows by band in coordinates in which the weighted problem is orthonormal: nothing is lost by adding squares.
+
+    Attributes:
+        Z: Columns times the solution's root, shape (M, r).
+        residual: Of the fit, shape (M,) [unit of torque].
+        unit: Row group · bands + band of each row, shape (M,).
+        count: Rows of the data behind each unit, shape (groups, bands).
+    """
+
+    Z: Array
+    residual: Array
+    unit: np.ndarray
+    count: Array
+
+
+def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedRows:
+    """Brings rows by band to the coordinates of a solution.
+
+    Args:
+        spectrum: Rows by band.
+        fit: The estimate.
+        solution: Of the same problem, with its root.
+
+    Returns:
+        The rows.
+    """
+    statistics, base = spectrum.statistics, fit.base
+    place = np.full(statistics.p, -1)
+    place[base.independent] = np.arange(len(base))
+    parts, residuals, units = [], [], []
+    for unit, layout in enumerate(statistics.layouts):
+        if statistics.rows[layout.group] == 0:
+            continue
+        R = statistics.factor(layout.group)
+        target = place[layout.columns]
+        X, index = R[:, : len(target)][:, target >= 0], target[target >= 0]
+        parts.append(X @ solution.root[index])
+        residuals.append(R[:, -1] - X @ fit.params[index])
+        units.append(np.full(len(R), unit))
+    if not parts:
+        raise EstimationError("no rows to judge the noise from")
+    count = np.array([statistics.rows[layout.group] for layout in statistics.layouts], dtype=float)
+    shape = (len(spectrum.groups), spectrum.bands)
+    return WhitenedRows(np.vstack(parts), np.concatenate(residuals), np.concatenate(units), count.reshape(shape))
+
+
+def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
+    """Fits the noise model.
+
+    Args:
+        spectrum: Rows by band.
+        rows: The same in the coordinates of a fit.
+
+    Returns:
+        The noise.
+    """
+    groups, bands = rows.count.shape
+    longest = max(kind.length / (kind.rate / kind.row_filter.factor) for kind in spectrum.pieces)
+    shortest = min(kind.row_filter.factor / kind.rate for kind in spectrum.pieces)
+    memories = np.geomspace(shortest, max(LONGEST_MEMORY * longest, 2 * shortest), MEMORIES)
+    shapes = np.array([spectrum.expected(0.0), *(spectrum.expected(m) for m in memories)])
+    start = np.bincount(rows.unit // bands, rows.residual**2, groups) / np.maximum(rows.count.sum(axis=1), 1)
+    power = np.repeat(np.maximum(start, 1e-300)[:, None], bands, axis=1)
+    best = np.zeros((groups, 3))
+    for turn in range(ROUNDS):
+        squares, leverage = _residual_power(rows, power)
+        freedom = np.maximum(rows.count - leverage, 1e-6)
+        fresh = power.copy()
+        for g in range(groups):
+            if start[g] > 0:
+                fresh[g], best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
+        change = float(np.abs(np.log(fresh / power)).max())
+        power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # two estimates may alternate: meet half-way
+        if change < TOLERANCE:
+            break
+    memory, white, correlated = memories[best[:, 0].astype(int)], np.sqrt(best[:, 1]), np.sqrt(best[:, 2])
+    return NoiseModel(spectrum.groups, power, memory, correlated, white, rows.count - leverage)
+
+
+def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
+    """Residual squares and leverage per row group and band, of generalised least squares with these variances."""
+    from scipy import linalg
+
+    variance = power.reshape(-1)[rows.unit]
+    weighted = rows.Z / variance[:, None]
+    factor = linalg.cho_factor(weighted.T @ rows.Z)
+    shift = linalg.cho_solve(factor, weighted.T @ rows.residual)
+    inverse = linalg.cho_solve(factor, np.eye(rows.Z.shape[1]))
+    squares = np.bincount(rows.unit, (rows.residual - rows.Z @ shift) ** 2, power.size)
+    leverage = np.bincount(rows.unit, np.sum((weighted @ inverse) * rows.Z, axis=1), power.size)
+    return np.asarray(squares, dtype=float).reshape(power.shape), np.asarray(leverage, dtype=float).reshape(power.shape)
+
+
+def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) -> tuple[Array, tuple[float, float, float]]:
+    """Spectrum of one row group from its power per band, whose scatter is that of a χ² with so many degrees of freedom.
+
+    Args:
+        observed: Unbiased power, shape (bands,).
+        freedom: Degrees of freedom, shape (bands,).
+        shapes: Spectra of unit noise, white first, shape (memories + 1, bands).
+        power: Present estimate, shape (bands,).
+
+    Returns:
+        The spectrum, and of its most likely memory the index, the white and the correlated variance.
+    """
+    floor = 1e-6 * float(np.average(observed, weights=np.maximum(freedom, 1e-12)))
+    white, coloured = shapes[0], shapes[1:]
+    estimate = np.repeat(power[None], len(coloured), axis=0)
+    for _ in range(8):
+        weight = freedom / estimate**2
+        aa, ab, bb = weight @ white**2, np.sum(weight * white * coloured, axis=1), np.sum(weight * coloured**2, axis=1)
+        ay, by = weight @ (white * observed), np.sum(weight * coloured * observed, axis=1)
+        share = _two_nonnegative(aa, ab, bb, ay, by)
+        fresh = np.maximum(share[:, :1] * white + share[:, 1:] * coloured, floor)
+        change = np.abs(np.log(fresh / estimate)).max()
+        estimate = fresh
+        if change < TOLERANCE:
+            break
+    cost = 0.5 * np.sum(freedom * (np.log(estimate) + observed / estimate), axis=1)
+    belief = np.exp(cost.min() - cost)
+    k = int(np.argmin(cost))
+    mean = np.exp((belief / belief.sum()) @ np.log(estimate))
+    return mean, (float(k), float(share[k, 0]), float(share[k, 1]))
+
+
+def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> Array:
+    """Least squares with two non-negative unknowns, for many problems at once, from their normal equations."""
+    det = np.maximum(aa * bb - ab**2, 1e-300)
+    both = np.column_stack([(bb * ay - ab * by) / det, (aa * by - ab * ay) / det])
+    first = np.column_stack([np.maximum(ay / aa, 0.0), np.zeros(len(bb))])
+    second = np.column_stack([np.zeros(len(bb)), np.maximum(by / bb, 0.0)])
+    better = np.where(np.reshape(ay * first[:, 0] > by * second[:, 1], (-1, 1)), first, second)
+    return np.asarray(np.where(np.all(both >= 0, axis=1, keepdims=True), both, better))
+
+
+def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float], noise: NoiseModel) -> Array:
+    """Covariance of the weighted estimate under this noise.
+
+    Args:
+        rows: In the coordinates of the solution.
+        solution: The weighted solution.
+        weights: Row group → weight that the rows were solved with.
+        noise: The noise.
+
+    Returns:
+        Shape (b, b).
+    """
+    weight = np.array([weights[group] for group in noise.groups])
+    variance = (noise.power * weight[:, None] ** 4).reshape(-1)[rows.unit]
+    middle = (rows.Z * variance[:, None]).T @ rows.Z
+    return np.asarray(solution.root @ middle @ solution.root.T)
