@@ -136,10 +136,26 @@ def test_prior_lumps_locked_joints():
 
 def test_whole_body_scale_is_one_standard_deviation():
     robot = Robot.from_urdf(serial_urdf([inertial(2.0, (0, 0, 0.2), (0.05, 0, 0.05, 0, 0, 0.05))]))
-    prior = inertial_prior(robot, relative_std=0.3)
+    prior = inertial_prior(robot, relative_std=0.3, mass_std=np.inf)
     assert prior.distance(1.3 * prior.theta0) == pytest.approx(1.0, rel=1e-9)
     assert prior.distance(prior.theta0) == 0.0
-    assert inertial_prior(robot, relative_std=0.1).distance(1.3 * prior.theta0) == pytest.approx(3.0)
+    assert inertial_prior(robot, 0.1, mass_std=np.inf).distance(1.3 * prior.theta0) == pytest.approx(3.0)
+
+
+def test_a_mass_has_a_standard_deviation_of_its_own():
+    """What the scale says of a mass alone, its centre and second moments held, is half of that."""
+    robot = Robot.from_urdf(serial_urdf([inertial(2.0, (0, 0, 0), (0.05, 0, 0.05, 0, 0, 0.05))]))
+    heavier = np.zeros(10)
+    heavier[0] = 2.0 * 0.3
+    for mass_std, expected in ((np.inf, 0.5), (0.3, np.sqrt(1.25)), (0.1, np.sqrt(9.25))):
+        prior = inertial_prior(robot, 0.3, mass_std=mass_std)
+        assert prior.distance(prior.theta0 + heavier) == pytest.approx(expected)
+
+
+def test_a_guessed_mass_is_not_held():
+    robot = Robot.from_urdf(serial_urdf([inertial(2.0), "", inertial(1.0)]))
+    prior = inertial_prior(robot)
+    assert prior.mass_std.tolist() == [0.3, np.inf, 0.3]
 
 
 def test_metric_is_the_hessian_of_the_entropic_divergence():

@@ -242,8 +242,11 @@ class _Path:
         if self.distance == "entropic":
             scale, white = feasible.entropy_scale[:, None, None], feasible.spread.white(x)[1]
             traces = feasible.spread.linear.reshape(n, 16, 10)
+            relative = feasible.relative_mass(x)[:, None]
             inertial[:] = (scale * (traces - white))[:, ::5].sum(axis=1)
-            metric = np.sqrt(scale) * white
+            inertial += feasible.mass_scale[:, None] * (1.0 - 1.0 / relative) * feasible.mass
+            masses = np.sqrt(feasible.mass_scale)[:, None] / relative * feasible.mass
+            metric = np.concatenate([np.sqrt(scale) * white, masses[:, None, :]], axis=1)
         white = feasible.cones.white(x)[1]
         np.subtract.at(inertial, feasible.cones.body, mu * white[:, ::5].sum(axis=1))
         local = ~self.coupled
@@ -266,7 +269,9 @@ def _distance(feasible: Feasible, x: Array, distance: str) -> float:
     if eigenvalues.min() <= 0:
         return float(np.inf)
     divergence = (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)
-    return float(feasible.entropy_scale @ divergence + np.sum(x[10 * feasible.n :] ** 2))
+    relative = feasible.relative_mass(x)
+    masses = feasible.mass_scale @ (relative - np.log(relative) - 1.0)
+    return float(feasible.entropy_scale @ divergence + masses + np.sum(x[10 * feasible.n :] ** 2))
 
 
 def _ends(G: Array) -> tuple[Array, Array]:

@@ -163,6 +163,8 @@ class Feasible:
         back: ``theta = theta0 + back x``, shape (p, p).
         spread: Relative bodies of the divergence, ``Q = 1 + linear x``; n of them.
         entropy_scale: ``1/(2 s²)`` of each body's divergence, shape (n,).
+        mass: Relative masses of the divergence, ``r = 1 + mass · x[body]``, shape (n, 10).
+        mass_scale: ``2/s²`` of each mass's divergence ``r − log r − 1``, shape (n,); 0 where nobody knows it.
         cones: Must be positive semidefinite; the first n are the bodies.
         cone_names: In words.
         G, h: Must be ``G x + h ≥ 0``, shapes (m, p), (m,).
@@ -176,6 +178,8 @@ class Feasible:
     back: Array
     spread: Cones
     entropy_scale: Array
+    mass: Array
+    mass_scale: Array
     cones: Cones
     cone_names: tuple[str, ...]
     G: Array
@@ -199,6 +203,17 @@ class Feasible:
     def unwhiten(self) -> Array:
         """Cholesky factors of the prior's bodies, shape (n, 4, 4), to measure P relative to P0."""
         return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
+
+    def relative_mass(self, x: Array) -> Array:
+        """Masses relative to the prior's.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Shape (n,).
+        """
+        return np.asarray(1.0 + np.sum(self.mass * x[: 10 * self.n].reshape(-1, 10), axis=1))
 
     def theta(self, x: Array) -> Array:
         """Parameters of a whitened point.
@@ -286,7 +301,12 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     G, h = rows.arrays()
     names = tuple(parameter.name for parameter in parameters)
     scale = 1.0 / (2.0 * np.square(prior.relative_std))
-    return Feasible(names, prior.theta0, back, spread, scale, cones, cone_names, G, h, tuple(rows.names), E, e, options.epsilon)
+    mass = np.array([back[10 * i, 10 * i : 10 * i + 10] / prior.theta0[10 * i] for i in range(n)])
+    mass_scale = np.zeros(n) if prior.mass_std is None else 2.0 / np.square(prior.mass_std)
+    return Feasible(
+        names, prior.theta0, back, spread, scale, mass, mass_scale, cones, cone_names, G, h, tuple(rows.names), E, e,
+        options.epsilon,
+    )  # fmt: skip
 
 
 def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptions) -> tuple[Cones, Cones, tuple[str, ...]]:

@@ -210,8 +210,8 @@ def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Arra
     Args:
         feasible: The robot.
         x: Shape (p,).
-        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` a body, squares for the joint terms;
-            ``"euclid"``: ``‖x‖²``.
+        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` a body, ``2 (r − log r − 1)/s²`` a mass, squares
+            for the joint terms; ``"euclid"``: ``‖x‖²``.
 
     Returns:
         Value, gradient (p,) and a root of the Hessian (its Gram matrix), shape (·, p); infinite and NaN outside the
@@ -224,12 +224,18 @@ def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Arra
     eigenvalues = np.linalg.eigvalsh(Q)
     if eigenvalues.min() <= 0:
         return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
-    scale = feasible.entropy_scale
+    scale, relative = feasible.entropy_scale, feasible.relative_mass(x)
     value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
+    value += float(feasible.mass_scale @ (relative - np.log(relative) - 1.0))
     slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
     gradient = feasible.spread.adjoint(slope, p)
+    gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
     gradient[bodies:] = 2.0 * x[bodies:]
-    return value, gradient, np.vstack([feasible.spread.log_det_root(x, scale), np.sqrt(2.0) * np.eye(p)[bodies:]])
+    masses = np.zeros((feasible.n, p))
+    own = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
+    masses[own] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
+    root = np.vstack([feasible.spread.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
+    return value, gradient, root
 
 
 def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str, point: Point) -> float:
@@ -302,4 +308,7 @@ def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, dista
         for i, scale in enumerate(feasible.entropy_scale):
             Q = _matrix(cp, feasible.spread, i, x[10 * i : 10 * i + 10])
             objective = objective + scale * (cp.trace(Q) - cp.log_det(Q) - 4)
+        for body in np.flatnonzero(feasible.mass_scale).tolist():
+            relative = 1 + feasible.mass[body] @ x[10 * body : 10 * body + 10]
+            objective = objective + feasible.mass_scale[body] * (relative - cp.log(relative) - 1)
     return objective

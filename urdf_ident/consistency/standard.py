@@ -23,8 +23,8 @@ METHODS = ("lmi", "minimum_norm", "frozen")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
-#: noise; on real arms the nominal standard errors are four to six times too small (theory §7), and their square is this.
-USUAL_WEIGHT = 30.0
+#: noise; on real arms the nominal standard errors are three to four times too small (theory §7), and this is their square.
+USUAL_WEIGHT = 10.0
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
