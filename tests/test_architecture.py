@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = ("errors", "units", "files", "linalg", "provenance", "section")
 ROOMS = (
     "model", "motion", "data", "simulation", "estimation", "consistency", "excitation", "compensation", "export",
-    "project", "validation", "result", "pipeline", "check", "experiment",
+    "project", "validation", "result", "pipeline", "check", "experiment_elastic",
+    "experiment",
 )  # fmt: skip
 SHELL = ("viz", "report", "demo", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))

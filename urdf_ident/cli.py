@@ -175,12 +175,12 @@ def simulate(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="LOG.csv", help="The log to write.")],
     config: Config = None,
     truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors and friction.")
+        Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors, friction, stiffness.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
 ) -> None:
     """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
-    from .experiment import build_plant, run_experiment
+    from .experiment import run_experiment, true_plant
     from .motion.trajectories import read_trajectory
     from .simulation.simulate import write_log
 
@@ -189,7 +189,7 @@ def simulate(
     motion = read_trajectory(trajectory, robot)
     with _steps() as progress:
         log = run_experiment(
-            project, robot, motion, plant=build_plant(robot, truth), name=out.stem, seed=seed,
+            project, robot, motion, plant=true_plant(project, robot, truth), name=out.stem, seed=seed,
             progress=lambda done: progress("simulating", done),
         )  # fmt: skip
     write_log(log, out)

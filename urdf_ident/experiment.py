@@ -8,31 +8,38 @@ from pathlib import Path
 import numpy as np
 
 from .errors import ModelError
-from .model.dynamic_model import DynamicModel
-from .model.inertia import Array
+from .experiment_elastic import build_elastic_plant, motor_law
 from .model.robot import Robot
 from .motion.trajectories import Trajectory
 from .project import Project
 from .result.file import load
 from .result.identification import Identification
+from .simulation.elastic_log import simulate_elastic
+from .simulation.elastic_plant import ElasticPlant
 from .simulation.friction_terms import friction_from_mapping
 from .simulation.friction_truth import FrictionTruth
+from .simulation.from_model import rotors_and_friction
 from .simulation.plant import RigidPlant
 from .simulation.simulate import SimulatedLog, simulate
 from .simulation.truth import read_truth
 
-#: Friction laws of a model (term, shape names) as laws of a plant: name, field of each column, field of each shape.
-_LAWS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
-    "viscous": ("viscous", ("coefficient",), {}),
-    "coulomb": ("coulomb", ("level",), {}),
-    "offset": ("offset", ("level",), {}),
-    "cubic": ("cubic", ("coefficient",), {}),
-    "sublinear": ("sub_linear", ("coefficient",), {}),
-    "load_coulomb": ("load_coulomb", ("coefficient",), {}),
-    "stribeck": ("stribeck", ("extra",), {"velocity": "velocity"}),
-    "stribeck_arctan": ("arctan", ("stiction", "difference", "viscous"), {"sharpness": "sharpness", "stribeck": "stribeck"}),
-    "presliding": ("presliding", ("coulomb",), {"width": "displacement"}),
-}
+
+def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
+    """The robot that is simulated: elastic where the project file says ``model.elastic``, rigid elsewhere.
+
+    Args:
+        project: Its ``model.elastic`` and ``drive`` sections count.
+        robot: Kinematics and, without a better truth, inertia.
+        truth: As for :func:`build_plant`; elastic joints need ``stiffness`` in it.
+
+    Returns:
+        The plant.
+
+    Raises:
+        ModelError: As :func:`build_plant` and :func:`.experiment_elastic.build_elastic_plant`.
+        MissingFileError: The truth cannot be read.
+    """
+    return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
 
 
 def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
@@ -77,19 +84,7 @@ def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
     robot = robot or model.robot
     if robot.joints != model.robot.joints:
         raise ModelError("the identification is of another robot", got=model.robot.joints, expected=robot.joints)
-    rotor, laws = np.zeros((model.n, model.n)), {"joint": {}, "motor": {}}  # type: ignore[var-annotated]
-    column = model.n_inertial
-    for item in model.terms:
-        width = len(item.term.symbols)
-        values = ident.theta[column : column + width]
-        column += width
-        if item.term.name == "rotor_inertia":
-            spread = item.distribution(model.drive.reduction)
-            rotor += values[0] * np.outer(spread, spread)
-        else:
-            _add_law(laws[item.side], item.term.as_dict(), item.axis, values, model)
-    joint, motor = (friction_from_mapping(laws[side]) for side in ("joint", "motor"))
-    friction = FrictionTruth(model.n, joint, motor, model.drive.reduction if motor else None)
+    rotor, friction = rotors_and_friction(model, ident.theta)
     return RigidPlant.create(robot, theta=ident.theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
 
 
@@ -98,7 +93,7 @@ def run_experiment(
     robot: Robot,
     trajectory: Trajectory,
     *,
-    plant: RigidPlant | None = None,
+    plant: RigidPlant | ElasticPlant | None = None,
     name: str = "simulated",
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
@@ -109,7 +104,7 @@ def run_experiment(
         project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
         trajectory: The motion.
-        plant: The true robot; the nominal one if None.
+        plant: The true robot; the nominal one if None, which must be rigid.
         name: Of the log.
         seed: Of the sensors' random numbers; the project's if None.
         progress: Called with the part that is done, 0 to 1.
@@ -120,9 +115,16 @@ def run_experiment(
     Raises:
         LimitError: The trajectory leaves the limits.
         SimulationError: The controller diverges.
+        ProjectError: A controller that elastic joints do not have.
     """
     settings = project.simulation
-    plant = plant or build_plant(robot)
+    plant = plant or true_plant(project, robot)
+    seed = settings.seed if seed is None else seed
+    if isinstance(plant, ElasticPlant):
+        return simulate_elastic(
+            plant, motor_law(project, plant, robot, trajectory), trajectory, sensors=settings.sensors.build(),
+            rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
+        )  # fmt: skip
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
     return simulate(
         plant,
@@ -130,24 +132,9 @@ def run_experiment(
         trajectory,
         sensors=settings.sensors.build(),
         rate=settings.rate,
-        seed=settings.seed if seed is None else seed,
+        seed=seed,
         substeps=max(1, round(1.0 / (settings.rate * settings.step))),
         control_rate=settings.controller.rate,
         name=name,
         progress=progress,
     )
-
-
-def _add_law(
-    laws: dict[str, dict[str, list[float]]], term: dict[str, object], axis: int, values: Array, model: DynamicModel
-) -> None:
-    """Adds one joint's term to a table of laws per joint; joints without it have zeros."""
-    name = str(term["term"])
-    if name not in _LAWS:
-        raise ModelError(f"friction law '{name}' cannot be simulated", expected=" | ".join(_LAWS))
-    law, columns, shapes = _LAWS[name]
-    table = laws.setdefault(law, {key: [0.0] * model.n for key in columns} | {key: [1.0] * model.n for key in shapes.values()})
-    for key, value in zip(columns, values, strict=True):
-        table[key][axis] = float(value)
-    for shape, key in shapes.items():
-        table[key][axis] = float(term[shape])  # type: ignore[arg-type]

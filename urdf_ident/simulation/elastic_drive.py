@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import SimulationError
 from ..model.inertia import Array
+from .friction_terms import LoadCoulomb, Presliding
+from .friction_truth import FrictionTruth
 
 if TYPE_CHECKING:
     from .elastic_plant import ElasticPlant
@@ -101,16 +103,63 @@ class MotorFriction:
         return np.asarray(self.coulomb + self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2)))
 
 
-class MotorLaw(Protocol):
-    """A motor torque that is linear in the motors' state: ``tau = feed(t) − kp θ − kd θ'``.
+class SmoothFriction:
+    """All laws of a friction truth at the motors of an elastic plant, with smooth signs: it creeps instead of sticking.
 
-    Attributes:
-        kp: Shape (n,) [N·m/rad or N/m].
-        kd: Shape (n,) [N·m·s/rad or N·s/m].
+    Args:
+        truth: The friction; what it says of the joints acts at the motors, after the gear.
+        width: Half-width of the smooth sign, after the gear [rad/s or m/s].
+
+    Raises:
+        SimulationError: A law with memory, or one that depends on the load.
     """
 
-    kp: Array
-    kd: Array
+    def __init__(self, truth: FrictionTruth, width: float = 0.01) -> None:
+        for term in (*truth.joint, *truth.motor):
+            if isinstance(term, (Presliding, LoadCoulomb)):
+                raise SimulationError(
+                    "this friction cannot be simulated with elastic joints", got=type(term).__name__,
+                    remedy="take another law in the truth, or simulate the robot as rigid",
+                )  # fmt: skip
+        self.truth, self.width = truth, width
+        self._direction = np.sign(truth.velocity(np.ones(truth.n)))
+        self._still = np.zeros(truth.sliders)
+
+    def torque(self, speed: Array) -> Array:
+        """Friction torque.
+
+        Args:
+            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        sign = self._direction * np.resize(np.tanh(speed / self.width), self.truth.sliders)
+        return self.truth.to_joints(self.truth.torque(self.truth.velocity(speed), sign, self._still))
+
+    def slope(self, speed: Array) -> Array:
+        """Derivative of the torque by speed; each motor's friction depends on its own speed alone.
+
+        Args:
+            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
+
+        Returns:
+            Shape (n,) [N·m·s/rad or N·s/m].
+        """
+        step = 1e-4 * self.width
+        return np.asarray((self.torque(speed + step) - self.torque(speed - step)) / (2 * step))
+
+
+class MotorLaw(Protocol):
+    """A motor torque that is linear in the motors' state: ``tau = feed(t) − kp θ − kd θ'``."""
+
+    @property
+    def kp(self) -> Array:
+        """Shape (n,) [N·m/rad or N/m]."""
+
+    @property
+    def kd(self) -> Array:
+        """Shape (n,) [N·m·s/rad or N·s/m]."""
 
     def feed(self, t: Array) -> Array:
         """The part that depends on time.
@@ -148,7 +197,7 @@ class MotorPD:
     ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``.
 
     Attributes:
-        plant: The plant, for its gravity and stiffness.
+        plant: For gravity and stiffness: the plant itself, or what the controller takes it for.
         reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
         kp: Shape (n,) [N·m/rad or N/m].
         kd: Shape (n,) [N·m·s/rad or N·s/m].

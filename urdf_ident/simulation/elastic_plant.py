@@ -8,6 +8,7 @@ collocation: sixth order, stable at any frequency, and neither making nor losing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..model.robot import Robot
 from ..model.rotors import joint_axes
 from ..model.segment import freeze_arrays
 from . import gauss
-from .elastic_drive import MotorFriction, MotorLaw, vector
+from .elastic_drive import MotorFriction, MotorLaw, SmoothFriction, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class ElasticPlant:
         rotor_inertia: ArrayLike,
         ratio: ArrayLike,
         damping: ArrayLike = 0.0,
-        friction: MotorFriction | None = None,
+        friction: MotorFriction | SmoothFriction | None = None,
         theta: Array | None = None,
     ) -> None:
         n = robot.n
@@ -192,6 +193,7 @@ class ElasticPlant:
         motor: Array | None = None,
         rate: float = 1000.0,
         step: float = 5e-4,
+        watch: Callable[[float, Array, Array], None] | None = None,
     ) -> ElasticRun:
         """Simulates a motion.
 
@@ -203,6 +205,7 @@ class ElasticPlant:
             motor: Motor positions after the gear, shape (n,); in equilibrium with gravity if None.
             rate: Samples per second [Hz].
             step: Longest integration step [s]; a whole number of them makes a sample.
+            watch: Called at every sample with time, link positions and velocities; may stop the run by raising.
 
         Returns:
             The motion at 0, 1/rate, … up to ``duration``.
@@ -224,6 +227,8 @@ class ElasticPlant:
             for i in range(substeps):
                 x, v = solver.advance((k - 1) * substeps + i, x, v)
             states[k] = x, v
+            if watch is not None:
+                watch(k / rate, x[: self.n], v[: self.n])
         time = np.arange(samples) / rate
         n = self.n
         tau = law.feed(time) - law.kp * states[:, 0, n:] - law.kd * states[:, 1, n:]

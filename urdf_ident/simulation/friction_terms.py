@@ -119,7 +119,8 @@ class Cubic(Friction):
 class AsymmetricPolynomial(Friction):
     """Viscous, quadratic and cubic parts that differ by direction (E, eq. 11).
 
-    plus_1, plus_2, plus_3 for v > 0 and minus_1 … for v < 0 multiply v, v·|v| and v³ [N·m·sᵏ/radᵏ or N·sᵏ/mᵏ].
+    plus_1, plus_2, plus_3 for v > 0 and minus_1 … for v < 0 multiply v, v·|v| and v³ [N·m·sᵏ/radᵏ or N·sᵏ/mᵏ];
+    below the threshold [rad/s or m/s] there is none.
     """
 
     plus_1: PerJoint
@@ -128,8 +129,10 @@ class AsymmetricPolynomial(Friction):
     minus_1: PerJoint
     minus_2: PerJoint
     minus_3: PerJoint
+    threshold: PerJoint = 0.0
 
     def torque(self, v: Array, s: Array, z: Array) -> Array:
+        v = np.where(np.abs(v) < self.threshold, 0.0, v)
         forward = self.plus_1 * v + self.plus_2 * v * v + self.plus_3 * v**3
         backward = self.minus_1 * v - self.minus_2 * v * v + self.minus_3 * v**3
         return np.asarray(np.where(v > 0, forward, backward))

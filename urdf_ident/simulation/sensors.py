@@ -69,7 +69,8 @@ class Sensors:
 
     Attributes:
         counts: Encoder counts per revolution (per metre for a sliding joint), shape (n,) or a number; None: exact.
-        position_noise: On the position [rad or m].
+        motor_counts: Of a second encoder, per revolution of the motor, shape (n,) or a number; None: as ``counts``.
+        position_noise: On the position [rad or m]; on motors the same after the gear.
         velocity: ``"measured"``; ``"differentiated"`` (differences of the logged position); ``"none"``.
         velocity_noise: On a measured velocity [rad/s or m/s].
         torque_noise: On the torque [N·m or N].
@@ -84,6 +85,7 @@ class Sensors:
     """
 
     counts: ArrayLike | None = None
+    motor_counts: ArrayLike | None = None
     position_noise: Noise | None = None
     velocity: str = "measured"
     velocity_noise: Noise | None = None
@@ -100,7 +102,7 @@ class Sensors:
         for name, valid in (("velocity", ("measured", "differentiated", "none")), ("clock", ("true", "nominal"))):
             if getattr(self, name) not in valid:
                 raise ModelError(f"unknown sensors.{name}", got=repr(getattr(self, name)), expected=" | ".join(valid))
-        for name in ("counts", "torque_step"):
+        for name in ("counts", "motor_counts", "torque_step"):
             value = getattr(self, name)
             if value is not None and not (np.asarray(value) > 0).all():
                 raise ModelError(f"sensors.{name} must be positive", got=np.asarray(value).tolist())
@@ -111,15 +113,21 @@ class Sensors:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Measured signals: ``time`` of shape (N,) [s], the others of shape (N, n) in SI units; velocity None if not logged."""
+    """Measured signals: ``time`` of shape (N,) [s], the others of shape (N, n) in SI units; None if not logged.
+
+    Positions and velocities are the links', ``motor_position`` is before the gear.
+    """
 
     time: Array
     position: Array
     velocity: Array | None
     torque: Array
+    motor_position: Array | None = None
 
 
-def measure(truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None = None) -> Measurement:
+def measure(
+    truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None = None, ratio: Array | None = None
+) -> Measurement:
     """Measures a simulated motion.
 
     Args:
@@ -127,6 +135,7 @@ def measure(truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None
         sensors: The imperfections.
         seed: Of all random numbers; the same seed gives the same bits.
         prismatic: Shape (n,), True for sliding joints (counts per metre); none by default.
+        ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; with them the truth's motor side is measured too.
 
     Returns:
         What the log would show.
@@ -138,11 +147,11 @@ def measure(truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None
         raise ModelError("there is no torque to measure", where=truth.log)
     n = truth.q.shape[1]
     _check_widths(sensors, n)
-    streams = dict(zip(("clock", "position", "velocity", "torque"), np.random.default_rng(seed).spawn(4), strict=True))
+    streams = dict(zip(("clock", "position", "velocity", "torque", "motor"), np.random.default_rng(seed).spawn(5), strict=True))
     nominal = truth.time
     time = nominal + sensors.jitter * streams["clock"].standard_normal(len(nominal))
     time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
-    q, v = _at(truth, time - sensors.delay)
+    q, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
     tau = _interpolate(truth, truth.tau, time - sensors.torque_delay)
     period = np.ones(n) if prismatic is None else np.where(prismatic, 1.0, 2 * np.pi)
     period = np.full(n, 2 * np.pi) if prismatic is None else period
@@ -166,7 +175,7 @@ def measure(truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None
         velocity = None
     elif sensors.velocity_noise is not None:
         velocity = v + sensors.velocity_noise.draw(truth.v, streams["velocity"])
-    return Measurement(logged, q, velocity, tau)
+    return Measurement(logged, q, velocity, tau, _motors(truth, sensors, time, ratio, streams["motor"]))
 
 
 def quantise(signal: Array, step: ArrayLike) -> Array:
@@ -182,12 +191,24 @@ def quantise(signal: Array, step: ArrayLike) -> Array:
     return np.asarray(np.rint(signal / np.asarray(step)) * np.asarray(step))
 
 
-def _at(truth: Segment, time: Array) -> tuple[Array, Array]:
+def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, rng: np.random.Generator) -> Array | None:
+    """The second encoders, before the gear, shape (N, n) [rad]; None where there are none."""
+    if ratio is None or truth.qm is None or truth.vm is None or truth.am is None:
+        return None
+    qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
+    if sensors.position_noise is not None:
+        qm = qm + sensors.position_noise.draw(truth.qm, rng)
+    turned = qm * ratio
+    counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
+    return turned if counts is None else quantise(turned, 2 * np.pi / np.asarray(counts))
+
+
+def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Array, Array]:
     """Position and velocity between the samples; before the first one the robot was where it is at first."""
     if np.array_equal(time, truth.time):
-        return np.array(truth.q), np.array(truth.v)
-    names = tuple(f"joint {j}" for j in range(truth.q.shape[1]))
-    motion = sampled(names, truth.time - truth.start, truth.q, truth.v, truth.a)
+        return np.array(q), np.array(v)
+    names = tuple(f"joint {j}" for j in range(q.shape[1]))
+    motion = sampled(names, truth.time - truth.start, q, v, a)
     q, v, _ = motion.evaluate(np.clip(time - truth.start, 0.0, motion.duration))
     return q, v
 
@@ -200,7 +221,7 @@ def _interpolate(truth: Segment, signal: Array, time: Array) -> Array:
 
 def _check_widths(sensors: Sensors, n: int) -> None:
     noises = (sensors.position_noise, sensors.velocity_noise, sensors.torque_noise)
-    values = [sensors.counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
+    values = [sensors.counts, sensors.motor_counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
     values += [value for noise in noises if noise is not None for value in (noise.sigma, noise.snr)]
     for value in values:
         if value is not None and np.ndim(value) > 0:

@@ -33,6 +33,7 @@ class SensorSection(Section):
     """What the log shows of the truth; perfect by default."""
 
     counts: PerJoint | None = Field(None, description="encoder counts per revolution or metre")
+    motor_counts: PerJoint | None = Field(None, description="of motors with elastic joints, before the gear; none: as counts")
     position_noise: NoiseSection | None = None
     velocity: Literal["measured", "differentiated", "none"] = "none"
     velocity_noise: NoiseSection | None = None

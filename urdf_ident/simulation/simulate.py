@@ -107,7 +107,7 @@ def simulate(
     drive = _Drive(controller, reference, sensors or Sensors(), control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states))
     table = np.empty((5, len(time), robot.n))
-    guard = _Guard(robot.joints, trip)
+    guard = Guard(robot.joints, trip)
     for k, t in enumerate(time):
         table[:, k] = _sample(solver, drive, t)
         guard.check(float(t), table[0, k], table[1, k], reference(float(t)).q)
@@ -130,7 +130,7 @@ def simulate(
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
-    """Writes a log in the default CSV (design §3): ``t, q_…, v_…, tau_…`` in SI units.
+    """Writes a log in the default CSV (design §3): ``t, q_…, v_…, tau_…, qm_…`` in SI units.
 
     Args:
         log: The log.
@@ -143,7 +143,8 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
         OutputError: It cannot be written.
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
-    signals = {"q": recording.position, "v": recording.velocity, "a": recording.acceleration, "tau": recording.effort}
+    signals = {"q": recording.position, "v": recording.velocity, "a": recording.acceleration, "tau": recording.effort,
+               "qm": recording.motor_position}  # fmt: skip
     present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
     return write_text(path, table_text(recording.joints, recording.time, present))
 
@@ -235,13 +236,29 @@ def _sample(solver: StickSlip, drive: _Drive, t: float) -> tuple[Array, Array, A
     return plant.joints(solver.x), plant.joints(solver.w), plant.joints(a), tau, plant.joints(friction)
 
 
-class _Guard:
-    """Stops a simulation that has gone wild."""
+class Guard:
+    """Stops a simulation that has gone wild.
+
+    Args:
+        joints: Names of the joints.
+        trip: Tracking error at which a controller counts as diverging [rad or m].
+    """
 
     def __init__(self, joints: tuple[str, ...], trip: float) -> None:
         self.joints, self.trip = joints, trip
 
     def check(self, t: float, q: Array, v: Array, reference: Array) -> None:
+        """Looks at one sample.
+
+        Args:
+            t: Time [s].
+            q: Positions, shape (n,) [rad or m].
+            v: Velocities, shape (n,) [rad/s or m/s].
+            reference: Where the joints should be, shape (n,) [rad or m].
+
+        Raises:
+            SimulationError: Too far off, or not finite; names joint and time.
+        """
         error = np.abs(q - reference)
         error[~(np.isfinite(q) & np.isfinite(v))] = np.inf
         j = int(np.argmax(error))

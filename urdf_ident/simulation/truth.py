@@ -18,8 +18,8 @@ from .friction_terms import friction_from_mapping
 from .friction_truth import FrictionTruth
 
 #: Keys that matter to a rigid plant, and those that other readers use.
-KEYS = ("robot", "joints", "rotor_inertia", "reduction", "motor", "friction", "stiffness", "gear", "dh_theta", "dh",
-        "torque_noise", "drive_gain")  # fmt: skip
+KEYS = ("robot", "joints", "rotor_inertia", "reduction", "motor", "friction", "stiffness", "spring_damping", "gear",
+        "dh_theta", "dh", "torque_noise", "drive_gain")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,15 @@ class JointTruth:
         rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
         friction: Friction on joints and motors.
         reduction: ``q_motor = reduction · q``, shape (n, n), or None.
-        stiffness: Of the gears, shape (n,) [N·m/rad], or None.
+        stiffness: Of the gears, shape (n,) [N·m/rad or N/m], or None.
+        spring_damping: Inside the gears, shape (n,) [N·m·s/rad or N·s/m].
     """
 
     rotor: Array
     friction: FrictionTruth
     reduction: Array | None
     stiffness: Array | None
+    spring_damping: Array
 
 
 def read_truth(path: str | Path, robot: Robot) -> JointTruth:
@@ -44,7 +46,8 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
 
     Args:
         path: YAML with ``joints`` and any of ``rotor_inertia`` [kg·m²] (after the gear), ``friction``, ``reduction``,
-            ``motor: {inertia [kg·m²], friction}`` (before the gear), ``stiffness`` [N·m/rad]; see robots/README.md.
+            ``gear`` (its diagonal), ``motor: {inertia [kg·m²], friction}`` (before the gear), ``stiffness`` [N·m/rad],
+            ``spring_damping`` [N·m·s/rad]; see robots/README.md.
         robot: Whose joints these are; locked ones are left out.
 
     Returns:
@@ -84,7 +87,8 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
-    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness)
+    damping = _vector(settings, "spring_damping", count, where)[pick]
+    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping)
 
 
 def _picked(value: Any, pick: list[int], count: int) -> Any:
@@ -95,7 +99,7 @@ def _picked(value: Any, pick: list[int], count: int) -> Any:
 
 
 def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Array:
-    values = np.asarray(settings.get(key, np.zeros(count)), dtype=float)
+    values = _numbers(settings.get(key, np.zeros(count)))
     if values.shape != (count,) or not np.isfinite(values).all():
         raise ModelError(
             f"'{key}' needs one finite number per joint", where=where, got=settings[key], expected=f"{count} numbers"
@@ -103,10 +107,18 @@ def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Ar
     return values
 
 
+def _numbers(values: Any) -> Array:
+    """An array, or an empty one where the values are no numbers."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.zeros(0)
+
+
 def _matrix(settings: Mapping[str, Any], count: int, where: str) -> Array | None:
     if "reduction" not in settings:
-        return None
-    values = np.asarray(settings["reduction"], dtype=float)
+        return np.diag(_vector(settings, "gear", count, where)) if "gear" in settings else None
+    values = _numbers(settings["reduction"])
     if values.shape != (count, count) or not np.isfinite(values).all():
         raise ModelError("'reduction' is not a square matrix of finite numbers", where=where, expected=f"{count} × {count}")
     return values

@@ -1,0 +1,213 @@
+"""The simulated experiment with elastic joints: through the command line to a log, and back to the stiffness."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from urdf_ident.errors import ModelError, ProjectError, SimulationError
+from urdf_ident.experiment import run_experiment, true_plant
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.splines import BSplineTrajectory
+from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.project import Project, parse_project
+from urdf_ident.simulation.elastic_drive import MotorFriction, SmoothFriction
+from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.simulation.friction_terms import friction_from_mapping
+from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.simulate import SimulatedLog
+
+K, IA, GEAR, COUNTS = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([100.0, -80.0]), 2.0**20
+SETTINGS = {
+    "drive": {"reduction": GEAR.tolist()},
+    "model": {"elastic": True},
+    "simulation": {
+        "rate": 500, "step": 2e-3, "controller": {"bandwidth": 3.0},
+        "sensors": {"counts": COUNTS, "motor_counts": 4096, "torque_noise": {"sigma": 0.3}},
+    },
+}  # fmt: skip
+TRUTH = {
+    "joints": ["joint_1", "joint_2"],
+    "stiffness": K.tolist(),
+    "gear": GEAR.tolist(),
+    "rotor_inertia": IA.tolist(),
+    "friction": {"viscous": [10.0, 5.0], "coulomb": [8.0, 4.0]},
+}
+ARM = Robot.from_urdf(robot_path("zollo_2r"))
+
+
+def spline(seed: int, seconds: float = 6.0) -> BSplineTrajectory:
+    home = np.array([-np.pi / 2, 0.0])
+    points = home + 0.25 * seconds * np.random.default_rng(seed).uniform(-1.0, 1.0, (9, 2))
+    return BSplineTrajectory.at_rest(ARM.joints, home, points, home, seconds)
+
+
+def written(path: Path, content: object) -> Path:
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-c", "from urdf_ident.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("elastic")
+    config, truth = written(folder / "arm.yaml", SETTINGS), written(folder / "truth.yaml", TRUTH)
+    for seed in range(2):
+        spline(seed).write(folder / f"motion{seed}.csv", rate=500)
+        result = command(
+            "simulate", robot_path("zollo_2r"), folder / f"motion{seed}.csv", "-c", config, "--truth", truth,
+            "--seed", seed, "-o", folder / f"run{seed}.csv",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        assert "Gauss collocation, step 0.002 s" in result.stdout
+    result = command(
+        "identify", robot_path("zollo_2r"), folder / "run0.csv", "--validate", folder / "run1.csv", "-c", config,
+        "-o", folder / "out",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_a_simulated_log_gives_the_stiffness_back(work: Path) -> None:
+    data = json.loads((work / "out" / "identification.json").read_text(encoding="utf-8"))
+    for j, joint in enumerate(ARM.joints):
+        found = data["elasticity"][joint]
+        assert found["seen"] is True
+        assert found["stiffness"]["value"] == pytest.approx(K[j], rel=0.005)
+        assert found["rotor_inertia"]["value"] == pytest.approx(IA[j], rel=0.05)
+    assert data["validation"][0]["relative"] < 0.03
+
+
+def test_the_log_has_both_encoders_in_their_own_counts(work: Path) -> None:
+    text = (work / "run0.csv").read_text(encoding="utf-8")
+    header = text.splitlines()[0].split(",")
+    assert header == ["t", *(f"{signal}_{joint}" for signal in ("q", "tau", "qm") for joint in ARM.joints)]
+    table = np.loadtxt((work / "run0.csv"), delimiter=",", skiprows=1)
+    q, qm = table[:, 1:3], table[:, 5:7]
+    for values, counts in ((q, COUNTS), (qm, 4096)):
+        turns = values * counts / (2 * np.pi)
+        np.testing.assert_allclose(turns, np.rint(turns), atol=1e-4)
+    np.testing.assert_allclose(np.ptp(qm, axis=0) / np.ptp(q, axis=0), np.abs(GEAR), rtol=0.02)
+    assert (np.sign(np.sum(np.diff(qm, axis=0) * np.diff(q, axis=0), axis=0)) == np.sign(GEAR)).all()
+
+
+def test_a_result_is_a_truth_again(work: Path) -> None:
+    project = parse_project(SETTINGS)
+    plant = true_plant(project, ARM, work / "out" / "identification.json")
+    assert isinstance(plant, ElasticPlant)
+    np.testing.assert_allclose(plant.stiffness, K, rtol=0.005)
+    np.testing.assert_allclose(plant.ratio, GEAR)
+    v = np.array([0.7, -0.4])
+    np.testing.assert_allclose(plant.friction.torque(v), [15.0, -6.0], rtol=0.05)
+    rigid = true_plant(Project(), ARM, work / "out" / "identification.json")
+    assert not isinstance(rigid, ElasticPlant), "without model.elastic the springs are left out"
+
+
+def experiment(settings: dict, truth: dict, folder: Path, **options: object) -> SimulatedLog:
+    project = parse_project(settings)
+    plant = true_plant(project, ARM, written(folder / "truth.yaml", truth))
+    return run_experiment(project, ARM, spline(0, 1.0), plant=plant, **options)  # type: ignore[arg-type]
+
+
+def test_rows_satisfy_the_sum_of_motors_and_links(tmp_path: Path) -> None:
+    truth = {**TRUTH, "spring_damping": [20.0, 10.0]}
+    log = experiment({**SETTINGS, "simulation": {"rate": 200}}, truth, tmp_path)
+    run, deflection = log.truth, log.truth.qm - log.truth.q
+    spring = K * deflection + np.array([20.0, 10.0]) * (run.vm - run.v)
+    import pinocchio as pin
+
+    data = ARM.model.createData()
+    for k in range(5, len(run), 17):
+        link = pin.rnea(ARM.model, data, run.q[k], run.v[k], run.a[k])  # a planar arm's rotors only turn
+        coupling = np.array([IA[1] / GEAR[1] * (run.am[k, 1] + run.a[k, 0] / GEAR[1]), 0.0])  # rotor 2 rides on link 1
+        np.testing.assert_allclose(spring[k], link + coupling, atol=1e-6)
+    # behind each motor: its inertia (that of rotor 2 on the moving link 1 too), friction and spring
+    ride = np.column_stack([np.zeros(len(run)), IA[1] / GEAR[1] * run.a[:, 0]])
+    np.testing.assert_allclose(run.tau, IA * run.am + ride + log.friction + spring, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_bits_and_encoders_have_their_own_noise(tmp_path: Path) -> None:
+    sensors = {"position_noise": {"sigma": 1e-3}, "jitter": 1e-4}
+    settings = {**SETTINGS, "simulation": {"rate": 500, "sensors": sensors}}
+    first, again, other = (experiment(settings, TRUTH, tmp_path, seed=seed).recording for seed in (1, 1, 2))
+    assert first.motor_position is not None
+    assert other.motor_position is not None
+    np.testing.assert_array_equal(first.motor_position, again.motor_position)
+    assert (first.motor_position != other.motor_position).any()
+    noise = [np.diff(x, n=3, axis=0)[:, 0] for x in (first.position, first.motor_position / GEAR)]
+    assert np.std(noise[0]) == pytest.approx(np.std(noise[1]), rel=0.2), "the same after the gear"
+    assert abs(np.corrcoef(*noise)[0, 1]) < 0.3
+
+
+def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
+    laws = {"viscous": [10.0, 5.0], "coulomb": [8.0, 4.0], "offset": [0.5, -0.2],
+            "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05}}  # fmt: skip
+    smooth = SmoothFriction(FrictionTruth(2, friction_from_mapping(laws)))
+    plain = MotorFriction.build(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
+    for v in np.random.default_rng(0).normal(0, 0.05, (20, 2)):
+        np.testing.assert_allclose(smooth.torque(v), plain.torque(v), rtol=1e-12)
+        np.testing.assert_allclose(smooth.slope(v), plain.slope(v), rtol=1e-4, atol=1e-3)
+
+
+def test_friction_before_a_negative_gear_is_turned_round() -> None:
+    motor = friction_from_mapping({"viscous": [1e-3, 1e-3], "asymmetric_coulomb": {"plus": [0.3, 0.3], "minus": [0.1, 0.1]}})
+    smooth = SmoothFriction(FrictionTruth(2, (), motor, np.diag(GEAR)))
+    # joint 1 runs as its motor; motor 2 runs backwards when joint 2 runs forwards
+    np.testing.assert_allclose(smooth.torque(np.array([1.0, 1.0])), [100**2 * 1e-3 + 30, 80**2 * 1e-3 + 8])
+    np.testing.assert_allclose(smooth.torque(np.array([-1.0, -1.0])), [-(100**2) * 1e-3 - 10, -(80**2) * 1e-3 - 24])
+
+
+def test_the_puma_runs_on_its_truth_file() -> None:
+    robot = Robot.from_urdf(robot_path("puma560"))
+    truth = yaml.safe_load(truth_path("puma560").read_text(encoding="utf-8"))
+    ratio = np.diag(np.array(truth["reduction"])).tolist()
+    project = parse_project({"drive": {"reduction": ratio}, "model": {"elastic": True}, "simulation": {"rate": 200}})
+    motion = random_fourier(Limits.from_robot(robot), 2.0, 3, 1, fill=0.4)
+    log = run_experiment(project, robot, motion, plant=true_plant(project, robot, truth_path("puma560")))
+    assert log.tracking_error.max() < 0.1
+    assert log.recording.motor_position is not None
+    apart = log.recording.motor_position / ratio - log.recording.position
+    assert np.abs(apart).max() > 1e-3, "springs of 2000 N·m/rad under tens of N·m"
+
+
+@pytest.mark.parametrize(
+    ("settings", "truth", "error", "words"),
+    [
+        ({}, {k: v for k, v in TRUTH.items() if k != "stiffness"}, ModelError, r"no stiffness.*add `stiffness: \[…, …\]`"),
+        ({}, {**TRUTH, "gear": [100.0, 80.0]}, ModelError, r"gear ratios are not those.*100, 80.*100, -80"),
+        ({}, {**TRUTH, "rotor_inertia": [2.0, 0.0]}, ModelError, r"joint_2.*need rotors.*rotor_inertia"),
+        ({}, {**TRUTH, "friction": {"load_coulomb": [0.1, 0.1]}}, SimulationError, "LoadCoulomb.*as rigid"),
+        ({}, {**TRUTH, "stiffness": ["soft", 1.0]}, ModelError, "'stiffness' needs one finite number per joint"),
+        ({"simulation": {"controller": {"type": "computed_torque"}}}, TRUTH, ProjectError, "controller.type.*pd_gravity"),
+        ({"simulation": {"controller": {"rate": 500}}}, TRUTH, ProjectError, "controller.rate.*leave it out"),
+    ],
+)
+def test_what_cannot_be_simulated_says_what_to_do(
+    settings: dict, truth: dict, error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=words) as caught:
+        experiment({**SETTINGS, **settings}, truth, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Path) -> None:
+    spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
+    config, out = written(tmp_path / "p.yaml", SETTINGS), tmp_path / "log.csv"
+    result = command("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-c", config, "-o", out)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "--truth" in result.stderr
+    assert not out.exists()
+    with pytest.raises(ModelError, match="gear ratios"):
+        true_plant(parse_project({"model": {"elastic": True}}), ARM, truth_path("zollo_2r"))
