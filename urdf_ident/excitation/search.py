@@ -165,7 +165,7 @@ class Search:
     def _hop(self) -> Array:
         """Part of the way from the best motion to a random one: inside the linear limits, because they are convex."""
         for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
-            X = self.best.X + part * (self._random() - self.best.X)
+            X = self.best.X + part * (self.random() - self.best.X)
             if np.isfinite(self._value(X)):
                 return np.asarray(X)
         return self.best.X
@@ -174,14 +174,14 @@ class Search:
         """The best of some random motions."""
         picked: tuple[float, Array] | None = None
         for _ in range(CANDIDATES):
-            X = self._random()
+            X = self.random()
             value = self._value(X)
             if picked is None or value < picked[0]:
                 picked = value, X
                 self._offer(X, value, found)
             if self.late:
                 break
-        return picked[1] if picked is not None else self._random()
+        return picked[1] if picked is not None else self.random()
 
     def _improve(self, X: Array, options: Options, found: Found) -> Array:
         def on_iterate(X: Array) -> bool:
@@ -219,8 +219,15 @@ class Search:
             self.best = Candidate(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
-    def _random(self) -> Array:
-        """A random motion around a pose, as large as the limits of its joints and all torques allow."""
+    def random(self) -> Array:
+        """A random motion around a pose, as large as the limits of its joints and all torques allow.
+
+        Returns:
+            Its unknowns, shape (d, n).
+
+        Raises:
+            LimitError: There is none; says what blocks it.
+        """
         for _ in range(TRIES):
             rest = self._rest()
             swing = self.problem.family.random_swing(self.rng, len(self.problem.limits.joints))
