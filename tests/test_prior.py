@@ -18,7 +18,6 @@ from urdf_ident.model.parameters import Parameter, inertial_parameters
 from urdf_ident.model.prior import (
     carriers,
     fixed_children,
-    from_data,
     inertial_prior,
     lumped_inertials,
     metric_root,
@@ -295,33 +294,6 @@ def test_joint_terms_of_the_wrong_number_are_refused(chain):
 
 
 # ----------------------------------------------------------------------------------------------------- from_data
-
-
-def test_from_data_is_the_definition(chain):
-    prior, _ = chain
-    rng = np.random.default_rng(10)
-    for rows in (4, 20, 60):
-        factor = rng.normal(size=(rows, 20)) * 3
-        gram = factor.T @ factor
-        expected = np.clip(np.diag(np.linalg.solve(gram + prior.precision, gram)), 0, 1)
-        np.testing.assert_allclose(from_data(factor, prior), expected, atol=1e-8)
-
-
-def test_from_data_is_zero_without_data_and_one_with_much(chain):
-    prior, _ = chain
-    np.testing.assert_array_equal(from_data(np.zeros((0, 20)), prior), 0.0)
-    np.testing.assert_array_equal(from_data(np.zeros((5, 20)), prior), 0.0)
-    np.testing.assert_allclose(from_data(1e6 * np.eye(20), prior), 1.0, atol=1e-6)
-
-
-def test_from_data_with_badly_scaled_columns_stays_exact(chain):
-    """One column seen 1e9 times better than its neighbours: the Gram matrix would lose the others."""
-    prior, _ = chain
-    seen = np.zeros((1, 20))
-    seen[0, 0] = 1e9
-    share = from_data(seen, prior)
-    assert share[0] == pytest.approx(1.0)
-    np.testing.assert_allclose(share[10:], 0.0, atol=1e-9)
 
 
 def test_a_negative_standard_deviation_is_refused():

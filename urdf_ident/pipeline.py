@@ -79,7 +79,7 @@ def identify(
     shaped = fit_shapes(model, produce, motion, method=project.estimation.method)  # nothing without free shapes
     model = shaped.model
     base = model.base()
-    believed = inertial_prior(model.robot, project.consistency.relative_std)
+    believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)

@@ -135,6 +135,7 @@ class ConsistencySection(Section):
         None, description="instead of a weight: squared residual allowed above the least possible, as a fraction"
     )
     relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
+    mass_std: float = Field(0.3, gt=0, description="how wrong the URDF's masses may be, as a fraction")
     total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
     com_in_box: bool = Field(True, description="centres of mass stay inside the URDF's geometry, where it draws all of a body")
     ellipsoids: bool = Field(False, description="all matter stays inside the ellipsoids around that geometry")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, solve_triangular
 
-from ..errors import EstimationError, ModelError, check_shape
+from ..errors import ModelError, check_shape
 from .inertia import (
     PSEUDO_BASIS,
     Array,
@@ -270,34 +270,6 @@ def with_joint_terms(
         prior.relative_std,
         prior.mass_std,
     )
-
-
-def from_data(R: ArrayLike, prior: Prior) -> Array:
-    """Which share of every parameter's value the data brought, the rest being prior.
-
-    ``diag((RᵀR + Λ)⁻¹ RᵀR)`` (design §3) from the QR factorisation of ``[R; Λ^½]`` in scaled columns; RᵀR is never
-    formed.
-
-    Args:
-        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        prior: The prior.
-
-    Returns:
-        Shape (p,), clipped to 0..1.
-
-    Raises:
-        ShapeError: The number of columns differs.
-    """
-    data = np.asarray(R, dtype=float)
-    p = len(prior.theta0)
-    check_shape("R", data.shape, ("k", p))
-    scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # the diagonal does not depend on a scaling of columns
-    stacked = np.vstack([data, prior.root]) * scale
-    if not np.isfinite(stacked).all():
-        raise EstimationError("the data factor is not finite", where="from_data")
-    orthogonal, factor = np.linalg.qr(stacked)
-    projected = orthogonal[: len(data)].T @ (data * scale)
-    return np.asarray(np.clip(np.diag(solve_triangular(factor, projected)), 0.0, 1.0))
 
 
 def _link_theta(robot: Robot, body: Body, k: int) -> Array:

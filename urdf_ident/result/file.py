@@ -106,7 +106,8 @@ def as_dict(ident: Identification) -> dict[str, Any]:
             "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")},
             "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method")},
             "prior": {
-                key: getattr(ident.prior, key) for key in ("theta0", "root", "origin", "notes", "spread", "relative_std")
+                key: getattr(ident.prior, key)
+                for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
             },
             "factor": ident.factor,
             "baseline": ident.baseline,
@@ -146,7 +147,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
     kept = state["prior"]
     prior = Prior(
         _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
-        _array(kept["spread"]), _array(kept["relative_std"]),
+        _array(kept["spread"]), _array(kept["relative_std"]), _array(kept["mass_std"]),
     )  # fmt: skip
     return Identification(
         model,
@@ -205,7 +206,7 @@ def _base_entries(fit: Fit) -> list[dict[str, Any]]:
 
 
 def _standard_entries(ident: Identification) -> list[dict[str, Any]]:
-    entries = []
+    entries, intervals = [], ident.interval()
     for k, parameter in enumerate(ident.model.parameters):
         owner = "body" if k < ident.model.n_inertial else "joint"
         entries.append(
@@ -218,6 +219,8 @@ def _standard_entries(ident: Identification) -> list[dict[str, Any]]:
                 "prior_origin": ident.prior.origin[k],
                 "std_error": ident.std_error[k],
                 "from_data": ident.from_data[k],
+                "posterior_std": ident.posterior_std[k],
+                "interval": intervals[k],
             }
         )
     return entries

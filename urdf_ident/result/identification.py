@@ -15,7 +15,8 @@ from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..estimation.fit import Fit
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
-from ..model.prior import Prior, from_data
+from ..model.posterior import from_data, posterior_std
+from ..model.prior import Prior
 from ..model.segment import freeze_arrays
 
 
@@ -90,7 +91,34 @@ class Identification:
     @cached_property
     def from_data(self) -> Array:
         """Share of every parameter's value that the data brought, shape (p,)."""
-        return from_data(self.factor[:, :-1], self.prior)
+        return from_data(self.factor[:, :-1], self.prior, self.prior_weight)
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight of the prior against the data, of which the nominal precision is overrated by as much."""
+        return float(self.solver.get("weight", 1.0))
+
+    @cached_property
+    def posterior_std(self) -> Array:
+        """Standard deviation of every standard parameter, data and prior together, shape (p,); always finite."""
+        return posterior_std(self.factor[:, :-1], self.prior, self.prior_weight)
+
+    def interval(self, alpha: float = 0.05) -> Array:
+        """Intervals of the standard parameters, data and prior together; :attr:`std_error` is from data alone.
+
+        Args:
+            alpha: One minus the level, a fraction.
+
+        Returns:
+            Shape (p, 2): lower and upper ends; friction and the like end at zero.
+        """
+        from statistics import NormalDist
+
+        reach = NormalDist().inv_cdf(1.0 - alpha / 2.0) * self.posterior_std
+        ends = np.column_stack([self.theta - reach, self.theta + reach])
+        bounded = np.array([parameter.nonnegative for parameter in self.model.parameters])
+        ends[bounded, 0] = np.maximum(ends[bounded, 0], 0.0)
+        return ends
 
     @cached_property
     def std_error(self) -> Array:
