@@ -197,8 +197,14 @@ def _signals(logs: Sequence[PreparedLog]) -> dict[str, Any]:
         "cutoff": first.cutoff,
         "decimate": first.decimate_rate,
         "velocity": {log.name: log.conditioned.velocity_source for log in logs},
+        "speed": np.percentile(np.abs(np.vstack([part.v for log in logs for part in log.segments])), 95, axis=0),
+        "load": np.sqrt(np.mean(np.square(np.vstack([tau for log in logs for tau in _torques(log)])), axis=0)),
         "why": [f"{key}: {text}" for key, text in dict(first.why).items()],
     }
+
+
+def _torques(log: PreparedLog) -> list[Array]:
+    return [part.tau for part in log.segments if part.tau is not None]
 
 
 def _cross_validation(settled: Settled, build: Build, estimate: Estimate) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from ..errors import FingerprintError
 from ..export import mjcf, sidecar, urdf
 from ..provenance import sha256
+from .equivalent import armature, equivalent_friction
 from .file import plain
 from .identification import Identification
 from .springs import springs
@@ -26,8 +27,9 @@ def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
         OutputError: The file cannot be written.
     """
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    damping, friction = ident.term_values("Fv"), ident.term_values("Fc")
-    return urdf.write_urdf(path, robot, inertial, damping=damping, friction=friction, repair=True)
+    found = equivalent_friction(ident)
+    notes = urdf.write_urdf(path, robot, inertial, damping=found.damping, friction=found.friction, repair=True)
+    return (*notes, *found.notes)
 
 
 def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
@@ -44,7 +46,8 @@ def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
         OutputError: The file cannot be written.
     """
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    terms = {"damping": ident.term_values("Fv"), "frictionloss": ident.term_values("Fc"), "armature": ident.term_values("Ia")}
+    found = equivalent_friction(ident)
+    terms = {"damping": found.damping, "frictionloss": found.friction, "armature": armature(ident)}
     return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
 
 

@@ -1,0 +1,108 @@
+"""Viscous and Coulomb friction that stand for richer laws, because a URDF and MuJoCo hold nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.inertia import Array
+from ..model.terms import AxisMotion, RotorInertia
+from .identification import Identification
+
+#: Laws that a URDF can hold exactly (an offset it cannot hold at all, and nothing can stand for it).
+_EXACT = ("viscous", "coulomb", "offset")
+#: Slowest speed of the fit, a fraction of the fastest: slower, friction is a matter of presliding.
+_SLOWEST = 0.05
+
+
+@dataclass(frozen=True)
+class EquivalentFriction:
+    """Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], and how they were found."""
+
+    damping: dict[str, float]
+    friction: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def equivalent_friction(ident: Identification) -> EquivalentFriction:
+    """Viscous and Coulomb friction of every joint.
+
+    Where a joint has other laws too, the line ``Fc + Fv |v|`` with neither negative that is closest, in the mean of
+    both directions, to the whole friction curve over the speeds of the logs (load-dependent friction at the RMS torque
+    of the logs). A motor that drives several joints counts as if each moved alone.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        The friction; one note on the joints where it stands for richer laws.
+    """
+    from scipy.optimize import nnls
+
+    model = ident.model
+    damping, friction, replaced = {}, {}, []
+    for j, joint in enumerate(model.robot.joints):
+        laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and item.term.name != RotorInertia.name}
+        speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
+        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
+        v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
+        curve = 0.5 * (_curve(ident, j, v, load) - _curve(ident, j, -v, load))
+        if laws <= set(_EXACT):
+            values = [sum(_exact(ident, j, name)) for name in ("coulomb", "viscous")]
+        else:
+            values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
+            replaced.append(joint)
+        friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
+    note = (
+        f"{', '.join(replaced)}: the file has the viscous and Coulomb friction closest to the laws found, over the logs' speeds"
+    )
+    return EquivalentFriction(damping, friction, (note,) if replaced else ())
+
+
+def armature(ident: Identification) -> dict[str, float]:
+    """Rotor inertia that each joint feels when it moves alone; couplings between axes have no place in an MJCF.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        Joint name → rotor inertia [kg·m² or kg].
+    """
+    found, column = dict.fromkeys(ident.model.robot.joints, 0.0), ident.model.n_inertial
+    for item in ident.model.terms:
+        if item.term.name == RotorInertia.name:
+            for j, joint in enumerate(ident.model.robot.joints):
+                found[joint] += float(ident.theta[column]) * _share(ident, item, j) ** 2
+        column += len(item.term.symbols)
+    return found
+
+
+def _share(ident: Identification, item: object, j: int) -> float:
+    """How fast the axis of a term turns when joint j moves alone at unit speed."""
+    return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
+
+
+def _exact(ident: Identification, j: int, name: str) -> list[float]:
+    column, found = ident.model.n_inertial, []
+    for item in ident.model.terms:
+        share = _share(ident, item, j)
+        if item.term.name == name and share != 0:
+            found.append(float(ident.theta[column]) * (share**2 if name == "viscous" else abs(share)))
+        column += len(item.term.symbols)
+    return found
+
+
+def _curve(ident: Identification, j: int, v: Array, load: float) -> Array:
+    """Friction torque of joint j, shape (N,), moving alone and steadily at each of the speeds v."""
+    total, column = np.zeros_like(v), ident.model.n_inertial
+    for item in ident.model.terms:
+        width = len(item.term.symbols)
+        share = _share(ident, item, j)
+        if share != 0 and item.term.name != RotorInertia.name:
+            way = np.cumsum(np.full_like(v, 1.0)) * np.sign(share * v)  # long enough for presliding to be over
+            torque = np.full_like(v, load / abs(share))
+            motion = AxisMotion(way, share * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(share * v[:1]))
+            total = total + share * (item.term.columns(motion) @ ident.theta[column : column + width])
+        column += width
+    return total
