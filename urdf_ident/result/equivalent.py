@@ -54,9 +54,7 @@ def equivalent_friction(ident: Identification) -> EquivalentFriction:
             values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
-    note = (
-        f"{', '.join(replaced)}: the file has the viscous and Coulomb friction closest to the laws found, over the logs' speeds"
-    )
+    note = f"{', '.join(replaced)}: the file has the closest viscous and Coulomb friction over the logs' speeds"
     return EquivalentFriction(damping, friction, (note,) if replaced else ())
 
 
