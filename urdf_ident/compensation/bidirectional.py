@@ -163,6 +163,10 @@ class FrictionPoints:
     def __post_init__(self) -> None:
         freeze_arrays(self)
 
+    def centred(self) -> FrictionPoints:
+        """The same points without the mean of their even part, for where a constant is found otherwise."""
+        return replace(self, even=self.even - self.even.mean())
+
     @property
     def velocity(self) -> Array:
         """Both directions, shape (2 K,), increasing [rad/s or m/s]."""
@@ -204,7 +208,7 @@ class FrictionCurve:
         Returns:
             Shape (N,) [N·m or N].
         """
-        return np.asarray(_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
+        return np.asarray(friction_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
 
     def as_dict(self) -> dict[str, Any]:
         """The curve and its points for JSON."""
@@ -401,18 +405,51 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
     law = replace(Asymmetric(), threshold=best)
     params = _solve(law, points.velocity, points.torque)
-    rmse = float(np.sqrt(np.mean((_columns(law, points.velocity) @ params - points.torque) ** 2)))
+    rmse = float(np.sqrt(np.mean((friction_columns(law, points.velocity) @ params - points.torque) ** 2)))
     return FrictionCurve(points.joint, law, params, points, rmse)
 
 
-def _columns(law: Asymmetric, v: Array) -> Array:
+def refine_friction(
+    curve: FrictionCurve, points: FrictionPoints, columns: Array, torque: Array, weight: float
+) -> FrictionCurve:
+    """Fits the curve again, to newly measured points and to what other motions leave over for friction.
+
+    Args:
+        curve: The curve so far; its law is kept.
+        points: The points as they are now.
+        columns: Of the law along other motions, shape (R, 8).
+        torque: What is left for friction there, shape (R,) [N·m or N].
+        weight: Of a point, over that of a row.
+
+    Returns:
+        The new curve.
+    """
+    own = friction_columns(curve.law, points.velocity)
+    params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
+    rmse = float(np.sqrt(np.mean((own @ params - points.torque) ** 2)))
+    return FrictionCurve(curve.joint, curve.law, params, points, rmse)
+
+
+def friction_columns(law: Asymmetric, v: Array) -> Array:
+    """Columns of the law on a velocity.
+
+    Args:
+        law: The law.
+        v: Shape (N,) [rad/s or m/s].
+
+    Returns:
+        Shape (N, 8).
+    """
     zero = np.zeros_like(v)
     return law.columns(AxisMotion(zero, v, zero, 0.0))
 
 
 def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
-    """Least squares in scaled columns; a direction that few speeds cannot tell is left at nothing."""
-    columns = _columns(law, v)
+    return _least_squares(friction_columns(law, v), torque)
+
+
+def _least_squares(columns: Array, torque: Array) -> Array:
+    """In scaled columns; a direction that few speeds cannot tell is left at nothing."""
     scale = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
     return np.asarray(np.linalg.lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
 
@@ -423,5 +460,5 @@ def _left_out(points: FrictionPoints, threshold: float) -> float:
     for speed in points.speed[1:-1]:
         out = np.isclose(np.abs(points.velocity), speed)
         params = _solve(law, points.velocity[~out], points.torque[~out])
-        total += float(np.sum((points.torque[out] - _columns(law, points.velocity[out]) @ params) ** 2))
+        total += float(np.sum((points.torque[out] - friction_columns(law, points.velocity[out]) @ params) ** 2))
     return total

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, MissingExtraError, ModelError, check_shape, nearest
+from ..linalg import triangle
 from ..model.inertia import Array
 from .experts import Bank, Domain, Experts, Taught
 
@@ -174,7 +176,7 @@ def fit_residual(
         kind: "rbf" or "gmr".
         use: Which inputs the network reads. Others than the deformation invite over-fitting (theory §9).
         seed: Of the mixture's initialisation.
-        like: An earlier residual on about the same data, whose number of experts (none, too) is taken over.
+        like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
 
     Returns:
         The residual.
@@ -203,21 +205,19 @@ def fit_residual(
     if len(y) < 20 * _FOLDS:
         raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * _FOLDS}")
     x = np.stack(columns, axis=-1)
-    taught, explained = [], {}
+    taught: list[Taught | None] = []
+    explained: dict[str, float] = {}
     for j, joint in enumerate(names):
-        before = None if like is None else like.taught[j]
-        size = None if like is None else 0 if before is None else len(before.experts)
-        network, gain = _teach(x[:, j], y[:, j], kind, seed, size)
+        network, explained[joint] = _teach(x[:, j], y[:, j], kind, seed, None if like is None else like.taught[j])
         taught.append(network)
-        explained[joint] = gain if like is None else like.explained[joint]
     return Residual(kind, names, tuple(use), tuple(taught), explained)
 
 
-def _teach(x: Array, y: Array, kind: str, seed: int, size: int | None) -> tuple[Taught | None, float]:
+def _teach(x: Array, y: Array, kind: str, seed: int, like: Taught | None) -> tuple[Taught | None, float]:
     """One joint's network, and the part of unseen stretches that it explains."""
     centre, scale = x.mean(axis=0), x.std(axis=0)
     reach = np.maximum(np.abs(x).max(axis=0), 1e-300)
-    if size == 0 or not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
+    if not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
         return None, 0.0
     z = (x - centre) / scale
     try:
@@ -225,9 +225,9 @@ def _teach(x: Array, y: Array, kind: str, seed: int, size: int | None) -> tuple[
     except EstimationError:  # a joint that did not deform: there is nothing to learn from
         return None, 0.0
     if kind == "rbf":
-        experts, gain = _teach_network(z, y)
+        experts, gain = _teach_network(z, y, None if like is None else like.experts)
     else:
-        experts, gain = _teach_mixture(z, y, seed, size)
+        experts, gain = _teach_mixture(z, y, seed, None if like is None else len(like.experts))
     return (None, 0.0) if gain < LEAST_GAIN else (Taught(centre, scale, experts, domain), gain)
 
 
@@ -245,23 +245,23 @@ def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array) -> float:
     return 1.0 - left / float(np.sum(y**2))
 
 
-def _teach_network(z: Array, y: Array) -> tuple[Experts, float]:
-    counts = _CENTRES.get(z.shape[1], (3, 4))
-    best: tuple[float, Experts | None] = (-np.inf, None)
-    for count in counts:
-        grid = _grid(z, count)
+def _teach_network(z: Array, y: Array, like: Experts | None) -> tuple[Experts, float]:
+    grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
+    best, chosen = -np.inf, None
+    for grid in grids:
         share = grid.gates(z)
+        factors = [triangle(np.column_stack([share[out], y[out]])) for out in _folds(len(y))]
         for ridge in _RIDGES:
             left = 0.0
-            for out in _folds(len(y)):
-                left += float(np.sum((y[out] - share[out] @ _weights(share[~out], y[~out], ridge)) ** 2))
+            for k, out in enumerate(factors):
+                weights = _weights([factor for i, factor in enumerate(factors) if i != k], ridge)
+                left += float(np.sum((out[:, -1] - out[:, :-1] @ weights) ** 2))
             gain = 1.0 - left / float(np.sum(y**2))
-            if gain > best[0]:
-                best = gain, _with_weights(grid, share, y, ridge)
-    experts = best[1]
-    if experts is None:
+            if gain > best:
+                best, chosen = gain, (grid, share, _weights(factors, ridge))
+    if chosen is None:
         raise EstimationError("the residual is not finite", remedy="check the log for NaN or overflow")
-    return experts, best[0]
+    return _with_weights(*chosen, y), best
 
 
 def _grid(z: Array, count: int) -> Experts:
@@ -280,16 +280,16 @@ def _grid(z: Array, count: int) -> Experts:
     return network(centres[used])
 
 
-def _weights(share: Array, y: Array, ridge: float) -> Array:
-    """Ridge regression; the penalty is relative to what an average centre sees."""
-    penalty = np.sqrt(ridge * float(np.sum(share**2)) / share.shape[1])
-    stacked = np.vstack([share, penalty * np.eye(share.shape[1])])
-    target = np.concatenate([y, np.zeros(share.shape[1])])
-    return np.asarray(np.linalg.lstsq(stacked, target, rcond=None)[0])
+def _weights(factors: Sequence[Array], ridge: float) -> Array:
+    """Ridge regression from factors of ``[gates | torque]``; the penalty is relative to what an average centre sees."""
+    stacked = np.vstack(factors)
+    count = stacked.shape[1] - 1
+    penalty = np.sqrt(ridge * float(np.sum(stacked[:, :-1] ** 2)) / count) * np.eye(count, count + 1)
+    R = triangle(stacked, penalty)
+    return np.asarray(solve_triangular(R[:count, :count], R[:count, count]))
 
 
-def _with_weights(grid: Experts, share: Array, y: Array, ridge: float) -> Experts:
-    weights = _weights(share, y, ridge)
+def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Experts:
     error = (y - share @ weights) ** 2
     variances = (share.T @ error) / np.maximum(share.sum(axis=0), 1e-300)
     return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
@@ -302,7 +302,7 @@ def _teach_mixture(z: Array, y: Array, seed: int, size: int | None) -> tuple[Exp
         return lambda inputs, target: _mixture(np.column_stack([inputs, target / spread]), count, seed, spread)[0]
 
     if size is not None:
-        return fit(size)(z, y), 1.0
+        return fit(size)(z, y), _gain(fit(size), z, y)
     found = []
     joint = np.column_stack([z, y / spread])
     for count in _COMPONENTS:

@@ -1,33 +1,36 @@
 """E's three loops (E, §5, Fig. 2): friction, links, and what is left over, each measured on what the others leave.
 
-1. Friction from runs both ways, links' torque cancelled (:mod:`.bidirectional`), the residual's torque taken off.
-2. Links by iterated WLS on ``τ − τ_f − τ_u``.
+1. Friction from runs both ways, in which the links' torque cancels (:mod:`.bidirectional`).
+2. Links by iterated WLS on ``τ − τ_f − τ_u``, and an offset a joint, which runs of one joint cannot tell from gravity.
 3. The residual on ``τ − τ_f − τ_link``, read from the deformation (:mod:`.residual`).
 
-Repeated until the training error has settled. Known torques go into the equations as external ones, so that every loop
-runs through the one producer of rows and the one solver of the package.
+Repeated until the training error has settled. From the second round on loop 1 has a second witness, the torque that links
+and residual leave on the logs: a gear's hysteresis is friction to a joint that lifts its own weight up and down, and runs
+both ways of that joint alone would pin it to the speed for good.
+
+What is linear is filtered and decimated once; after that a loop costs milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.filters import lowpass
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.fit import Fit, fit_base
-from ..estimation.rows import build_statistics
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.friction_laws import Offset
 from ..model.inertia import Array
 from ..model.segment import Segment, freeze_arrays
 from ..model.terms import AppliedTerm
-from .bidirectional import FrictionCurve, identify_friction
+from .bidirectional import FrictionCurve, fit_friction, friction_points, refine_friction
+from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned
 from .residual import DEFAULT_INPUTS, Residual, fit_residual
 
 #: The loops have settled when the mean training error changes by less than this fraction.
@@ -156,8 +159,7 @@ def three_loop(
         raise EstimationError("the loops need at least one round", got=rounds)
     for log in (*logs, *held_out):
         check_deformation(log, use)
-    state = _Loops(model, tuple(logs), tuple(sweeps), tuple(held_out), kind, tuple(use), seed)
-    state.start()
+    state = _Loops(model, logs, sweeps, held_out, kind, tuple(use), seed)
     settled = False
     for turn in range(1, rounds + 1):
         before = state.error
@@ -186,232 +188,130 @@ def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> 
         )  # fmt: skip
 
 
-def residual_inputs(segment: Segment) -> dict[str, Array | None]:
-    """What a residual may read of a segment.
-
-    Args:
-        segment: Conditioned, with the motor side after the gear.
-
-    Returns:
-        Name → shape (N, n), or None where the segment does not have it.
-    """
-    apart = None if segment.qm is None else segment.qm - segment.q
-    rate = None if segment.vm is None else segment.vm - segment.v
-    return {
-        "deformation": apart, "deformation_rate": rate, "position": segment.q, "velocity": segment.v,
-        "acceleration": segment.a,
-    }  # fmt: skip
-
-
-def torque_error(model: DynamicModel, theta: Array, log: PreparedLog) -> list[Array]:
-    """Measured torque minus the model's, the difference low-passed as the log's positions were.
-
-    Friction that reverses is steeper than what the filter lets through of the measurement: both lose it alike.
-
-    Args:
-        model: The dynamic model.
-        theta: Parameters, shape (p,).
-        log: The prepared log.
-
-    Returns:
-        One array a segment, shape (N, n) [N·m or N].
-
-    Raises:
-        LogError: The log holds no torque.
-    """
-    out = []
-    for part in log.segments:
-        if part.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        total = part.tau if part.external is None else part.tau + part.external
-        out.append(lowpass(total - model.torque_along(theta, part), part.rate, log.conditioned.cutoff))
-    return out
-
-
-def learn_residual(
-    model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], *, kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS, seed: int = 0, like: Residual | None = None,
-) -> Residual:  # fmt: skip
-    """Fits a residual to what a model leaves over on its logs.
-
-    Args:
-        model: The dynamic model.
-        theta: Its parameters, shape (p,).
-        logs: Prepared logs with both encoders.
-        kind: "rbf" or "gmr".
-        use: What the residual reads.
-        seed: Of the mixture's initialisation.
-        like: An earlier residual whose size is taken over.
-
-    Returns:
-        The residual.
-
-    Raises:
-        LogError: A log has no torque or no motor positions.
-        EstimationError: Unknown kind or input, or too few samples.
-    """
-    for log in logs:
-        check_deformation(log, use)
-    errors = [torque_error(model, theta, log) for log in logs]
-    return _learn(model, logs, errors, kind, use, seed, like)
-
-
-def _learn(
-    model: DynamicModel, logs: Sequence[PreparedLog], errors: Sequence[Sequence[Array]], kind: str, use: Sequence[str],
-    seed: int, like: Residual | None,
-) -> Residual:  # fmt: skip
-    inputs: dict[str, list[Array]] = {name: [] for name in use}
-    targets = []
-    for log, parts in zip(logs, errors, strict=True):
-        every = log.conditioned.factor  # neighbours at the full rate are copies of each other
-        for segment, error in zip(log.segments, parts, strict=True):
-            targets.append(error[::every])
-            available = residual_inputs(segment)
-            for name in use:
-                value = available.get(name)
-                if value is not None:
-                    inputs[name].append(value[::every])
-    stacked = {name: np.concatenate(values) for name, values in inputs.items() if values}
-    return fit_residual(stacked, np.concatenate(targets), model.robot.joints, kind=kind, use=use, seed=seed, like=like)
-
-
-def with_external(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
-    """A log with torques that are known to act, beside those it knows already.
-
-    Args:
-        log: The prepared log.
-        torques: One array a segment, shape (N, n) [N·m or N]; positive where they help the motion.
-
-    Returns:
-        The log.
-    """
-    segments = tuple(
-        replace(part, external=torque if part.external is None else part.external + torque)
-        for part, torque in zip(log.segments, torques, strict=True)
-    )
-    return replace(log, conditioned=replace(log.conditioned, segments=segments))
-
-
 class _Loops:
-    """The state between loops: parameters, curves and residual, and what each log's error is under them."""
+    """The state between loops: parameters of the links, friction curves, residual."""
 
     def __init__(
-        self, model: DynamicModel, logs: tuple[PreparedLog, ...], sweeps: tuple[PreparedLog, ...],
-        held_out: tuple[PreparedLog, ...], kind: str, use: tuple[str, ...], seed: int,
+        self, model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog],
+        held_out: Sequence[PreparedLog], kind: str, use: tuple[str, ...], seed: int,
     ) -> None:  # fmt: skip
-        self.model, self.logs, self.sweeps, self.held_out = model, logs, sweeps, held_out
+        self.model, self.logs, self.held_out = model, logs, held_out
         self.kind, self.use, self.seed = kind, use, seed
+        self.index = {joint: j for j, joint in enumerate(model.robot.joints)}
+        self.sweeps = [part for log in sweeps for part in thinned(log)]
         self.curves: tuple[FrictionCurve, ...] = ()
         self.residual: Residual | None = None
-        self.fit: Fit | None = None
-        self.theta = np.zeros(len(model.parameters))
         self.gains: list[LoopGain] = []
+        self._prepare(model)
+        self.fit = self._links()
+        self._note(0, "wls")
 
     @property
     def error(self) -> float:
         """Mean training error."""
         return float(self.gains[-1].rmse.mean())
 
-    def start(self) -> None:
-        """Plain WLS."""
-        self._links(self.model, {})
-        self._note(0, "wls")
-
     def run(self, turn: int) -> None:
         """One round."""
-        if self.sweeps and (turn == 1 or self._sweeps_deform()):
-            self._friction()
+        if self.sweeps:
+            if turn == 1:
+                self._measure_friction()
+            else:
+                self._refine_friction()
             self._note(turn, "friction")
-        known = {self._index[item.joint]: item for item in self.curves}
-        self._links(self.model, known)
+        self.fit = self._links()
         self._note(turn, "links")
-        errors = [torque_error(self.model, self.theta, log) for log in self.logs]
-        self.residual = _learn(self.model, self.logs, errors, self.kind, self.use, self.seed, self.residual)
+        errors = np.vstack([self._error(rows, residual=False) for rows in self.rows])
+        inputs = {name: np.vstack([rows.inputs[name] for rows in self.rows]) for name in self.use}
+        self.residual = fit_residual(
+            inputs, errors, self.model.robot.joints, kind=self.kind, use=self.use, seed=self.seed, like=self.residual
+        )
         self._note(turn, "residual")
 
     def result(self, settled: bool) -> ThreeLoop:
         """What was found."""
-        if self.fit is None or self.residual is None:
-            raise EstimationError("the loops have not run")
-        return ThreeLoop(self.model, self.theta, self.curves, self.fit, self.residual, tuple(self.gains), settled)
-
-    @property
-    def _index(self) -> Mapping[str, int]:
-        return {joint: j for j, joint in enumerate(self.model.robot.joints)}
-
-    def _sweeps_deform(self) -> bool:
-        return all(part.qm is not None for log in self.sweeps for part in log.segments)
-
-    def _residual_torque(self, log: PreparedLog) -> list[Array]:
         if self.residual is None:
-            return [np.zeros(part.q.shape) for part in log.segments]
-        return [self.residual.torque(**residual_inputs(part)) for part in log.segments]
+            raise EstimationError("the loops have not run")
+        place = {name: k for k, name in enumerate(self.free.names)}
+        known = {f"{s}_{c.joint}": x for c in self.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
+        theta = np.array([known[name] if name in known else self.theta[place[name]] for name in self.model.names])
+        return ThreeLoop(self.model, theta, self.curves, self.fit, self.residual, tuple(self.gains), settled)
 
-    def _friction(self) -> None:
-        """Loop 1: new curves, and a model with their laws."""
-        sweeps = self.sweeps
-        if self.residual is not None:
-            sweeps = tuple(with_external(log, [-x for x in self._residual_torque(log)]) for log in sweeps)
-        segments = [part for log in sweeps for part in log.segments]
-        driven = [joint for joint, j in self._index.items() if any(_is_driven(part, j) for part in segments)]
-        if not driven:
-            raise LogError("the sweeps drive no joint at constant speed, the others still", where=sweeps[0].name,
-                           remedy="drive the bidirectional experiment (bidirectional_experiment)")  # fmt: skip
-        self.curves = identify_friction(segments, self.model.robot, joints=driven)
-        old = dict(zip(self.model.names, self.theta, strict=True))
-        terms = [item for item in self.model.terms if not _replaced(item, driven, self.model)]
-        terms += [AppliedTerm(curve.law, self._index[curve.joint]) for curve in self.curves]
-        self.model = self.model.with_terms(terms)
-        self.theta = np.array([old.get(name, 0.0) for name in self.model.names])
-        self._set_curves()
+    def _prepare(self, free: DynamicModel) -> None:
+        """Rows of all logs for the parameters that the links' loop estimates."""
+        self.free, self.base = free, free.base()
+        self.rows = [loop_rows(free, log, self.curves) for log in self.logs]
+        self.unseen = [loop_rows(free, log, self.curves) for log in self.held_out]
+        self.theta = np.zeros(len(free.parameters))
 
-    def _set_curves(self) -> None:
-        place = {name: k for k, name in enumerate(self.model.names)}
-        theta = self.theta.copy()
-        for curve in self.curves:
-            for symbol, value in zip(curve.law.symbols, curve.params, strict=True):
-                theta[place[f"{symbol}_{curve.joint}"]] = value
-        self.theta = theta
-
-    def _links(self, model: DynamicModel, known: Mapping[int, FrictionCurve]) -> None:
+    def _links(self) -> Fit:
         """Loop 2: everything but known friction, by WLS on what friction and residual leave."""
-        free = model.with_terms([item for item in model.terms if not (item.axis in known and _is_friction(item))])
-        logs = []
-        for log in self.logs:
-            taken = self._residual_torque(log)
-            for part, torque in zip(log.segments, taken, strict=True):
-                for j, curve in known.items():
-                    torque[:, j] += curve.torque(part.v[:, j])
-            logs.append(with_external(log, [-x for x in taken]))
-        base = free.base()
-        self.fit = fit_base(build_statistics(free, logs), base)
-        found = np.zeros(len(free.parameters))
-        found[base.independent] = self.fit.params
-        place = {name: k for k, name in enumerate(model.names)}
-        theta = np.zeros(len(model.parameters))
-        theta[[place[name] for name in free.names]] = found
-        self.theta = theta
-        self._set_curves()
+        fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), self.base)
+        self.theta = np.zeros(len(self.free.parameters))
+        self.theta[self.base.independent] = fit.params
+        return fit
+
+    def _measure_friction(self) -> None:
+        """Loop 1, first round: curves from runs both ways, and a model with their laws."""
+        robot = self.model.robot
+        driven = [joint for joint, j in self.index.items() if any(_is_driven(part, j) for part in self.sweeps)]
+        if not driven:
+            raise LogError("the sweeps drive no joint while the others are still", where=self.sweeps[0].log,
+                           remedy="drive the bidirectional experiment (bidirectional_experiment)")  # fmt: skip
+        before = dict(zip(self.free.names, self.theta, strict=True))
+        self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
+        kept = [item for item in self.model.terms if not (_is_friction(item) and robot.joints[item.axis] in driven)]
+        offsets = [AppliedTerm(Offset(), self.index[joint]) for joint in driven]
+        laws = [AppliedTerm(curve.law, self.index[curve.joint]) for curve in self.curves]
+        self.model = self.model.with_terms([*kept, *laws, *offsets])
+        self._prepare(self.model.with_terms([*kept, *offsets]))
+        self.theta = np.array([before.get(name, 0.0) for name in self.free.names])
+
+    def _refine_friction(self) -> None:
+        """Loop 1, later rounds: the points of the sweeps without the residual, and what is left on the logs.
+
+        A point weighs as much as a second of a log.
+        """
+        sweeps = self.sweeps
+        if self.residual is not None and all(part.qm is not None for part in sweeps):
+            sweeps = [replace(part, external=-self.residual.torque(**residual_inputs(part))) for part in sweeps]
+        errors = np.vstack([self._error(rows) for rows in self.rows])
+        curves = []
+        for old in self.curves:
+            j = self.index[old.joint]
+            columns = np.vstack([rows.friction[j] for rows in self.rows])
+            target = errors[:, j] + columns @ old.params
+            points = friction_points(sweeps, self.model.robot, old.joint).centred()
+            curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
+        self.curves = tuple(curves)
+
+    def _known(self, rows: LoopRows, residual: bool = True) -> Array:
+        """Friction of the curves and residual, shape (R, n)."""
+        known = np.zeros(rows.tau.shape)
+        for curve in self.curves:
+            j = self.index[curve.joint]
+            known[:, j] += rows.friction[j] @ curve.params
+        if residual and self.residual is not None:
+            known += self.residual.torque(**rows.inputs)
+        return known
+
+    def _error(self, rows: LoopRows, residual: bool = True) -> Array:
+        return joint_error(self.free, self.theta, rows, self._known(rows, residual))
 
     def _note(self, turn: int, loop: str) -> None:
-        rmse, held_out = self._rmse(self.logs), self._rmse(self.held_out) if self.held_out else None
+        rmse, held_out = (None if not logs else _rms([self._error(rows) for rows in logs]) for logs in (self.rows, self.unseen))
+        if rmse is None:
+            raise EstimationError("the loops need a log")
         gain = 0.0 if not self.gains else 1.0 - float(rmse.mean() / self.gains[-1].rmse.mean())
         self.gains.append(LoopGain(turn, loop, rmse, held_out, gain))
 
-    def _rmse(self, logs: Sequence[PreparedLog]) -> Array:
-        left = []
-        for log in logs:
-            for error, known in zip(torque_error(self.model, self.theta, log), self._residual_torque(log), strict=True):
-                left.append(error - known)
-        return np.asarray(np.sqrt(np.mean(np.vstack(left) ** 2, axis=0)))
+
+def _rms(errors: Sequence[Array]) -> Array:
+    return np.asarray(np.sqrt(np.mean(np.vstack(errors) ** 2, axis=0)))
 
 
 def _is_friction(item: AppliedTerm) -> bool:
     return item.term.name != "rotor_inertia" and item.side == "joint"
-
-
-def _replaced(item: AppliedTerm, driven: Sequence[str], model: DynamicModel) -> bool:
-    return _is_friction(item) and model.robot.joints[item.axis] in driven
 
 
 def _is_driven(segment: Segment, j: int) -> bool:

@@ -1,0 +1,182 @@
+"""The kinematic error of a gear, as its two encoders show it, and how to take it off.
+
+The wave of a harmonic drive (like a run-out tooth or an eccentric encoder disc) makes motor and link differ by a few
+periods a motor turn. It is no deformation, yet small enough to look like one, and its rate is larger than that of the
+deformation itself at all but the slowest speeds. Its phase is the motor's own angle, so that it can be told from
+everything elastic, which has no reason to follow that angle, and be taken off before anything is filtered, in a
+control loop as well as in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..data.filters import lowpass
+from ..data.prepare import PreparedLog
+from ..data.recording import Recording
+from ..data.resample import even_pieces
+from ..errors import LogError, check_shape
+from ..estimation.least_squares import ols
+from ..model.drive import Drive
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+
+#: Periods a motor turn that are looked for: eccentricity, the two lobes of a wave generator, and its overtone.
+HARMONICS = (1, 2, 4)
+#: What is slower is taken for deformation [Hz].
+SLOW = 3.0
+#: An amplitude must be this many times its standard error.
+_CERTAIN = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class GearRipple:
+    """``Σ_h s_h sin(h φ) + c_h cos(h φ)`` with φ the motor's angle before the gear, per joint; added to the deformation.
+
+    Attributes:
+        joints: Joint names, in model order.
+        ratio: Motor turns per joint turn, shape (n,).
+        harmonics: Periods a motor turn, shape (H,).
+        sine: Shape (H, n) [rad or m], after the gear; 0 where nothing certain was found.
+        cosine: Shape (H, n) [rad or m].
+    """
+
+    joints: tuple[str, ...]
+    ratio: Array
+    harmonics: Array
+    sine: Array
+    cosine: Array
+
+    def __post_init__(self) -> None:
+        shape = (len(self.harmonics), len(self.joints))
+        for name in ("sine", "cosine"):
+            check_shape(name, getattr(self, name).shape, shape)
+        freeze_arrays(self)
+
+    @property
+    def amplitude(self) -> Array:
+        """Of each harmonic, shape (H, n) [rad or m]."""
+        return np.hypot(self.sine, self.cosine)
+
+    def position(self, motor: ArrayLike) -> Array:
+        """The kinematic error.
+
+        Args:
+            motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
+
+        Returns:
+            Same shape [rad or m].
+        """
+        phase = self._phase(np.asarray(motor, dtype=float))
+        return np.asarray((self.sine * np.sin(phase) + self.cosine * np.cos(phase)).sum(axis=-2))
+
+    def rate(self, motor: ArrayLike, speed: ArrayLike) -> Array:
+        """Its rate.
+
+        Args:
+            motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
+            speed: Motor velocity after the gear, same shape [rad/s or m/s].
+
+        Returns:
+            Same shape [rad/s or m/s].
+        """
+        phase, turns = self._phase(np.asarray(motor, dtype=float)), self.harmonics[:, None] * self.ratio
+        slope = turns * (self.sine * np.cos(phase) - self.cosine * np.sin(phase))
+        return np.asarray(slope.sum(axis=-2) * np.asarray(speed, dtype=float))
+
+    def cleaned(self, recording: Recording, drive: Drive) -> Recording:
+        """A log without the kinematic error in its motor positions.
+
+        Args:
+            recording: As read; one without motor positions is returned as it is.
+            drive: The drive train.
+
+        Returns:
+            The log; logged motor velocities, which hold the error too, are left out.
+        """
+        if recording.motor_position is None:
+            return recording
+        error = self.position(drive.joint_position(recording.motor_position))
+        clean = recording.motor_position - drive.motor_rate(error)
+        return replace(recording, motor_position=clean, motor_velocity=None)
+
+    def _phase(self, motor: Array) -> Array:
+        return np.asarray(self.harmonics[:, None] * (self.ratio * motor)[..., None, :])
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form; floats survive the round trip exactly."""
+        return {
+            "joints": list(self.joints),
+            **{key: getattr(self, key).tolist() for key in ("ratio", "harmonics", "sine", "cosine")},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GearRipple:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: Its result.
+
+        Returns:
+            The ripple.
+        """
+        arrays = (np.array(data[key], dtype=float) for key in ("ratio", "harmonics", "sine", "cosine"))
+        return cls(tuple(data["joints"]), *arrays)
+
+
+def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Sequence[int] = HARMONICS) -> GearRipple | None:
+    """Finds the kinematic error in logs with two encoders.
+
+    Args:
+        logs: Prepared logs with motor positions; what is used of them is not yet filtered.
+        drive: The drive train; joints that other motors move, and those without a gear, are left out.
+        harmonics: Periods a motor turn.
+
+    Returns:
+        The ripple; None where no joint shows any.
+
+    Raises:
+        LogError: A log has no motor positions.
+    """
+    ratio = np.where(drive.coupled, 0.0, np.diag(drive.reduction))
+    orders = np.asarray(harmonics, dtype=float)
+    rows: list[list[Array]] = [[] for _ in range(drive.n)]
+    for log in logs:
+        seen = log.report.recording
+        if seen.motor_position is None:
+            raise LogError("the log has no motor positions", where=seen.path or seen.name,
+                           expected=f"qm_{seen.joints[0]}, … before the gear", remedy="log both encoders")  # fmt: skip
+        pieces, clock = even_pieces(seen)
+        for piece in pieces:
+            if piece.qm is None or len(piece.qm) < 64 or clock.rate < 4 * SLOW:
+                continue
+            for j in range(drive.n):
+                if abs(ratio[j]) < 1.5:
+                    continue
+                phase = orders * (ratio[j] * piece.qm[:, j : j + 1])
+                waves = np.column_stack([np.sin(phase), np.cos(phase), piece.qm[:, j] - piece.q[:, j]])
+                rows[j].append(waves - lowpass(waves, clock.rate, SLOW))
+    sine, cosine = np.zeros((2, len(orders), drive.n))
+    for j, parts in enumerate(rows):
+        if parts:
+            sine[:, j], cosine[:, j] = _certain(np.vstack(parts), len(orders))
+    if not (sine.any() or cosine.any()):
+        return None
+    return GearRipple(logs[0].recording.joints, ratio, orders, sine, cosine)
+
+
+def _certain(rows: Array, count: int) -> tuple[Array, Array]:
+    """Amplitudes of one joint, zero where they could be chance."""
+    moving = np.linalg.norm(rows[:, :-1], axis=0) > 1e-3 * np.sqrt(len(rows))
+    if not moving.all():
+        return np.zeros(count), np.zeros(count)
+    found = ols(rows[:, :-1], rows[:, -1])
+    sine, cosine = found.estimate[:count], found.estimate[count:]
+    error = np.hypot(found.std_error[:count], found.std_error[count:])
+    sure = np.hypot(sine, cosine) > _CERTAIN * error
+    return np.where(sure, sine, 0.0), np.where(sure, cosine, 0.0)

@@ -1,0 +1,179 @@
+"""What the three loops need of each log, filtered and decimated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.filters import lowpass
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError, LogError
+from ..estimation.rows import RowFilter, filtered_rows
+from ..estimation.statistic import Layout, Statistic, StatisticSet
+from ..linalg import triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.segment import Segment, freeze_arrays
+from .bidirectional import FrictionCurve, friction_columns
+
+
+@dataclass(frozen=True, eq=False)
+class LoopRows:
+    """Rows of one log at the rate of its equations, low-passed as its positions were.
+
+    Friction that reverses is steeper than what the filter lets through of the measurement: both lose it alike.
+
+    Attributes:
+        log: Name of the log.
+        rate: Rows per second [Hz].
+        columns: Columns of each row group of the model without known friction, shape (R, k_g) each.
+        tau: Measured torque as the row groups see it, shape (R, n) [N·m or N].
+        friction: Joint index → columns of its friction curve, shape (R, 8).
+        inputs: What a residual may read: name → shape (R, n) [SI].
+    """
+
+    log: str
+    rate: float
+    columns: tuple[Array, ...]
+    tau: Array
+    friction: Mapping[int, Array]
+    inputs: Mapping[str, Array]
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def __len__(self) -> int:
+        return len(self.tau)
+
+
+def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCurve]) -> LoopRows:
+    """Makes the rows of a log.
+
+    Args:
+        model: The model without the friction of the curves.
+        log: The prepared log.
+        curves: Friction whose laws are known.
+
+    Returns:
+        The rows.
+
+    Raises:
+        LogError: The log has no torque.
+        EstimationError: It is shorter than the filter.
+    """
+    conditioned = log.conditioned
+    row_filter, rate = RowFilter(conditioned.factor), conditioned.decimate_rate
+    pieces: list[list[Array]] = []
+    friction: dict[int, list[Array]] = {model.robot.index(curve.joint): [] for curve in curves}
+    inputs: dict[str, list[Array]] = {}
+    for segment in log.segments:
+        if segment.tau is None:
+            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+        if row_filter.output_rows(len(segment)) < 2:
+            continue
+        parts = [group for _, group in filtered_rows(model, segment, row_filter)]
+        pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*parts, strict=True)])
+        for curve in curves:
+            j = model.robot.index(curve.joint)
+            columns = row_filter.apply(friction_columns(curve.law, segment.v[:, j]))
+            friction[j].append(_smooth(columns, rate, conditioned.cutoff))
+        for name, value in residual_inputs(segment).items():
+            if value is not None:
+                inputs.setdefault(name, []).append(row_filter.apply(value))
+    if not pieces:
+        raise EstimationError(
+            "the log is shorter than the filter", where=log.name, remedy="record longer, or raise signals.decimate"
+        )
+    stacked = [np.vstack(stack) for stack in zip(*pieces, strict=True)]
+    return LoopRows(
+        log.name,
+        rate,
+        tuple(block[:, :-1] for block in stacked),
+        np.column_stack([block[:, -1] for block in stacked]),
+        {j: np.vstack(parts) for j, parts in friction.items()},
+        {name: np.vstack(parts) for name, parts in inputs.items() if len(parts) == len(pieces)},
+    )
+
+
+def _smooth(rows: Array, rate: float, cutoff: float) -> Array:
+    return lowpass(rows, rate, cutoff) if len(rows) > 1 else rows
+
+
+def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequence[Array]) -> StatisticSet:
+    """The equations of the links once known torques are taken off.
+
+    Args:
+        model: The model that the rows were made with.
+        logs: Their rows.
+        known: Known joint torques of each log, shape (R, n) [N·m or N].
+
+    Returns:
+        One factor per log and row group.
+    """
+    layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
+    entries = []
+    for rows, torque in zip(logs, known, strict=True):
+        targets = rows.tau - model.row_targets(torque)
+        for g, layout in enumerate(layouts):
+            factor = triangle(np.column_stack([rows.columns[g], targets[:, g]]))
+            entries.append(Statistic(rows.log, 0, layout.group, factor, len(rows)))
+    return StatisticSet(model.names, layouts, tuple(entries), f"{model.fingerprint} loops")
+
+
+def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array) -> Array:
+    """What links and known torques leave of the measurement.
+
+    Args:
+        model: The model that the rows were made with.
+        theta: Its parameters, shape (p,).
+        rows: The rows.
+        known: Known joint torques, shape (R, n) [N·m or N].
+
+    Returns:
+        Joint torques, shape (R, n) [N·m or N].
+    """
+    predicted = np.column_stack([block @ theta[group.columns] for block, group in zip(rows.columns, model.groups, strict=True)])
+    return np.asarray(np.linalg.solve(model.drive.row_mix, (rows.tau - predicted).T).T - known)
+
+
+def residual_inputs(segment: Segment) -> dict[str, Array | None]:
+    """What a residual may read of a segment.
+
+    Args:
+        segment: Conditioned, with the motor side after the gear.
+
+    Returns:
+        Name → shape (N, n) [SI], or None where the segment does not have it.
+    """
+    apart = None if segment.qm is None else segment.qm - segment.q
+    rate = None if segment.vm is None else segment.vm - segment.v
+    return {
+        "deformation": apart, "deformation_rate": rate, "position": segment.q, "velocity": segment.v,
+        "acceleration": segment.a,
+    }  # fmt: skip
+
+
+def thinned(log: PreparedLog) -> list[Segment]:
+    """A log's segments at the rate of its equations, torque low-passed: enough for runs at constant speed.
+
+    Args:
+        log: The prepared log.
+
+    Returns:
+        The segments.
+
+    Raises:
+        LogError: The log has no torque.
+    """
+    every, out = log.conditioned.factor, []
+    for part in log.segments:
+        if part.tau is None:
+            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+        total = part.tau if part.external is None else part.tau + part.external
+        smooth = lowpass(total, part.rate, min(log.conditioned.cutoff, log.conditioned.row_cutoff))
+        qm, vm, am = (None if x is None else x[::every] for x in (part.qm, part.vm, part.am))
+        q, v, a = part.q[::every], part.v[::every], part.a[::every]
+        out.append(Segment(part.log, part.start, part.rate / every, q, v, a, smooth[::every], qm, vm, am))
+    return out
