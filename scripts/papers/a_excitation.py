@@ -112,7 +112,9 @@ def main() -> None:
         case = solve(name, end, arguments.budget, arguments.seed)
         optimum, best, middle = case.cond_f
         ends = [x.round(12) + 0.0 for x in case.design.trajectory.evaluate([0.0, DURATION])]
-        print(f"\n{name}: q from {ends[0][0]} to {ends[0][1]} rad; v {np.abs(ends[1]).max():g}, a {np.abs(ends[2]).max():g} there")
+        print(
+            f"\n{name}: q from {ends[0][0]} to {ends[0][1]} rad; v {np.abs(ends[1]).max():g}, a {np.abs(ends[2]).max():g} there"
+        )
         print(f"  CondF  optimum {optimum:.4g}   best of {RANDOM} random {best:.4g}   median random {middle:.4g}")
         ratio = case.errors[1] / case.errors[0]
         print(f"  standard errors (WLS, the paper's noise), random over optimum: median {np.median(ratio):.2f}, "

@@ -93,9 +93,7 @@ class Judge:
         plain, weighted = self._rows(path, np.ones(6)), self._rows(path, NOISE)
         errors = self._errors(weighted)
         scale = np.sqrt(np.mean([np.sum(W**2, axis=0) / len(W) for W in self.others], axis=0))
-        torque = [
-            np.linalg.norm(W @ errors.T, axis=0) / np.linalg.norm(W @ self.truth) for W in self.others
-        ]
+        torque = [np.linalg.norm(W @ errors.T, axis=0) / np.linalg.norm(W @ self.truth) for W in self.others]
         time = (np.arange(1000) + 0.5) * path.duration / 1000
         motions = self.criterion.motions(*path.evaluate(time))
         W, _ = self.criterion.rows.evaluate(*motions)

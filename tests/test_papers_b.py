@@ -1,0 +1,58 @@
+"""The circle of Wu et al. (2012), as ``scripts/papers/b_circle.py`` drives it: shorter, with one design each."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "b_circle.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("b_circle", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["b_circle"] = module
+    spec.loader.exec_module(module)
+    module.PERIOD, module.PERIODS = 5.0, 2
+    return module
+
+
+@pytest.fixture(scope="module")
+def found(script: ModuleType) -> tuple[Any, Any, Any]:
+    experiment = script.Experiment()
+    free, tied = (experiment.run(family, 0, 60.0, starts=1) for family in script.FAMILIES)
+    return experiment, free, tied
+
+
+def test_the_circle_is_the_papers(script: ModuleType, found: tuple[Any, Any, Any]) -> None:
+    experiment, _, _ = found
+    path = experiment.circle
+    q = path.evaluate(path.times(200.0))[0]
+    places = np.array([path.path(t) for t in path.times(200.0)])
+    assert np.linalg.norm(places - places[0], axis=1).max() == pytest.approx(0.1, rel=1e-3)  # 100 mm
+    speed = np.linalg.norm(np.diff(places, axis=0), axis=1) * 200.0
+    assert speed.max() == pytest.approx(0.5, rel=2e-3)
+    assert q.shape[1] == 3
+    assert len(experiment.base) == 22
+
+
+def test_only_the_free_series_starts_with_a_jolt(found: tuple[Any, Any, Any]) -> None:
+    _, free, tied = found
+    assert (free.first > free.tracking).any()
+    assert (free.first[:2] > 1.5 * tied.first[:2]).any()
+    assert (free.noise > 1.5 * tied.noise).all()  # the scatter of the periods takes the transient for noise
+
+
+def test_mfs_predicts_the_circle_better_on_the_first_two_axes(found: tuple[Any, Any, Any]) -> None:
+    """B's Table 3: smaller residuals with MFS; what the true parameters leave is the floor."""
+    experiment, free, tied = found
+    assert (tied.residual[:2] < free.residual[:2]).all()
+    assert (tied.residual < 1.2 * experiment.floor).all()
+    assert (experiment.floor > np.array([2.0, 2.0, 1.0])).all()  # the noise alone
