@@ -10,12 +10,13 @@ from urdf_ident.errors import LimitError
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
-from urdf_ident.motion.clearance import MEASURED, Clearance, ClearanceReport, SpeedBounds, check_clearance
+from urdf_ident.motion.clearance import Clearance, ClearanceReport, check_clearance
 from urdf_ident.motion.collisions import Collisions
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.speeds import MEASURED, SpeedBounds
 from urdf_ident.motion.world import parse_world
 
 WORLD = parse_world(

@@ -11,12 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.inertia import Array
-from ..motion.clearance import SpeedBounds
 from ..motion.collisions import Collisions
 from ..motion.limits import Limits
+from ..motion.placements import Poses
+from ..motion.speeds import SpeedBounds
 from .family import Family
+
+Indices = NDArray[np.intp]
 
 #: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
 TRAVEL = 0.04
@@ -25,9 +29,7 @@ INSTANTS = (80, 1000)
 #: What is kept besides the required distance, for what happens between instants [m].
 PAD = 0.004
 #: Over which distance the barrier rises [m].
-RANGE = 0.02
-#: Part of all distances from which on they are measured together.
-_MANY = 0.1
+RANGE = 0.015
 _COARSE_FIRST = (0, 4, 2, 6, 1, 3, 5, 7)
 
 
@@ -76,35 +78,36 @@ class Obstacles:
         if self._last is not None:
             self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
-        near = self._bound < self._near
-        if near.mean() > _MANY:
-            rows = np.flatnonzero(near.any(axis=1))
-            for first in _COARSE_FIRST:  # a motion that collides is found out before all is measured
-                some = rows[first::8]
-                self._bound[some] = self.collisions.distances(q[some])
-                if (self._bound[some] < self.collisions.required + self.pad).any():
-                    return np.inf, nothing
-            near = self._bound < self._near
-        rows, pairs = np.nonzero(near)
+        rows, pairs = np.nonzero(self._bound < self._near)
         if not len(rows):
             return 0.0, nothing
-        return self._barrier(q, rows, pairs, weight, nothing)
-
-    def _barrier(self, q: Array, rows: Array, pairs: Array, weight: float, nothing: Array) -> tuple[float, Array]:
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
+        rough = self.collisions.rough(poses)[where, pairs]
+        self._bound[rows, pairs] = rough
+        near = np.flatnonzero(rough < self._near[pairs])
+        value, by_q = 0.0, np.zeros_like(q)
+        for part in _COARSE_FIRST:  # a motion that collides is found out before all is measured
+            some = near[rows[near] % len(_COARSE_FIRST) == part]
+            found = self._measure(poses, where[some], rows[some], pairs[some], by_q if weight > 0 else None)
+            if not np.isfinite(found):
+                return np.inf, nothing
+            value += found
+        share = weight / len(q)
+        return share * value, share * np.asarray(self.grid.position.T @ by_q)
+
+    def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, by_q: Array | None) -> float:
+        """Barrier of some distances, whose gradient is added to ``by_q``; inf where one is not kept."""
         distance, first, second = self.collisions.exact(poses, where, pairs)
         self._bound[rows, pairs] = distance
         s = (distance - self.collisions.required[pairs] - self.pad) / RANGE
-        if not s.min() > 0:
-            return np.inf, nothing
+        if not s.min(initial=np.inf) > 0:
+            return np.inf
         close = np.flatnonzero(s < 1.0)
-        if weight == 0 or not len(close):
-            return 0.0, nothing
-        s, share = s[close], weight / len(q)
-        value = -share * float(((1 - s) ** 2 * np.log(s)).sum())
-        slope = share / RANGE * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s)
-        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
-        by_q = np.zeros_like(q)
-        np.add.at(by_q, rows[close], slope[:, None] * by_distance)
-        return value, np.asarray(self.grid.position.T @ by_q)
+        if by_q is None or not len(close):
+            return 0.0
+        s, rows, pairs = s[close], rows[close], pairs[close]
+        slope = (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / RANGE
+        by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
+        np.add.at(by_q, rows, slope[:, None] * by_distance)
+        return -float(((1 - s) ** 2 * np.log(s)).sum())

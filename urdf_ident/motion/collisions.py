@@ -23,6 +23,7 @@ from ..model.segment import freeze_arrays
 from .base import check_joint_array
 from .placements import BodyKinematics, Poses
 from .solids import Solid, link_solid, object_solid, plane_solid
+from .speeds import never_close
 from .world import ToolBox, World
 
 Indices = NDArray[np.intp]
@@ -89,7 +90,8 @@ class Collisions:
         """Finds what can collide.
 
         Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
-        are too close on nearly all configurations (their shapes overlap by design), and links that touch an object on all.
+        are too close on nearly all configurations (their shapes overlap by design), links that touch an object on all, and
+        pairs with two turning joints between them that no angle of these brings too close, which is proved.
 
         Args:
             robot: The robot.
@@ -137,6 +139,7 @@ class Collisions:
         touching = dict.fromkeys(" and ".join(self.pairs[p].names) for p in np.flatnonzero(always))
         if touching:
             notes = (*notes, f"always closer than the clearance, so not watched: {', '.join(touching)}")
+        kept = [p for p in kept if not never_close(self, p)]
         pairs = tuple(self.pairs[p] for p in kept)
         geometry = _geometry_model(self.solids, pairs)
         return Collisions(self.robot, self.world, self.solids, pairs, self.required[kept], geometry, self.tool, notes)
@@ -186,6 +189,37 @@ class Collisions:
             f"{what} {state}", where=" and ".join(self.pairs[p].names), got=f"{distance[p]:.4g} m",
             expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose, or correct the world or the geometry",
         )  # fmt: skip
+
+    def rough(self, poses: Poses) -> Array:
+        """Lower bounds of all distances from balls around the links and boxes around the world's things, quickly.
+
+        Args:
+            poses: The bodies on N configurations.
+
+        Returns:
+            Shape (N, P) [m].
+        """
+        out = np.empty((len(poses.origin), len(self.pairs)))
+        balls = {
+            k: poses.points(self.solids[k].body, self.solids[k].centre[None])[:, 0]
+            for k in {k for pair in self.pairs for k in (pair.first, pair.second) if k >= 0 and not self.solids[k].of_world}
+        }
+        for p, pair in enumerate(self.pairs):
+            if pair.second < 0:
+                out[:, p] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]  # type: ignore[index]
+                continue
+            here, there = balls[pair.first], self.solids[pair.second]
+            if not there.of_world:
+                gap = here - balls[pair.second]
+                out[:, p] = np.sqrt(np.einsum("ij,ij->i", gap, gap)) - there.radius
+            elif np.isinf(there.radius):
+                out[:, p] = here @ there.geometry.n - there.geometry.d
+            else:
+                beyond = np.abs((here - there.centre) @ there.placement[:3, :3]) - there.half
+                outside = np.maximum(beyond, 0.0)
+                out[:, p] = np.sqrt(np.einsum("ij,ij->i", outside, outside)) + np.minimum(beyond.max(axis=1), 0.0)
+            out[:, p] -= self.solids[pair.first].radius
+        return out
 
     def exact(self, poses: Poses, rows: Indices, pairs: Indices) -> tuple[Array, Array, Array]:
         """Distances by Coal, with the points where they are measured.
@@ -253,7 +287,7 @@ class Collisions:
 
     @cached_property
     def _measures(self) -> list[Any]:
-        import coal  # type: ignore[import-untyped]
+        import coal
 
         return [
             None

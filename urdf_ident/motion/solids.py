@@ -25,6 +25,9 @@ class Solid:
         geometry: The Coal geometry.
         placement: Shape (4, 4) [m], in the body's frame.
         reach: Largest distance of its points from the body's origin [m]; inf for a plane.
+        centre: Middle of a ball around it, shape (3,) [m], in the body's frame.
+        radius: Of that ball [m].
+        half: Half edges of a box around it, turned like ``placement`` and around ``centre``, shape (3,) [m].
     """
 
     name: str
@@ -33,6 +36,9 @@ class Solid:
     geometry: Any
     placement: Array
     reach: float
+    centre: Array
+    radius: float
+    half: Array
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -81,25 +87,36 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
     import coal  # type: ignore[import-untyped]  # comes with Pinocchio
 
     offset = plane.offset - float(plane.normal @ root[:3, 3])
-    return Solid(plane.name, 0, True, coal.Halfspace(root[:3, :3].T @ plane.normal, offset), np.eye(4), np.inf)
+    turned = root[:3, :3].T @ plane.normal
+    nowhere = np.zeros(3)
+    return Solid(plane.name, 0, True, coal.Halfspace(turned, offset), np.eye(4), np.inf, offset * turned, np.inf, nowhere)
 
 
 def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
     import coal
 
+    middle = np.zeros(3)
     if shape.kind == "mesh":
         mesh = coal.MeshLoader(coal.BV_OBBRSS).load(str(shape.mesh), np.array(shape.size))
         points, round_off = np.array(mesh.vertices()), 0.0
+        middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, (points.max(axis=0) - points.min(axis=0)) / 2
         geometry = mesh if of_world else _hull(mesh, shape)
     elif shape.kind == "box":
-        geometry = coal.Box(*shape.size)
-        points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * shape.size / 2, 0.0
+        geometry, half = coal.Box(*shape.size), np.array(shape.size) / 2
+        points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half, 0.0
     else:  # around an axis: as far as the axis's ends, and a radius
-        half = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
-        points, round_off = np.array([[0.0, 0, -half], [0, 0, half]]), shape.size[0]
+        length = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
+        points, round_off = np.array([[0.0, 0, -length], [0, 0, length]]), shape.size[0]
+        half = np.array([round_off, round_off, length + (0.0 if shape.kind == "cylinder" else round_off)])
         geometry = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[shape.kind](*shape.size)
     there = points @ placement[:3, :3].T + placement[:3, 3]
-    return Solid(shape.link, body, of_world, geometry, placement, float(np.linalg.norm(there, axis=1).max() + round_off))
+    centre = placement[:3, :3] @ middle + placement[:3, 3]
+    if shape.kind == "cylinder":
+        radius = float(np.hypot(half[0], half[2]))
+    else:
+        radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
+    reach = float(np.linalg.norm(there, axis=1).max() + round_off)
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half)
 
 
 def _hull(mesh: Any, shape: Shape) -> Any:
