@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,28 @@ class GearRipple:
         Returns:
             Same shape [rad/s or m/s].
         """
-        phase, turns = self._phase(np.asarray(motor, dtype=float)), self.harmonics[:, None] * self.ratio
-        slope = turns * (self.sine * np.cos(phase) - self.cosine * np.sin(phase))
+        phase = self._phase(np.asarray(motor, dtype=float))
+        slope = self._turns * (self.sine * np.cos(phase) - self.cosine * np.sin(phase))
         return np.asarray(slope.sum(axis=-2) * np.asarray(speed, dtype=float))
+
+    def taken_off(self, q: Array, v: Array, deformation: Array, rate: Array | None) -> tuple[Array, Array | None]:
+        """Deformation without the kinematic error, for signals as the encoders give them.
+
+        Args:
+            q: Link position, shape (N, n) or (n,) [rad or m].
+            v: Link velocity, same shape [rad/s or m/s].
+            deformation: Motor minus link position after the gear, same shape [rad or m].
+            rate: Its rate, same shape [rad/s or m/s], or None.
+
+        Returns:
+            Deformation and rate.
+        """
+        phase, turns = self._phase(q + deformation), self._turns
+        sin, cos = np.sin(phase), np.cos(phase)
+        clean = deformation - (self.sine * sin + self.cosine * cos).sum(axis=-2)
+        if rate is None:
+            return clean, None
+        return clean, rate - (turns * (self.sine * cos - self.cosine * sin)).sum(axis=-2) * (v + rate)
 
     def cleaned(self, recording: Recording, drive: Drive) -> Recording:
         """A log without the kinematic error in its motor positions.
@@ -105,8 +125,13 @@ class GearRipple:
         clean = recording.motor_position - drive.motor_rate(error)
         return replace(recording, motor_position=clean, motor_velocity=None)
 
+    @cached_property
+    def _turns(self) -> Array:
+        """Periods a joint turn, shape (H, n)."""
+        return self.harmonics[:, None] * self.ratio
+
     def _phase(self, motor: Array) -> Array:
-        return np.asarray(self.harmonics[:, None] * (self.ratio * motor)[..., None, :])
+        return np.asarray(self._turns * motor[..., None, :])
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form; floats survive the round trip exactly."""

@@ -21,6 +21,7 @@ from ..errors import EstimationError, MissingExtraError, ModelError, check_shape
 from ..linalg import triangle
 from ..model.inertia import Array
 from .experts import Bank, Domain, Experts, Taught
+from .gear_ripple import GearRipple
 
 #: What a residual may be read from: everything of the joint itself.
 INPUTS = ("deformation", "deformation_rate", "position", "velocity", "acceleration")
@@ -54,6 +55,7 @@ class Residual:
         inputs: Names out of :data:`INPUTS`.
         taught: One network a joint; None where none helped.
         explained: Joint → part of the residual's variance explained on stretches not learnt from (0 without a network).
+        ripple: Kinematic error of the gears, which was taken off the deformation before it was learnt from, or None.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class Residual:
     inputs: tuple[str, ...]
     taught: tuple[Taught | None, ...]
     explained: Mapping[str, float]
+    ripple: GearRipple | None = None
 
     @cached_property
     def _bank(self) -> Bank:
@@ -98,6 +101,40 @@ class Residual:
         mean, variance, trust = self._bank(x)
         return (mean[0], variance[0], trust[0]) if single else (mean, variance, trust)
 
+    def inputs_of(self, q: Array, v: Array, a: Array, deformation: Array | None, rate: Array | None) -> Array:
+        """Puts together what the networks read.
+
+        Args:
+            q: Position, shape (n,) or (N, n) [rad or m].
+            v: Velocity, same shape [rad/s or m/s].
+            a: Acceleration, same shape [rad/s² or m/s²].
+            deformation: Motor minus link position, same shape [rad or m].
+            rate: Its rate, same shape [rad/s or m/s].
+
+        Returns:
+            Shape (n, d) or (N, n, d) [SI].
+
+        Raises:
+            ModelError: An input is missing.
+        """
+        given = {"deformation": deformation, "deformation_rate": rate, "position": q, "velocity": v, "acceleration": a}
+        first = given[self.inputs[0]]
+        if first is None:
+            raise self._missing(self.inputs[0])
+        x = np.empty((*first.shape, len(self.inputs)))
+        for k, name in enumerate(self.inputs):
+            value = given[name]
+            if value is None:
+                raise self._missing(name)
+            x[..., k] = value
+        return x
+
+    def _missing(self, name: str) -> ModelError:
+        return ModelError(
+            f"the residual needs '{name}'", where=f"inputs {', '.join(self.inputs)}", got="nothing",
+            remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
+        )  # fmt: skip
+
     def now(self, x: Array) -> Array:
         """Prediction for one sample, without any check; for control loops.
 
@@ -114,10 +151,7 @@ class Residual:
         for name in self.inputs:
             value = signals.get(name)
             if value is None:
-                raise ModelError(
-                    f"the residual needs '{name}'", where=f"inputs {', '.join(self.inputs)}", got="nothing",
-                    remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
-                )  # fmt: skip
+                raise self._missing(name)
             columns.append(np.asarray(value, dtype=float))
         for name, column in zip(self.inputs, columns, strict=True):
             check_shape(name, column.shape[-1:], (len(self.joints),))
@@ -132,6 +166,7 @@ class Residual:
             "joints": list(self.joints),
             "inputs": list(self.inputs),
             "explained": dict(self.explained),
+            "ripple": None if self.ripple is None else self.ripple.as_dict(),
             "taught": [None if item is None else item.as_dict() for item in self.taught],
         }
 
@@ -146,7 +181,8 @@ class Residual:
             The residual.
         """
         taught = tuple(None if item is None else Taught.from_dict(item) for item in data["taught"])
-        return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), taught, dict(data["explained"]))
+        ripple = None if data.get("ripple") is None else GearRipple.from_dict(data["ripple"])
+        return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), taught, dict(data["explained"]), ripple)
 
     def summary(self) -> str:
         """One line a joint."""
@@ -166,6 +202,7 @@ def fit_residual(
     use: Sequence[str] = DEFAULT_INPUTS,
     seed: int = 0,
     like: Residual | None = None,
+    judge: bool = True,
 ) -> Residual:
     """Fits a residual to what friction and links left over.
 
@@ -177,6 +214,7 @@ def fit_residual(
         use: Which inputs the network reads. Others than the deformation invite over-fitting (theory §9).
         seed: Of the mixture's initialisation.
         like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
+        judge: Whether networks that are like an earlier one are judged again; else its judgement is kept.
 
     Returns:
         The residual.
@@ -208,13 +246,15 @@ def fit_residual(
     taught: list[Taught | None] = []
     explained: dict[str, float] = {}
     for j, joint in enumerate(names):
-        network, explained[joint] = _teach(x[:, j], y[:, j], kind, seed, None if like is None else like.taught[j])
+        before = None if like is None else like.taught[j]
+        known = like.explained[joint] if like is not None and before is not None and not judge else None
+        network, explained[joint] = _teach(x[:, j], y[:, j], kind, seed, before, known)
         taught.append(network)
     return Residual(kind, names, tuple(use), tuple(taught), explained)
 
 
-def _teach(x: Array, y: Array, kind: str, seed: int, like: Taught | None) -> tuple[Taught | None, float]:
-    """One joint's network, and the part of unseen stretches that it explains."""
+def _teach(x: Array, y: Array, kind: str, seed: int, like: Taught | None, known: float | None) -> tuple[Taught | None, float]:
+    """One joint's network, and the part of unseen stretches that it explains (unless that is known)."""
     centre, scale = x.mean(axis=0), x.std(axis=0)
     reach = np.maximum(np.abs(x).max(axis=0), 1e-300)
     if not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
@@ -227,7 +267,7 @@ def _teach(x: Array, y: Array, kind: str, seed: int, like: Taught | None) -> tup
     if kind == "rbf":
         experts, gain = _teach_network(z, y, None if like is None else like.experts)
     else:
-        experts, gain = _teach_mixture(z, y, seed, None if like is None else len(like.experts))
+        experts, gain = _teach_mixture(z, y, seed, None if like is None else like.experts, known)
     return (None, 0.0) if gain < LEAST_GAIN else (Taught(centre, scale, experts, domain), gain)
 
 
@@ -295,28 +335,30 @@ def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Expe
     return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
 
 
-def _teach_mixture(z: Array, y: Array, seed: int, size: int | None) -> tuple[Experts, float]:
-    spread = float(np.std(y))
+def _teach_mixture(z: Array, y: Array, seed: int, like: Experts | None, known: float | None) -> tuple[Experts, float]:
+    if like is None:
+        experts = _best_mixture(z, y, seed)
+    else:
+        experts = _mixture(z, y, len(like), seed, like)[0]
+    if known is not None:
+        return experts, known
+    return experts, _gain(lambda inputs, torque: _mixture(inputs, torque, len(experts), seed, experts)[0], z, y)
 
-    def fit(count: int) -> Callable[[Array, Array], Experts]:
-        return lambda inputs, target: _mixture(np.column_stack([inputs, target / spread]), count, seed, spread)[0]
 
-    if size is not None:
-        return fit(size)(z, y), _gain(fit(size), z, y)
-    found = []
-    joint = np.column_stack([z, y / spread])
+def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
+    """The number of components with the least BIC."""
+    found: list[tuple[float, Experts]] = []
     for count in _COMPONENTS:
-        if 20 * count > len(y):
+        if found and 20 * count > len(y):
             break
-        found.append((_mixture(joint, count, seed, spread), count))
-        bics = [item[0][1] for item in found]
-        if len(found) > 2 and min(bics[-2:]) > min(bics):  # past the bottom twice
+        experts, bic = _mixture(z, y, count, seed, None)
+        found.append((bic, experts))
+        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # past the bottom twice
             break
-    (experts, _), count = min(found, key=lambda item: item[0][1])
-    return experts, _gain(fit(count), z, y)
+    return min(found, key=lambda item: item[0])[1]
 
 
-def _mixture(data: Array, count: int, seed: int, spread: float) -> tuple[Experts, float]:
+def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:
     """Gaussian mixture over inputs and (scaled) torque by EM, as experts (E, eqs. 31-36), and its BIC."""
     try:
         from sklearn.exceptions import ConvergenceWarning
@@ -330,10 +372,13 @@ def _mixture(data: Array, count: int, seed: int, spread: float) -> tuple[Experts
     # It comes with scikit-learn, whose threads only wait for each other on problems this small.
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    spread = float(np.std(y))
+    data = np.column_stack([z, y / spread])
+    options = {} if start is None else _start(start, spread)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # not quite settled: still a density, judged like any other
-        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200).fit(data)
-    d = data.shape[1] - 1
+        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
+    d = z.shape[1]
     mean, covariance = found.means_, found.covariances_
     inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
     slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
@@ -343,3 +388,20 @@ def _mixture(data: Array, count: int, seed: int, spread: float) -> tuple[Experts
         mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * spread, slopes * spread, variances * spread**2, True
     )
     return experts, float(found.bic(data))
+
+
+def _start(experts: Experts, spread: float) -> dict[str, Array]:
+    """Where EM starts when a similar mixture is known: at its weights, means and precisions."""
+    inner = np.linalg.inv(experts.precisions)
+    slopes, d = experts.slopes / spread, experts.centres.shape[1]
+    covariance = np.empty((len(experts), d + 1, d + 1))
+    covariance[:, :d, :d] = inner
+    covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
+    covariance[:, d, d] = experts.variances / spread**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
+    weights = np.exp(experts.logweights + 0.5 * np.linalg.slogdet(inner)[1])
+    precisions = np.linalg.inv(covariance)
+    return {
+        "weights_init": weights / weights.sum(),
+        "means_init": np.column_stack([experts.centres, experts.levels / spread]),
+        "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
+    }

@@ -221,17 +221,23 @@ class _Loops:
             self._note(turn, "friction")
         self.fit = self._links()
         self._note(turn, "links")
-        errors = np.vstack([self._error(rows, residual=False) for rows in self.rows])
-        inputs = {name: np.vstack([rows.inputs[name] for rows in self.rows]) for name in self.use}
-        self.residual = fit_residual(
-            inputs, errors, self.model.robot.joints, kind=self.kind, use=self.use, seed=self.seed, like=self.residual
-        )
+        self.residual = self._learn(judge=False)
         self._note(turn, "residual")
 
+    def _learn(self, judge: bool) -> Residual:
+        """Loop 3: the residual on what friction and links leave."""
+        errors = np.vstack([self._error(rows, residual=False) for rows in self.rows])
+        inputs = {name: np.vstack([rows.inputs[name] for rows in self.rows]) for name in self.use}
+        return fit_residual(
+            inputs, errors, self.model.robot.joints, kind=self.kind, use=self.use, seed=self.seed, like=self.residual,
+            judge=judge,
+        )  # fmt: skip
+
     def result(self, settled: bool) -> ThreeLoop:
-        """What was found."""
-        if self.residual is None:
-            raise EstimationError("the loops have not run")
+        """What was found, the residual judged as it is now."""
+        self.residual = self._learn(judge=True)
+        self.gains.pop()
+        self._note(self.gains[-1].round, "residual")
         place = {name: k for k, name in enumerate(self.free.names)}
         known = {f"{s}_{c.joint}": x for c in self.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
         theta = np.array([known[name] if name in known else self.theta[place[name]] for name in self.model.names])
