@@ -45,7 +45,7 @@ class Case:
         name: In words.
         design: The optimum.
         cond_f: CondF of WᵀW: optimum, best and median random motion (eq. 20).
-        errors: Standard errors of the 24 base parameters by WLS with the paper's noise: optimum and median random motion, (2, b).
+        errors: Standard errors by WLS with the paper's noise: optimum and median random motion, shape (2, 24).
     """
 
     name: str

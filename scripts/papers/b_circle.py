@@ -199,13 +199,18 @@ def main() -> None:
     experiment = Experiment()
     found = {f: [experiment.run(f, seed, arguments.budget) for seed in range(arguments.seeds)] for f in FAMILIES}
     first = found["fourier"][0]
-    print(f"{len(experiment.base)} base parameters, {PERIODS} periods of {PERIOD:g} s, circle of {200 * RADIUS:g} cm diameter at "
-          f"{SPEED} m/s: torque {first.circle_torque.round(2)} N·m RMS, tracking error {1e3 * first.circle_tracking} mrad\n"
-          f"median of {arguments.seeds} seeds      axis 1      axis 2      axis 3")  # fmt: skip
-    rows = [
-        ("tracking error [mrad]", "tracking", 1e3), ("  its first 0.5 s", "first", 1e3), ("scatter of periods [N·m]", "noise", 1.0),
+    print(
+        f"{len(experiment.base)} base parameters, {PERIODS} periods of {PERIOD:g} s; circle of {200 * RADIUS:g} cm diameter, "
+        f"{SPEED} m/s: torque {first.circle_torque.round(2)} N·m RMS, "
+        f"tracking error {(1e3 * first.circle_tracking).round(2)} mrad\n"
+        f"median of {arguments.seeds} seeds      axis 1      axis 2      axis 3"
+    )
+    rows = (
+        ("tracking error [mrad]", "tracking", 1e3),
+        ("  its first 0.5 s", "first", 1e3),
+        ("scatter of periods [N·m]", "noise", 1.0),
         ("circle residual [N·m]", "residual", 1.0),
-    ]  # fmt: skip
+    )
     for label, key, unit in rows:
         for family in FAMILIES:
             middle = unit * np.median([getattr(item, key) for item in found[family]], axis=0)

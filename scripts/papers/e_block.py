@@ -97,7 +97,7 @@ class Judge:
         time = (np.arange(1000) + 0.5) * path.duration / 1000
         motions = self.criterion.motions(*path.evaluate(time))
         W, _ = self.criterion.rows.evaluate(*motions)
-        whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
+        _, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
         parts = tuple(
             condition_number(part[:, columns])
             for part, columns in zip((no_v - rest, no_a - rest, rest), self.criterion.columns, strict=True)
@@ -167,8 +167,10 @@ def main() -> None:
         name: [judge(design(judge.model, name, seed, arguments.budget)) for seed in range(arguments.seeds)]
         for name in ("cond", "block")
     }
-    found["random"] = [judge(random_fourier(usable_limits(judge.limits, None)[0], PERIOD, HARMONICS, seed, fill=1.0, start=np.zeros(6)))
-                       for seed in range(arguments.seeds)]  # fmt: skip
+    usable, _ = usable_limits(judge.limits, None)
+    found["random"] = [
+        judge(random_fourier(usable, PERIOD, HARMONICS, seed, fill=1.0, start=np.zeros(6))) for seed in range(arguments.seeds)
+    ]
     printed = table_3(judge.model.robot)
     found["Table 3"] = [judge(printed)]
     print(f"median over {arguments.seeds} seeds, {arguments.budget:g} s a design; weights of acceleration, velocity, gravity "
@@ -186,8 +188,10 @@ def main() -> None:
         print(f"block beats cond in {key}: {sum(better)} of {len(better)} seeds")
     report = check_limits(printed, judge.limits)
     worst = min(report.margins, key=lambda m: m.relative)
-    print(f"Table 3 keeps E's limits: {report.feasible}; closest: {worst.quantity} of {worst.joint}, {100 * worst.relative:.1f} % left."
-          f"  Paper's condition numbers (its own robot): {PAPER['cond']:.1f} by cond, {PAPER['block']:.1f} by block")  # fmt: skip
+    print(
+        f"Table 3 keeps E's limits: {report.feasible}; closest: {worst.quantity} of {worst.joint}, {100 * worst.relative:.1f} %"
+        f" left. Paper's condition numbers (its own robot): {PAPER['cond']:.1f} by cond, {PAPER['block']:.1f} by block"
+    )
 
 
 if __name__ == "__main__":
