@@ -17,6 +17,7 @@ from .data.signals import SignalConfig
 from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
+from .estimation.covariance import with_covariance
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
@@ -84,7 +85,8 @@ def identify(
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
     settled = settle(model, build, estimate)
-    model, statistics, fit = settled.model, settled.statistics, settled.fit
+    model, statistics = settled.model, settled.statistics
+    fit = with_covariance(settled.fit, statistics, project.estimation.covariance, model=model, logs=prepared)
     springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)

@@ -120,6 +120,9 @@ class EstimationSection(Section):
     """Which estimator."""
 
     method: Literal["auto", "ols", "wls"] = Field("auto", description="auto: WLS, row groups weighted by their residual")
+    covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
+        Field("auto", description="of standard errors; auto: what counts the noise's memory, by the residuals")
+    )
 
 
 class ConsistencySection(Section):

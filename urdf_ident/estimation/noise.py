@@ -55,8 +55,9 @@ class NoiseModel:
 
     @property
     def coloured(self) -> bool:
-        """Whether the noise of some row group is mostly correlated."""
-        return bool((self.correlated > self.white).any())
+        """Whether the noise of some row group is at low frequencies more than twice what it is on average."""
+        average = np.sum(self.freedom * self.power, axis=1) / self.freedom.sum(axis=1)
+        return bool((self.power[:, 0] > 2 * average).any())
 
     def words(self) -> str:
         """The memories in one line."""

@@ -104,7 +104,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "model": model,
         "state": {
             "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")},
-            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method")},
+            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
             "prior": {
                 key: getattr(ident.prior, key)
                 for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
@@ -143,6 +143,8 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         float(data["condition"]),
         state["fit"]["method"],
         data["covariance"]["kind"],
+        state["fit"].get("row_weights", {}),
+        state["fit"].get("error_dof"),
     )
     kept = state["prior"]
     prior = Prior(
