@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -177,3 +177,20 @@ def thinned(log: PreparedLog) -> list[Segment]:
         q, v, a = part.q[::every], part.v[::every], part.a[::every]
         out.append(Segment(part.log, part.start, part.rate / every, q, v, a, smooth[::every], qm, vm, am))
     return out
+
+
+def with_external(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
+    """A log with torques that are known to act, beside those it knows already.
+
+    Args:
+        log: The prepared log.
+        torques: One array a segment, shape (N, n) [N·m or N]; positive where they help the motion.
+
+    Returns:
+        The log.
+    """
+    segments = tuple(
+        replace(part, external=torque if part.external is None else part.external + torque)
+        for part, torque in zip(log.segments, torques, strict=True)
+    )
+    return replace(log, conditioned=replace(log.conditioned, segments=segments))

@@ -16,7 +16,7 @@ from ..errors import ModelError, check_shape
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.friction_laws import SIGN_WIDTH
-from ..model.inertia import Array, to_com
+from ..model.inertia import Array
 from .residual import Residual
 
 #: Friction of one side: position, velocity, frozen rigid torque of all axes, shape (n,) each → torque, shape (n,).
@@ -156,8 +156,8 @@ _UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
 
 def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
     model = source.copy()
-    for j, (mass, com, inertia) in enumerate(zip(*to_com(bodies), strict=True)):
-        model.inertias[j + 1] = pin.Inertia(float(mass), com, inertia)
+    for j, ten in enumerate(bodies):  # a fit need not be physical, and only this way in takes it as it is
+        model.inertias[j + 1] = pin.Inertia.FromDynamicParameters(ten)
     model.armature = np.zeros(len(bodies))
     return model
 

@@ -188,6 +188,36 @@ def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> 
         )  # fmt: skip
 
 
+def learn_residual(
+    model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], *, kind: str = "gmr",
+    use: Sequence[str] = DEFAULT_INPUTS, seed: int = 0, like: Residual | None = None,
+) -> Residual:  # fmt: skip
+    """The third loop alone: a residual on what a model leaves on its logs.
+
+    Args:
+        model: The dynamic model.
+        theta: Its parameters, shape (p,).
+        logs: Prepared logs with torque and both encoders.
+        kind: "rbf" or "gmr".
+        use: What the residual reads.
+        seed: Of the residual's random numbers.
+        like: An earlier residual on about the same data, whose sizes are taken over.
+
+    Returns:
+        The residual.
+
+    Raises:
+        LogError: A log has no torque or no motor positions.
+        EstimationError: Too little data, or an unknown kind or input.
+    """
+    for log in logs:
+        check_deformation(log, use)
+    rows = [loop_rows(model, log, ()) for log in logs]
+    errors = np.vstack([joint_error(model, theta, item, np.zeros(item.tau.shape)) for item in rows])
+    inputs = {name: np.vstack([item.inputs[name] for item in rows]) for name in use if name in rows[0].inputs}
+    return fit_residual(inputs, errors, model.robot.joints, kind=kind, use=use, seed=seed, like=like)
+
+
 class _Loops:
     """The state between loops: parameters of the links, friction curves, residual."""
 
