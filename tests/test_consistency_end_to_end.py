@@ -1,0 +1,166 @@
+"""What a user meets of the consistency step: poor URDFs, impossible demands, poor excitation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, make_log, torques, write_csv
+from test_cli import assert_refused, run
+
+from urdf_ident.data.readers import read_recording
+from urdf_ident.model.inertia import margins
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
+
+PLAIN = {"model": {"friction": ["viscous", "coulomb", "offset"]}}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("consistency")
+    (folder / "arm.urdf").write_text(arm_urdf("zyx"))
+    make_log(folder / "log.csv", Robot.from_urdf(arm_urdf("zyx")), seed=3, seconds=12.0)
+    (folder / "plain.yaml").write_text(json.dumps(PLAIN))
+    return folder
+
+
+def identified(text: str, log: Path, **consistency: object):
+    project = parse_project({**PLAIN, "consistency": consistency})
+    robot = Robot.from_urdf(text)
+    model = project.build_model(robot)
+    return identify(model, [read_recording(log, robot, project.log_layout())], project=project)
+
+
+def changed(text: str, link: str, pattern: str, new: str) -> str:
+    head, tail = text.split(f'<link name="{link}">')
+    return f'{head}<link name="{link}">' + re.sub(pattern, new, tail, count=1)
+
+
+def test_an_impossible_prior_is_repaired_first_and_said(work: Path) -> None:
+    text = changed(arm_urdf("zyx"), "l2", 'izz="[^"]+"', 'izz="1.9"')
+    ident = identified(text, work / "log.csv")
+    assert any("l2" in note and "triangle inequality" in note for note in ident.solver["notes"])
+    assert ident.prior.origin[10] == "repaired"
+    assert margins(ident.prior.theta0[10:20]).consistent
+    assert ident.consistency.consistent
+
+
+def test_a_moving_link_without_mass_gets_a_plausible_one(work: Path) -> None:
+    bare = re.sub(r'(<link name="l2">)<inertial>.*?</inertial>', r"\1", arm_urdf("zyx"), flags=re.DOTALL)
+    ident = identified(bare, work / "log.csv")
+    truth = 8.0 / 2
+    assert any("l2" in note and "no mass" in note for note in ident.solver["notes"])
+    assert ident.consistency.consistent
+    assert 0.2 * truth < ident.bodies[1, 0] < 5 * truth
+    path = ident.save(work / "bare.json")
+    from urdf_ident.result.file import load
+
+    again = load(path)
+    assert again.prior.mass_std.tolist() == ident.prior.mass_std.tolist() == [0.3, np.inf, 0.3]
+    np.testing.assert_array_equal(again.interval(), ident.interval())
+
+
+def test_standard_parameters_have_a_provenance(work: Path) -> None:
+    ident = identified(arm_urdf("zyx"), work / "log.csv")
+    data = json.loads(ident.save(work / "ident.json").read_text())
+    for entry, nonnegative in zip(data["parameters"]["standard"], [p.nonnegative for p in ident.model.parameters], strict=True):
+        assert {"value", "prior", "prior_origin", "std_error", "from_data", "posterior_std", "interval"} <= set(entry)
+        assert 0 < entry["posterior_std"] < np.inf
+        assert entry["interval"][0] <= entry["value"] <= entry["interval"][1]
+        assert not nonnegative or entry["interval"][0] >= 0
+    weight = ident.prior_weight
+    R = ident.factor[:, :-1]
+    covariance = np.linalg.inv(R.T @ R / weight + ident.prior.precision)
+    np.testing.assert_allclose(ident.posterior_std, np.sqrt(np.diag(covariance)), rtol=1e-5)
+
+
+def test_a_known_total_mass_is_met(work: Path) -> None:
+    total = 1.1 * 8.0 * (1 + 1 / 2 + 1 / 3)
+    ident = identified(arm_urdf("zyx"), work / "log.csv", total_mass=total)
+    assert ident.bodies[:, 0].sum() == pytest.approx(total, rel=1e-6)
+
+
+def test_point_to_set_needs_no_weight(work: Path) -> None:
+    ident = identified(arm_urdf("zyx"), work / "log.csv", point_to_set=0.02)
+    least = identified(arm_urdf("zyx"), work / "log.csv", weight=1e-4)
+    R, rho = ident.factor[:, :-1], ident.factor[:, -1]
+    squares = [np.sum((R @ theta - rho) ** 2) for theta in (ident.theta, least.theta)]
+    assert squares[0] <= 1.03 * squares[1]
+    assert ident.prior.distance(ident.theta) < ident.prior.distance(least.theta)
+    assert "point-to-set" in ident.solver["weight_choice"]
+
+
+def test_an_impossible_total_mass_is_one_line_with_the_possible_range(work: Path, tmp_path: Path) -> None:
+    project = tmp_path / "p.yaml"
+    project.write_text(json.dumps({**PLAIN, "consistency": {"total_mass": 0.01}}))
+    out = tmp_path / "out"
+    result = run("identify", work / "arm.urdf", work / "log.csv", "-c", project, "-o", out)
+    assert_refused(result, 2, "total mass is impossible", "0.01 kg", r"between [\d.]+ and [\d.]+ kg", "correct or drop")
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_weight_and_point_to_set_together_are_refused(work: Path, tmp_path: Path) -> None:
+    project = tmp_path / "p.yaml"
+    project.write_text(json.dumps({"consistency": {"weight": 3.0, "point_to_set": 0.1}}))
+    assert_refused(run("check", work / "arm.urdf", "-c", project), 2, "consistency", "not both")
+
+
+def test_entity_expansion_is_refused(work: Path, tmp_path: Path) -> None:
+    bomb = '<?xml version="1.0"?><!DOCTYPE robot [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    bad = tmp_path / "bomb.urdf"
+    bad.write_text(bomb + arm_urdf("zyx").replace('name="arm"', 'name="&b;"'))
+    assert_refused(run("identify", bad, work / "log.csv", "-o", tmp_path / "out"), 2, "entit")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")
+def test_a_target_that_cannot_be_written(work: Path) -> None:
+    ident = identified(arm_urdf("zyx"), work / "log.csv")
+    saved = ident.save(work / "saved.json")
+    assert_refused(run("export", saved, "--urdf", "/proc/nowhere.urdf"), 2, "cannot be written")
+
+
+def test_poor_excitation_of_a_wrong_urdf(tmp_path: Path) -> None:
+    """One slow joint at a time, all inertials 30 % wrong: least squares alone is useless, the result is not."""
+    true = Robot.from_urdf(arm_urdf())
+    rng = np.random.default_rng(0)
+    t = np.arange(0, 30, 0.01)
+    q = np.tile([0.2, -0.6, 0.9, 0.3, -0.5, 0.1], (len(t), 1))
+    v, a = np.zeros_like(q), np.zeros_like(q)
+    for j in range(6):
+        on = (t >= 5 * j) & (t < 5 * j + 5)
+        w, s = 2 * np.pi / 5, t[on] - 5 * j
+        q[on, j] += 0.25 * (1 - np.cos(w * s))
+        v[on, j], a[on, j] = 0.25 * w * np.sin(w * s), 0.25 * w**2 * np.cos(w * s)
+    tau = torques(true, Truth.of(6), q, v, a)
+    tau += 0.02 * np.abs(tau).max(axis=0) * rng.standard_normal(tau.shape)
+    log = write_csv(tmp_path / "slow.csv", true.joints, t, q, tau)
+
+    def wrong(match: re.Match[str]) -> str:
+        return f'{match[1]}="{float(match[2]) * factors.pop():.9g}"'
+
+    factors = list(np.exp(0.3 * rng.standard_normal(7)))[::-1]
+    text = re.sub(r'(mass value)="([^"]+)"', wrong, arm_urdf())
+    ident = identified(text, log)
+    _, *state = fourier(6, 10.0, 50.0, seed=9)
+    truth = torques(true, Truth.of(6), *state)
+
+    def error(theta: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((ident.model.torque(theta, *state) - truth) ** 2, axis=0)).mean())
+
+    assert error(ident.theta) < error(ident.fit_theta) / 3
+    assert error(ident.theta) < error(ident.baseline)
+    assert ident.consistency.consistent
+    model = true.model.copy()
+    for i, body in enumerate(ident.bodies):
+        model.inertias[i + 1] = pin.Inertia.FromDynamicParameters(body)
+    data = model.createData()
+    least = [np.linalg.eigvalsh(pin.crba(model, data, pose))[0] for pose in rng.uniform(-np.pi, np.pi, (10_000, 6))]
+    assert min(least) > 0
