@@ -1,0 +1,115 @@
+"""The prior's weight: the usual one unless held-out data speak against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import make_log
+
+from urdf_ident.consistency import standard
+from urdf_ident.consistency.lmi import LmiProblem
+from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, consistent_parameters, held_out_weight, prior_with_first_fit
+from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import inertial_prior
+from urdf_ident.model.robot import Robot
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Three logs of a small arm whose URDF is right."""
+    folder = tmp_path_factory.mktemp("standard")
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    paths = [make_log(folder / f"log{seed}.csv", robot, seed=seed, seconds=8.0) for seed in range(3)]
+    logs = prepare_logs([read_recording(path, robot) for path in paths], robot, model.drive, SignalConfig())
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, model.base())
+    prior = prior_with_first_fit(inertial_prior(robot), model.parameters, statistics, fit.weights)
+    return SimpleNamespace(model=model, statistics=statistics, fit=fit, prior=prior)
+
+
+def errors_of(table: dict[float, list[float]]):
+    return lambda weight: np.array(table[weight])
+
+
+def test_the_usual_weight_stays_where_it_is_best() -> None:
+    curve = {w: [1.0 + abs(np.log(w / USUAL_WEIGHT))] * 3 for w in WEIGHTS}
+    tried = standard._descend(errors_of(curve))
+    assert set(tried) == {3.0, 10.0, 30.0}  # a neighbour on each side is enough
+
+
+@pytest.mark.parametrize("best", WEIGHTS)
+def test_the_search_walks_to_the_best_weight(best: float) -> None:
+    curve = {w: [1.0 + abs(np.log(w / best))] * 3 for w in WEIGHTS}
+    tried = standard._descend(errors_of(curve))
+    assert min(tried, key=lambda w: tried[w].mean()) == best
+
+
+def test_significance_is_the_paired_difference_of_folds() -> None:
+    assert not standard._worse(np.array([0.5, -0.1, 0.2, -0.2, 0.3]))
+    assert standard._worse(np.array([0.5, 0.4, 0.6, 0.5, 0.45]))
+    assert not standard._worse(np.zeros(4))
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 300.0), (3.0, USUAL_WEIGHT)])
+def test_chance_does_not_move_the_weight(case, monkeypatch, noise: float, expected: float) -> None:
+    rng = np.random.default_rng(0)
+    folds = {w: 1.0 + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
+    monkeypatch.setattr(standard, "_descend", lambda _: folds)
+    problem = LmiProblem(case.prior, case.model.parameters)
+    weight, record = held_out_weight(problem, case.statistics, case.fit)
+    best = min(folds, key=lambda w: folds[w].mean())
+    assert weight == expected
+    assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
+
+
+def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:
+    problem = LmiProblem(case.prior, case.model.parameters)
+    factor = case.statistics.stacked(case.fit.weights)
+    R, rho = factor[:, :-1], factor[:, -1]
+    rough = problem.rough_solver([(R, rho)])
+    for weight in (1.0, 100.0):
+        exact = problem.solve(R, rho, weight)
+        theta = rough(0, weight)
+        cost = np.sum((R @ theta - rho) ** 2)
+        assert cost == pytest.approx(exact.data_term, rel=1e-3)
+        assert np.linalg.norm(case.prior.root @ (theta - exact.theta)) < 0.05
+
+
+def test_a_log_too_short_to_hold_out_gets_the_usual_weight(case, monkeypatch) -> None:
+    def too_short(_: object) -> None:
+        raise EstimationError("too short")
+
+    monkeypatch.setattr(standard, "folds_of", too_short)
+    found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
+    assert found.solver["weight"] == USUAL_WEIGHT
+    assert "too short" in found.solver["weight_choice"]
+
+
+def test_rotors_that_the_torque_does_not_contain_are_named(tmp_path: Path) -> None:
+    """A log whose torque asks for negative rotor inertia: measured, as it were, behind a gear that lags."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    path = make_log(tmp_path / "log.csv", robot, seconds=12.0, noise=0.01)
+    table, header = np.loadtxt(path, delimiter=",", skiprows=1), path.read_text().splitlines()[0]
+    q, rate = table[:, 3], 100.0
+    table[:, 6] -= 1.5 * np.gradient(np.gradient(q, 1 / rate), 1 / rate)
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.9g")
+    logs = prepare_logs([read_recording(path, robot)], robot, model.drive, SignalConfig())
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, model.base())
+    prior = prior_with_first_fit(inertial_prior(robot), model.parameters, statistics, fit.weights)
+    found = consistent_parameters(statistics, fit, prior, model.parameters)
+    names = [p.name for p in model.parameters]
+    assert found.theta[names.index("Ia_j3")] == pytest.approx(0.0, abs=1e-6)
+    assert any("Ia_j3" in note and "rotor_inertia: false" in note for note in found.solver["notes"])
