@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, nearest
@@ -41,6 +42,8 @@ STRETCHES = 16
 AGREEMENT = 1.5
 #: Repetitions, logs and stretches from which their scatter is worth using.
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
+#: A parameter on which logs disagree so much by chance is one in so many.
+CHANCE = 0.001
 #: Draws of the bootstrap.
 DRAWS = 400
 
@@ -52,12 +55,12 @@ class Covariance:
     Attributes:
         matrix: Shape (b, b).
         kind: How it was found, in words.
-        dof: Degrees of freedom of the standard errors.
+        dof: Degrees of freedom of the standard errors, a number, or shape (b,).
     """
 
     matrix: Array
     kind: str
-    dof: float
+    dof: float | Array
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -110,7 +113,9 @@ def with_covariance(
         found = work.autoregressive()
     else:
         found = work.robust(kind)
-    return replace(fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=found.dof)
+    return replace(
+        fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=np.broadcast_to(found.dof, fit.params.shape)
+    )
 
 
 def _automatic(work: _Work) -> Covariance:
@@ -131,15 +136,28 @@ def _automatic(work: _Work) -> Covariance:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
     if len(work.statistics.logs) < FEWEST_LOGS:
         return found
+    return _judged_by_logs(found, work.by_log(), work.fit.seen)
+
+
+def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bool_]) -> Covariance:
+    """Errors from inside the logs, enlarged where the logs disagree by more than chance.
+
+    With few logs the disagreement on one parameter is a bad guess of its error, but the median over all parameters is
+    a good one of a common factor (Birge). A parameter that stands out beyond chance keeps what the logs say of it.
+    """
     from scipy import stats
 
-    between = work.by_log()
-    typical = np.sqrt(stats.chi2.median(between.dof) / between.dof)  # of one standard error with so few logs
-    scale = float(np.median(between.spread[work.fit.seen] / found.spread[work.fit.seen]) / typical)
-    if scale <= 1:
-        return replace(found, kind=f"{found.kind}; {len(work.statistics.logs)} logs agree with it")
-    words = f"{found.kind}, times {scale:.2g} because {len(work.statistics.logs)} logs disagree by more"
-    return Covariance(found.matrix * scale**2, words, found.dof)
+    logs = int(between.dof) + 1
+    ratio = np.where(seen & (within.spread > 0), between.spread / np.maximum(within.spread, 1e-300), 1.0)
+    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(stats.chi2.median(between.dof) / between.dof)))
+    limit = common * np.sqrt(stats.chi2.ppf(1 - CHANCE, between.dof) / between.dof)
+    alone = ratio > limit
+    scale = np.where(alone, ratio, common)
+    if common == 1.0 and not alone.any():
+        return replace(within, kind=f"{within.kind}; {logs} logs agree with it")
+    words = f"{within.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
+    words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
+    return Covariance(within.matrix * np.outer(scale, scale), words, np.where(alone, between.dof, within.dof))
 
 
 class _Work:

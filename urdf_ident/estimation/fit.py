@@ -38,7 +38,7 @@ class Fit:
         method: "ols" or "wls".
         covariance_kind: How the covariance was found.
         row_weights: Row group → weight that W and tau were multiplied with; empty: :attr:`weights`.
-        error_dof: Degrees of freedom of the standard errors, where they are not those of the residual.
+        error_dof: Degrees of freedom of each standard error, shape (b,), where they are not those of the residual.
     """
 
     base: BaseParameters
@@ -52,7 +52,7 @@ class Fit:
     method: str
     covariance_kind: str
     row_weights: Mapping[str, float] = field(default_factory=dict)
-    error_dof: float | None = None
+    error_dof: Array | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -84,7 +84,8 @@ class Fit:
         """
         from scipy import stats
 
-        reach = float(stats.t.ppf(1 - alpha / 2, self.error_dof or self.dof)) * self.bse
+        dof = self.dof if self.error_dof is None else self.error_dof
+        reach = stats.t.ppf(1 - alpha / 2, dof) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     @property

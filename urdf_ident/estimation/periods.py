@@ -65,7 +65,7 @@ def find_period(logs: Sequence[PreparedLog]) -> Period | None:
         if length is None:
             return None
         found.append(length / segment.rate)
-        starts[log.name] = (segment.start, int(len(segment) / length + 1e-6))
+        starts[log.name] = (segment.start, int((len(segment) + 0.5) / length))
     if not found or max(found) > 1.005 * min(found):
         return None
     return Period(float(np.mean(found)), starts)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compensation.residual import Residual
 from ..errors import LogError
 from ..estimation.fit import Fit
 from ..files import read_text, write_text
@@ -99,6 +100,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
+        "residual": None if ident.residual is None else ident.residual.as_dict(),
         "config": dict(ident.config),
         "versions": versions(),
         "model": model,
@@ -144,7 +146,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         state["fit"]["method"],
         data["covariance"]["kind"],
         state["fit"].get("row_weights", {}),
-        state["fit"].get("error_dof"),
+        None if state["fit"].get("error_dof") is None else _array(state["fit"]["error_dof"]),
     )
     kept = state["prior"]
     prior = Prior(
@@ -165,6 +167,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         config=data["config"],
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
+        residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
     )
 
 

@@ -1,0 +1,333 @@
+"""Standard errors: against statsmodels where it has them, against simulated noise of known colour, against real logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from motion_samples import coupled_model, make_segment, truth
+from scipy.fft import dct
+from scipy.linalg import toeplitz
+from scipy.signal import lfilter
+
+from urdf_ident.data.prepare import PreparedLog, prepare_logs
+from urdf_ident.data.quality import QualityReport
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import Conditioned
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
+from urdf_ident.estimation.covariance import KINDS, with_covariance
+from urdf_ident.estimation.fit import Fit, fit_base
+from urdf_ident.estimation.least_squares import solve
+from urdf_ident.estimation.noise import fit_noise, whitened_rows
+from urdf_ident.estimation.periods import find_period
+from urdf_ident.estimation.pieces import base_rows, row_pieces
+from urdf_ident.estimation.rows import RowFilter, build_statistics
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.segment import Segment
+from urdf_ident.project import Project, parse_project
+
+
+def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
+    """A conditioned log around segments made by hand."""
+    recording = Recording(segment.log, ("j1", "j2", "j3"), segment.time, segment.q, effort=segment.tau)
+    conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
+    return PreparedLog(recording, QualityReport(recording, (), len(recording)), conditioned)
+
+
+def coloured(clean: Segment, sigma: float, rho: float, seed: int) -> Segment:
+    """The motion with first-order autoregressive noise on the torque, made here and not by the package."""
+    white = np.random.default_rng(seed).normal(size=clean.tau.shape)
+    white[1:] *= np.sqrt(1 - rho**2)
+    return replace(clean, tau=clean.tau + sigma * lfilter([1.0], [1.0, -rho], white, axis=0))
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return coupled_model()
+
+
+@pytest.fixture(scope="module")
+def base(model: DynamicModel) -> BaseParameters:
+    return model.base()
+
+
+@pytest.fixture(scope="module")
+def log(model: DynamicModel) -> PreparedLog:
+    return as_log(make_segment(model, 800, rate=40.0, sigma=np.array([0.5, 0.01, 0.002]), seed=4))
+
+
+@pytest.fixture(scope="module")
+def statistics(model: DynamicModel, log: PreparedLog) -> StatisticSet:
+    return build_statistics(model, [log])
+
+
+@pytest.fixture(scope="module")
+def fit(statistics: StatisticSet, base: BaseParameters) -> Fit:
+    return fit_base(statistics, base)
+
+
+def stacked(model: DynamicModel, base: BaseParameters, log: PreparedLog) -> tuple[np.ndarray, np.ndarray]:
+    (piece,) = row_pieces(model, [log])
+    X, y = [], []
+    for index, columns, target in base_rows(piece, model, base):
+        wide = np.zeros((len(columns), len(base)))
+        wide[:, index] = columns
+        X.append(wide)
+        y.append(target)
+    return np.vstack(X), np.concatenate(y)
+
+
+@pytest.mark.parametrize("kind", ["hc0", "hc1", "hc2", "hc3", "hac"])
+@pytest.mark.parametrize("method", ["ols", "wls"])
+def test_robust_covariances_are_those_of_statsmodels(model, base, log, statistics, kind: str, method: str) -> None:
+    fit = fit_base(statistics, base, method=method)
+    X, y = stacked(model, base, log)
+    weights = np.repeat([fit.row_weights[group] ** 2 for group in statistics.groups], 800)
+    reference = sm.WLS(y, X, weights=weights).fit(method="qr")
+    if kind == "hac":
+        groups = np.repeat(np.arange(3), 800)
+        lags = int(4 * (800 / 100) ** (2 / 9))
+        options = {"groups": groups, "maxlags": lags, "use_correction": False}
+        expected = reference.get_robustcov_results("hac-panel", **options).cov_params()
+    else:
+        expected = reference.get_robustcov_results(kind.upper()).cov_params()
+    found = with_covariance(fit, statistics, kind, model=model, logs=[log])
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    np.testing.assert_allclose(found.covariance / scale, expected / scale, atol=1e-9, rtol=0)
+    np.testing.assert_array_equal(found.params, fit.params)
+
+
+def test_estimates_and_textbook_errors_are_those_of_statsmodels(model, base, log, statistics) -> None:
+    X, y = stacked(model, base, log)
+    reference = sm.OLS(y, X).fit(method="qr")
+    fit = with_covariance(fit_base(statistics, base, method="ols"), statistics, "model")
+    np.testing.assert_allclose(fit.params, reference.params, atol=1e-9 * np.abs(reference.params).max())
+    np.testing.assert_allclose(fit.bse, reference.bse, rtol=1e-9)
+
+
+def test_spectrum_of_noise_with_memory_is_the_diagonal_of_its_transformed_covariance() -> None:
+    for memory, row_filter in ((0.0, RowFilter(1)), (0.3, RowFilter(1)), (0.3, RowFilter(4)), (0.0, RowFilter(4))):
+        autocovariance = row_autocovariance(60, 100.0, row_filter, memory)
+        direct = dct(dct(toeplitz(autocovariance), axis=0, norm="ortho"), axis=1, norm="ortho")
+        np.testing.assert_allclose(cosine_power(autocovariance), np.diag(direct), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_filtered_noise_have_the_covariance_that_is_computed() -> None:
+    row_filter, rng = RowFilter(3), np.random.default_rng(0)
+    white = rng.normal(size=(400_000, 1))
+    white[1:] *= np.sqrt(1 - 0.9**2)
+    noise = lfilter([1.0], [1.0, -0.9], white, axis=0)[:, 0]
+    rows = np.convolve(noise, row_filter.taps(), "valid")[::3]
+    memory = -1 / (100.0 * np.log(0.9))
+    expected = row_autocovariance(6, 100.0, row_filter, memory)
+    found = [np.mean(rows[lag:] * rows[: len(rows) - lag]) for lag in range(6)]
+    np.testing.assert_allclose(found, expected, atol=0.01)
+
+
+def test_bands_partition_the_coefficients() -> None:
+    edges = band_edges(500, 31.0)
+    for length in (500, 499, 320, 40, 1):
+        band = band_of(length, 31.0, edges)
+        assert (np.diff(band) >= 0).all()
+        assert band.min() == 0
+        assert band.max() < len(edges) - 1
+    assert (np.diff(band_of(500, 31.0, edges))[:16] == 1).all()  # the lowest stand alone
+
+
+def test_banded_rows_hold_the_same_second_order_facts(model, base, log, statistics) -> None:
+    spectrum = build_spectrum(model, [log])
+    for g, group in enumerate(statistics.groups):
+        parts = [spectrum.statistics.factor(f"{group}@{b}") for b in range(spectrum.bands) if spectrum.rows[b]]
+        gram = sum(R.T @ R for R in parts)
+        R = statistics.factor(group)
+        np.testing.assert_allclose(gram, R.T @ R, rtol=1e-8, atol=1e-8 * np.abs(gram).max())
+        assert sum(spectrum.statistics.rows[f"{group}@{b}"] for b in range(spectrum.bands)) == 800, g
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
+def test_noise_model_finds_size_and_memory(model, base, rho: float) -> None:
+    clean = make_segment(model, 4000, rate=100.0)
+    log = as_log(coloured(clean, 0.1, rho, seed=1))
+    statistics = build_statistics(model, [log])
+    fit = fit_base(statistics, base)
+    spectrum = build_spectrum(model, [log])
+    rows = whitened_rows(spectrum, fit, solve(statistics.stacked(fit.row_weights, base.independent), fit.rows))
+    noise = fit_noise(spectrum, rows)
+    level = np.sqrt(np.average(noise.power, axis=1, weights=spectrum.rows))
+    mix = np.linalg.norm(model.drive.row_mix, axis=1)
+    assert noise.coloured == (rho > 0)
+    if rho > 0:
+        np.testing.assert_allclose(level / mix, 0.1, rtol=0.35)
+        memory = -1 / (100.0 * np.log(rho))
+        assert (noise.memory / memory < 2.5).all()
+        assert (noise.memory / memory > 0.4).all()
+    else:
+        np.testing.assert_allclose(level / mix, 0.1, rtol=0.05)
+
+
+def test_textbook_errors_are_confirmed_where_they_are_right(model, statistics, log, fit) -> None:
+    for kind in ("ar", "jackknife", "bootstrap", "auto"):
+        found = with_covariance(fit, statistics, kind, model=model, logs=[log])
+        ratio = found.bse / fit.bse
+        assert 0.8 < np.median(ratio) < 1.25, kind
+        assert found.covariance_kind != fit.covariance_kind
+
+
+def test_the_same_seed_draws_the_same_bootstrap(statistics, fit) -> None:
+    first, second, third = (with_covariance(fit, statistics, "bootstrap", seed=seed).covariance for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+def test_jackknife_is_refitting_without_each_stretch(statistics, base, fit) -> None:
+    """The shortcut in the solution's coordinates against plain refits of what is left."""
+    given = with_covariance(fit, statistics, "jackknife")
+    weights = fit.row_weights
+    refits = [
+        fit_base(statistics.select(lambda entry, k=k: entry.block // 2 != k), base, weights=weights).params for k in range(16)
+    ]
+    moves = np.array(refits) - fit.params
+    np.testing.assert_allclose(
+        given.covariance, 15 / 16 * moves.T @ moves, rtol=1e-6, atol=1e-9 * np.abs(given.covariance).max()
+    )
+    assert (given.error_dof == 15).all()
+
+
+def test_errors_between_logs_are_refits_without_each(model, base) -> None:
+    logs = [as_log(make_segment(model, 300, rate=40.0, sigma=0.1, seed=k, log=f"log {k}")) for k in range(4)]
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, base)
+    moves = [
+        fit_base(statistics.without([name]), base, weights=fit.row_weights).params - fit.params for name in statistics.logs
+    ]
+    expected = 3 / 4 * np.array(moves).T @ np.array(moves)
+    found = with_covariance(fit, statistics, "log")
+    np.testing.assert_allclose(found.covariance, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    with pytest.raises(EstimationError, match="several logs"):
+        with_covariance(fit, statistics.only(["log 0"]), "log")
+
+
+def test_logs_that_disagree_enlarge_the_errors(model, base) -> None:
+    """Friction that changes from log to log: within a log nobody sees it."""
+    logs = []
+    for k in range(6):
+        part = make_segment(model, 400, rate=40.0, sigma=0.02, seed=k, log=f"log {k}")
+        offset = np.random.default_rng(k).normal(size=3) * 5.0 * np.sign(part.v)
+        logs.append(as_log(replace(part, tau=part.tau + offset)))
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, base)
+    found = with_covariance(fit, statistics, model=model, logs=logs)
+    assert "because 6 logs disagree" in found.covariance_kind
+    friction = [k for k, label in enumerate(base.labels) if label.startswith("Fc")]
+    error = np.abs(found.params - base.of(truth(model)))[friction]
+    assert (error < 4 * found.bse[friction]).all()
+    assert (found.bse > fit.bse).all()
+
+
+def repeated(model: DynamicModel, periods: int, rho: float, seed: int) -> PreparedLog:
+    """One motion over and over (whole sines), with coloured noise."""
+    rng, rate, length = np.random.default_rng(7), 100.0, 250
+    t = np.arange(periods * length) / rate
+    q, v, a = np.zeros((3, len(t), model.n))
+    for harmonic in range(1, 6):
+        w = 2 * np.pi * harmonic * rate / length
+        size, phase = rng.uniform(0.02, 0.3, model.n), rng.uniform(0, 6, model.n)
+        q += size * np.sin(np.outer(t, np.full(model.n, w)) + phase)
+        v += size * w * np.cos(np.outer(t, np.full(model.n, w)) + phase)
+        a -= size * w**2 * np.sin(np.outer(t, np.full(model.n, w)) + phase)
+    clean = Segment("periods", 2.0, rate, q, v, a, model.torque(truth(model), q, v, a))
+    return as_log(coloured(clean, 0.3, rho, seed))
+
+
+def test_scatter_between_periods_holds_the_truth(model, base) -> None:
+    true, held, kinds = base.of(truth(model)), [], set()
+    for seed in range(12):
+        log = repeated(model, 9, 0.95, seed)
+        statistics = build_statistics(model, [log])
+        found = with_covariance(fit_base(statistics, base), statistics, model=model, logs=[log])
+        kinds.add(found.covariance_kind)
+        low, high = found.conf_int().T
+        held.append((low < true) & (true < high))
+    assert kinds == {"scatter between 9 repetitions of 2.5 s"}
+    assert 0.9 < np.mean(held) < 0.99
+
+
+def test_period_is_found_and_only_where_there_is_one(model, log) -> None:
+    found = find_period([repeated(model, 5, 0.0, 0)])
+    assert found is not None
+    assert found.seconds == pytest.approx(2.5, rel=1e-4)
+    assert found.count == 5
+    np.testing.assert_array_equal(found.index("periods", np.array([1.9, 2.01, 4.49, 4.51, 14.49, 14.6])), [-1, 0, 0, 1, 4, -1])
+    assert find_period([log]) is None
+    statistics = build_statistics(model, [log])
+    fit = fit_base(statistics, model.base())
+    with pytest.raises(EstimationError, match="does not repeat"):
+        with_covariance(fit, statistics, "period", model=model, logs=[log])
+
+
+def test_a_log_given_twice_under_two_names_does_not_make_errors_smaller_for_ever(model, base, log) -> None:
+    """Identical logs cannot be told from a robot that repeats itself exactly; the count of logs must not help."""
+    twice = [log, as_log(replace(log.segments[0], log="copy"))]
+    statistics = build_statistics(model, twice)
+    fit = fit_base(statistics, base)
+    once = build_statistics(model, [log])
+    single = fit_base(once, base)
+    assert (np.abs(fit.params - single.params) < 0.05 * single.bse).all()  # weights count degrees of freedom
+    found = with_covariance(fit, statistics, model=model, logs=twice)
+    alone = with_covariance(single, once, model=model, logs=[log])
+    assert np.isfinite(found.bse).all()
+    assert np.median(found.bse / alone.bse) > 0.5
+
+
+def test_unknown_kind_and_missing_rows_say_what_to_do(statistics, fit) -> None:
+    with pytest.raises(EstimationError, match="did you mean 'jackknife'"):
+        with_covariance(fit, statistics, "jacknife")
+    with pytest.raises(EstimationError, match="give model and logs"):
+        with_covariance(fit, statistics, "hac")
+    assert set(KINDS) >= {"auto", "model", "ar", "jackknife", "log", "period"}
+
+
+def test_short_data_keep_the_textbook_and_say_so(model, base) -> None:
+    log = as_log(make_segment(model, 40, rate=5.0, sigma=0.1))
+    statistics = build_statistics(model, [log], blocks=2)
+    found = with_covariance(fit_base(statistics, base), statistics, model=model, logs=[log])
+    assert "too short" in found.covariance_kind
+
+
+@pytest.fixture(scope="module")
+def ur10e(data: Path) -> tuple[DynamicModel, list[PreparedLog]]:
+    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
+    project: Project = parse_project({
+        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+        "log": {"columns": columns, "units": {"effort": "A"}},
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+    })  # fmt: skip
+    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
+    files = sorted((data / "ur10e").glob("*.csv"))
+    recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    return model, prepare_logs(recordings, model.robot, model.drive, project.signal_config())
+
+
+def test_errors_predicted_from_one_real_log_are_the_scatter_between_logs(ur10e) -> None:
+    model, logs = ur10e
+    base, statistics = model.base(), build_statistics(model, logs)
+    estimates, predicted, textbook = [], [], []
+    for log in logs:
+        part = statistics.only([log.name])
+        fit = fit_base(part, base)
+        found = with_covariance(fit, part, model=model, logs=[log])
+        estimates.append(fit.params)
+        predicted.append(found.bse)
+        textbook.append(fit.bse)
+    scatter = np.std(estimates, axis=0, ddof=1)
+    ratio, plain = (scatter / np.sqrt(np.mean(np.square(errors), axis=0)) for errors in (predicted, textbook))
+    assert 0.5 < np.median(ratio) <= 1.5
+    assert np.percentile(ratio, 90) < 2.2
+    assert np.median(plain) > 2.0
