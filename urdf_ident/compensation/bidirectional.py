@@ -10,24 +10,22 @@ judge the curve, not single coefficients.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, LimitError, LogError, check_shape
+from ..errors import LimitError, LogError, check_shape
 from ..estimation.least_squares import ols
-from ..model.friction_laws import Asymmetric
 from ..model.inertia import Array
 from ..model.robot import Robot
-from ..model.segment import Segment, freeze_arrays
-from ..model.terms import AxisMotion
+from ..model.segment import Segment
 from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
+from .friction_curve import LEAST_SPEEDS, FrictionCurve, FrictionPoints, fit_friction
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03
@@ -41,8 +39,6 @@ _STILL, _REST = 0.05, 2e-3
 _BINS = 24
 #: Way below which gravity cannot be told from a constant [rad].
 _SHORTEST_WAY = 0.3
-#: Speeds that a curve of four parameters a direction needs.
-LEAST_SPEEDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,91 +132,6 @@ def _reachable(way: float, acceleration: float, cruise: float) -> float:
     """Fastest speed with some cruising left on a way: v (v/a + 0.1 + cruise) = way."""
     ramp = 0.1 + cruise
     return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * way / acceleration) - ramp)
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionPoints:
-    """Friction of one joint at some speeds, from runs both ways.
-
-    Attributes:
-        joint: Joint name.
-        speed: Shape (K,), positive and increasing [rad/s or m/s].
-        odd: Odd part, shape (K,) [N·m or N].
-        even: Even part, shape (K,) [N·m or N].
-        scatter: Standard deviation of the mean of half the difference along the path, shape (K,) [N·m or N].
-        gravity: A and B of ``A sin q + B cos q`` [N·m]; zero for sliding joints.
-        notes: What could not be told, in words.
-    """
-
-    joint: str
-    speed: Array
-    odd: Array
-    even: Array
-    scatter: Array
-    gravity: tuple[float, float]
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
-    def centred(self) -> FrictionPoints:
-        """The same points without the mean of their even part, for where a constant is found otherwise."""
-        return replace(self, even=self.even - self.even.mean())
-
-    @property
-    def velocity(self) -> Array:
-        """Both directions, shape (2 K,), increasing [rad/s or m/s]."""
-        return np.concatenate([-self.speed[::-1], self.speed])
-
-    @property
-    def torque(self) -> Array:
-        """Friction at :attr:`velocity`, shape (2 K,) [N·m or N]."""
-        return np.concatenate([(self.even - self.odd)[::-1], self.even + self.odd])
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionCurve:
-    """E's law of eight parameters through the points of one joint.
-
-    Attributes:
-        joint: Joint name.
-        law: The law with its threshold λ.
-        params: Shape (8,), in the order of ``law.symbols``.
-        points: What it was fitted to.
-        rmse: Distance of curve and points [N·m or N].
-    """
-
-    joint: str
-    law: Asymmetric
-    params: Array
-    points: FrictionPoints
-    rmse: float
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
-    def torque(self, v: ArrayLike) -> Array:
-        """Friction on the curve.
-
-        Args:
-            v: Velocities, shape (N,) [rad/s or m/s].
-
-        Returns:
-            Shape (N,) [N·m or N].
-        """
-        return np.asarray(friction_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The curve and its points for JSON."""
-        return {
-            "joint": self.joint,
-            "threshold": self.law.threshold,
-            "parameters": dict(zip(self.law.symbols, self.params.tolist(), strict=True)),
-            "velocity": self.points.velocity.tolist(),
-            "torque": self.points.torque.tolist(),
-            "rmse": self.rmse,
-            "notes": list(self.points.notes),
-        }
 
 
 def identify_friction(
@@ -378,87 +289,3 @@ def _even_part(
         return np.zeros(len(places)), (0.0, 0.0), (note,)
     found = ols(np.column_stack([np.sin(q), np.cos(q), constants]), half)
     return found.estimate[2:].copy(), (float(found.estimate[0]), float(found.estimate[1])), ()
-
-
-def fit_friction(points: FrictionPoints) -> FrictionCurve:
-    """Fits E's asymmetric law, its threshold λ by a search between the measured speeds.
-
-    λ is chosen by predicting each speed from the others: more freedom always fits better, and must pay for itself.
-
-    Args:
-        points: The measured friction.
-
-    Returns:
-        The curve.
-
-    Raises:
-        EstimationError: Fewer than four speeds.
-    """
-    speeds = points.speed
-    if len(speeds) < LEAST_SPEEDS:
-        raise EstimationError(
-            "too few speeds for a friction curve", where=f"joint '{points.joint}'", got=len(speeds),
-            expected=f"at least {LEAST_SPEEDS}, each driven both ways", remedy="drive more speeds",
-        )  # fmt: skip
-    thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
-    errors = [_left_out(points, float(threshold)) for threshold in thresholds]
-    best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
-    law = replace(Asymmetric(), threshold=best)
-    params = _solve(law, points.velocity, points.torque)
-    rmse = float(np.sqrt(np.mean((friction_columns(law, points.velocity) @ params - points.torque) ** 2)))
-    return FrictionCurve(points.joint, law, params, points, rmse)
-
-
-def refine_friction(
-    curve: FrictionCurve, points: FrictionPoints, columns: Array, torque: Array, weight: float
-) -> FrictionCurve:
-    """Fits the curve again, to newly measured points and to what other motions leave over for friction.
-
-    Args:
-        curve: The curve so far; its law is kept.
-        points: The points as they are now.
-        columns: Of the law along other motions, shape (R, 8).
-        torque: What is left for friction there, shape (R,) [N·m or N].
-        weight: Of a point, over that of a row.
-
-    Returns:
-        The new curve.
-    """
-    own = friction_columns(curve.law, points.velocity)
-    params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
-    rmse = float(np.sqrt(np.mean((own @ params - points.torque) ** 2)))
-    return FrictionCurve(curve.joint, curve.law, params, points, rmse)
-
-
-def friction_columns(law: Asymmetric, v: Array) -> Array:
-    """Columns of the law on a velocity.
-
-    Args:
-        law: The law.
-        v: Shape (N,) [rad/s or m/s].
-
-    Returns:
-        Shape (N, 8).
-    """
-    zero = np.zeros_like(v)
-    return law.columns(AxisMotion(zero, v, zero, 0.0))
-
-
-def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
-    return _least_squares(friction_columns(law, v), torque)
-
-
-def _least_squares(columns: Array, torque: Array) -> Array:
-    """In scaled columns; a direction that few speeds cannot tell is left at nothing."""
-    scale = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    return np.asarray(np.linalg.lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
-
-
-def _left_out(points: FrictionPoints, threshold: float) -> float:
-    """Mean square error at inner speeds that were left out one at a time."""
-    law, total = replace(Asymmetric(), threshold=threshold), 0.0
-    for speed in points.speed[1:-1]:
-        out = np.isclose(np.abs(points.velocity), speed)
-        params = _solve(law, points.velocity[~out], points.torque[~out])
-        total += float(np.sum((points.torque[out] - friction_columns(law, points.velocity[out]) @ params) ** 2))
-    return total

@@ -16,7 +16,7 @@ from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from ..model.segment import Segment, freeze_arrays
-from .bidirectional import FrictionCurve, friction_columns
+from .friction_curve import FrictionCurve, friction_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,12 +103,9 @@ class OnlineModel:
         return np.asarray(out @ A)
 
     def _read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
-        residual = self.residual
-        if residual is None:
+        if self.residual is None:
             raise ModelError("a deformation was given, and this model holds no residual", remedy="leave the deformation out")
-        if residual.ripple is not None:
-            deformation, rate = residual.ripple.taken_off(q, v, deformation, rate)
-        return residual.now(residual.inputs_of(q, v, a, deformation, rate))
+        return self.residual.read(q, v, a, deformation, rate)
 
     def presliding(self, key: int, q: Array, v: Array, radius: Array) -> Array:
         """Bent bristles, between −1 and 1.

@@ -101,6 +101,27 @@ class Residual:
         mean, variance, trust = self._bank(x)
         return (mean[0], variance[0], trust[0]) if single else (mean, variance, trust)
 
+    def read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
+        """Residual torque from signals as the encoders give them: the gears' kinematic error is taken off first.
+
+        Args:
+            q: Link position, shape (n,) or (N, n) [rad or m].
+            v: Velocity, same shape [rad/s or m/s].
+            a: Acceleration, same shape [rad/s² or m/s²].
+            deformation: Motor minus link position after the gear, same shape [rad or m].
+            rate: Its rate, same shape [rad/s or m/s], or None where no network reads it.
+
+        Returns:
+            Same shape [N·m or N].
+
+        Raises:
+            ModelError: An input is missing.
+        """
+        if self.ripple is not None:
+            deformation, rate = self.ripple.taken_off(q, v, deformation, rate)
+        x = self.inputs_of(q, v, a, deformation, rate)
+        return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
+
     def inputs_of(self, q: Array, v: Array, a: Array, deformation: Array | None, rate: Array | None) -> Array:
         """Puts together what the networks read.
 
@@ -134,17 +155,6 @@ class Residual:
             f"the residual needs '{name}'", where=f"inputs {', '.join(self.inputs)}", got="nothing",
             remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
         )  # fmt: skip
-
-    def now(self, x: Array) -> Array:
-        """Prediction for one sample, without any check; for control loops.
-
-        Args:
-            x: Inputs of every joint in the order of :attr:`inputs`, shape (n, d) [SI].
-
-        Returns:
-            Shape (n,) [N·m or N].
-        """
-        return self._bank.now(x)
 
     def _stacked(self, signals: Mapping[str, ArrayLike | None]) -> tuple[Array, bool]:
         columns = []

@@ -29,7 +29,8 @@ from ..model.friction_laws import Offset
 from ..model.inertia import Array
 from ..model.segment import Segment, freeze_arrays
 from ..model.terms import AppliedTerm
-from .bidirectional import FrictionCurve, fit_friction, friction_points, refine_friction
+from .bidirectional import friction_points
+from .friction_curve import FrictionCurve, fit_friction, refine_friction
 from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned
 from .residual import DEFAULT_INPUTS, Residual, fit_residual
 

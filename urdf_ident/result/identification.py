@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compensation.online import OnlineModel
+from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
+from ..errors import ModelError, check_shape
 from ..estimation.fit import Fit
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
@@ -39,6 +43,7 @@ class Identification:
         config: The resolved settings.
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
+        residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
     """
 
     model: DynamicModel
@@ -54,20 +59,58 @@ class Identification:
     config: Mapping[str, Any] = field(default_factory=dict)
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
+    residual: Residual | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
 
-    def torque(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Identified inverse dynamics, friction and rotor inertia included.
+    def torque(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        deformation: ArrayLike | None = None,
+        deformation_rate: ArrayLike | None = None,
+    ) -> Array:
+        """Identified inverse dynamics, friction and rotor inertia included; one sample takes microseconds.
+
+        Not to be called from several threads at once with single samples.
 
         Args:
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            deformation: Motor minus link position after the gear, as the encoders show it, same shape [rad or m]. With it
+                the residual is added; without it the torque is that of links and friction.
+            deformation_rate: Its rate, same shape [rad/s or m/s].
 
         Returns:
             Shape as ``q`` [N·m or N].
+
+        Raises:
+            ModelError: A deformation for a result without a residual, or without a rate that the residual reads.
+            ShapeError: The arrays do not fit.
         """
-        return self.model.torque(self.theta, np.asarray(q), np.asarray(v), np.asarray(a))
+        place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
+        apart, rate = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
+        for name, x in (("v", speed), ("a", turn), ("deformation", apart), ("deformation_rate", rate)):
+            if x is not None and x.shape != place.shape:
+                check_shape(name, x.shape, place.shape)
+        if place.ndim == 1 and self.online is not None:
+            check_shape("q", place.shape, (self.model.n,))
+            return self.online(place, speed, turn, apart, rate)
+        tau = self.model.torque(self.theta, place, speed, turn)
+        if apart is None:
+            return tau
+        if self.residual is None:
+            raise ModelError("a deformation was given, and this result holds no residual",
+                             remedy="leave it out, or learn one (compensate)")  # fmt: skip
+        return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
+
+    @cached_property
+    def online(self) -> OnlineModel | None:
+        """The model for single samples; None with elastic joints, whose torque has no short cut."""
+        elastic = isinstance(self.model, ElasticModel)
+        return None if elastic else OnlineModel(self.model, self.theta, residual=self.residual)
 
     @cached_property
     def urdf_theta(self) -> Array:
