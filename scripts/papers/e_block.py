@@ -16,12 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from urdf_ident.estimation.least_squares import solve
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows
-from urdf_ident.linalg import triangle
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import Array
@@ -115,11 +113,9 @@ class Judge:
     def _errors(self, W: Array) -> Array:
         """Errors of WLS for white noise of one standard deviation on the weighted rows, shape (draws, b)."""
         rng = np.random.default_rng(7)
-        out = []
-        for _ in range(self.draws):
-            y = W @ self.truth + rng.standard_normal(len(W))
-            out.append(solve(triangle(np.column_stack([W, y])), len(W)).estimate - self.truth)
-        return np.array(out)
+        y = (W @ self.truth)[:, None] + rng.standard_normal((len(W), self.draws))
+        Q, R = np.linalg.qr(W)
+        return np.asarray(np.linalg.solve(R, Q.T @ y).T - self.truth)
 
 
 def arm() -> DynamicModel:
