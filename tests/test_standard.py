@@ -64,7 +64,7 @@ def test_significance_is_the_paired_difference_of_folds() -> None:
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, 300.0), (3.0, USUAL_WEIGHT)])
 def test_chance_does_not_move_the_weight(case, monkeypatch, noise: float, expected: float) -> None:
     rng = np.random.default_rng(0)
-    folds = {w: 1.0 + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
+    folds = {w: 50.0 + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
     monkeypatch.setattr(standard, "_descend", lambda _: folds)
     problem = LmiProblem(case.prior, case.model.parameters)
     weight, record = held_out_weight(problem, case.statistics, case.fit)
