@@ -31,6 +31,8 @@ from .friction_curve import LEAST_SPEEDS, FrictionCurve, FrictionPoints, fit_fri
 SLOWEST = 0.03
 #: A speed counts as constant within this part of it.
 _STEADY = 0.05
+#: While a speed is held, the acceleration is below this part of what it took to reach it.
+_HELD = 0.2
 #: Runs belong to the same speed within this part of it.
 _SAME = 0.08
 #: Other joints are still below this part of the moving joint's speed [1], or below this speed [rad/s or m/s].
@@ -211,7 +213,7 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
     state = np.where(moving, np.sign(v), 0.0)
     edges = np.flatnonzero(np.diff(state, prepend=0.0, append=0.0))
     runs = []
-    for begin, end in pairwise(edges):
+    for begin, end in pairwise(edges.tolist()):
         if state[begin] == 0:
             continue
         level = _cruise(np.abs(v[begin:end]))
@@ -220,10 +222,15 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         first, last = max(zip(starts[::2], starts[1::2], strict=True), key=lambda pair: pair[1] - pair[0])
         trim = (last - first) // 10  # friction that is still settling, and what the filter has rounded off
         first, last = begin + first + trim, begin + last - trim
-        if (last - first) / segment.rate >= 0.1 and last - first >= 10:
-            part = slice(first, last)
+        part = slice(first, last)
+        if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], part, begin, end):
             runs.append(_Run(segment.q[part, j], tau[part], float(np.mean(v[part]))))
     return runs
+
+
+def _cruises(a: Array, part: slice, begin: int, end: int) -> bool:
+    """Whether the speed is held, and not only passed through at the top of a short move."""
+    return float(np.sqrt(np.mean(a[part] ** 2))) < _HELD * float(np.abs(a[begin:end]).max())
 
 
 def _cruise(speed: Array) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
-from ..model.friction_laws import Asymmetric
+from ..model.friction_laws import SIGN_WIDTH, Asymmetric
 from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from ..model.terms import AxisMotion
@@ -127,9 +127,11 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
             expected=f"at least {LEAST_SPEEDS}, each driven both ways", remedy="drive more speeds",
         )  # fmt: skip
     thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
-    errors = [_left_out(points, float(threshold)) for threshold in thresholds]
+    # Where slow runs say so, friction turns round within a third of the slowest speed: the sign may not be any wider.
+    free = replace(Asymmetric(), width=min(SIGN_WIDTH, float(speeds[0]) / 3))
+    errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
-    law = replace(Asymmetric(), threshold=best)
+    law = replace(free, threshold=best)
     params = _solve(law, points.velocity, points.torque)
     rmse = float(np.sqrt(np.mean((friction_columns(law, points.velocity) @ params - points.torque) ** 2)))
     return FrictionCurve(points.joint, law, params, points, rmse)
@@ -180,9 +182,9 @@ def _least_squares(columns: Array, torque: Array) -> Array:
     return np.asarray(np.linalg.lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
 
 
-def _left_out(points: FrictionPoints, threshold: float) -> float:
+def _left_out(points: FrictionPoints, law: Asymmetric) -> float:
     """Mean square error at inner speeds that were left out one at a time."""
-    law, total = replace(Asymmetric(), threshold=threshold), 0.0
+    total = 0.0
     for speed in points.speed[1:-1]:
         out = np.isclose(np.abs(points.velocity), speed)
         params = _solve(law, points.velocity[~out], points.torque[~out])

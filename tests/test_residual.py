@@ -1,0 +1,288 @@
+"""Residual networks against functions that are known, and the online model against the regressor."""
+
+from __future__ import annotations
+
+import json
+import timeit
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.compensation.experts import Domain, Experts
+from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
+from urdf_ident.compensation.online import OnlineModel
+from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
+from urdf_ident.data.prepare import prepare_log
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.errors import EstimationError, MissingExtraError, ModelError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.robot import Robot
+
+JOINTS = ("a", "b")
+
+
+def surface(d, rate):
+    """A smooth residual [N·m] of deformation [rad] and rate [rad/s]."""
+    return 2.0 * np.tanh(rate / 4e-3) + 1.5 * np.sin(d / 6e-4)
+
+
+def wandering(seed: int, rows: int = 1500) -> dict[str, np.ndarray]:
+    """Deformations that fill an area: sums of incommensurate waves."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(rows) / 25.0
+    w, phase = rng.uniform(0.8, 6.0, (6, 2)), rng.uniform(0, 6, (6, 2))
+    angle = t[:, None, None] * w + phase
+    return {"deformation": 5e-4 * np.sin(angle).sum(axis=1), "deformation_rate": 5e-4 * (w * np.cos(angle)).sum(axis=1)}
+
+
+def taught(kind: str, noise: float = 0.1) -> Residual:
+    inputs = wandering(0)
+    torque = surface(inputs["deformation"], inputs["deformation_rate"])
+    return fit_residual(inputs, torque + noise * np.random.default_rng(1).standard_normal(torque.shape), JOINTS, kind=kind)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def residual(request: pytest.FixtureRequest) -> Residual:
+    return taught(request.param)
+
+
+def test_it_finds_a_known_function_on_data_not_seen(residual: Residual) -> None:
+    inputs = wandering(7)
+    truth = surface(inputs["deformation"], inputs["deformation_rate"])
+    mean, variance, trust = residual.predict(**inputs)
+    inside = trust == 1.0
+    assert inside.mean() > 0.8
+    error = np.sqrt(np.mean((mean - truth)[inside] ** 2))
+    assert error < 0.25 * np.sqrt(np.mean(truth[inside] ** 2))
+    assert min(residual.explained.values()) > 0.85
+    claimed = np.sqrt(variance[inside].mean())  # a mixture also counts what its experts disagree about: never too little
+    assert 0.7 * np.hypot(error, 0.1) < claimed < 3.0 * np.hypot(error, 0.1)
+
+
+def test_noise_alone_is_not_learnt() -> None:
+    noise = np.random.default_rng(3).standard_normal((1500, 2))
+    for kind in KINDS:
+        found = fit_residual(wandering(0), noise, JOINTS, kind=kind)
+        assert found.taught == (None, None)
+        assert not found.torque(**wandering(1)).any()
+
+
+def test_it_is_zero_outside_the_training_hull(residual: Residual) -> None:
+    for far in ([5e-2, 0.0], [0.0, 1.0], [-5e-2, -1.0]):
+        torque = residual.torque(deformation=np.full(2, far[0]), deformation_rate=np.full(2, far[1]))
+        assert np.array_equal(torque, np.zeros(2))
+
+
+def test_it_fades_without_a_jump(residual: Residual) -> None:
+    steps = np.linspace(0, 8e-3, 4000)
+    torque = residual.torque(deformation=np.column_stack([steps, steps]), deformation_rate=np.zeros((4000, 2)))
+    assert np.abs(np.diff(torque, axis=0)).max() < 0.05 * np.abs(torque).max()
+    assert not torque[-1].any()
+
+
+def test_hull_of_a_square() -> None:
+    corners = np.array([[x, y] for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
+    domain = Domain.of(np.vstack([corners, np.zeros((1, 2))]))
+    assert domain.depth(np.array([[0.0, 0.0], [0.5, 0.0], [1.0, 0.3], [2.0, 0.0]])) == pytest.approx([1.0, 0.5, 0.0, -1.0])
+    with pytest.raises(EstimationError, match="span no area"):
+        Domain.of(np.column_stack([np.arange(9.0), np.arange(9.0)]))
+
+
+def test_one_sample_and_many_agree(residual: Residual) -> None:
+    inputs = wandering(5, 60)
+    many = residual.torque(**inputs)
+    single = [residual.torque(deformation=d, deformation_rate=r) for d, r in zip(*inputs.values(), strict=True)]
+    assert np.array(single) == pytest.approx(many, abs=1e-12)
+
+
+def test_experts_by_hand() -> None:
+    """Two gates of unit width at ±1: at 0 both count half; the mixture's variance holds their disagreement."""
+    experts = Experts(
+        np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), np.zeros(2), np.array([3.0, 5.0]), np.array([[1.0], [2.0]]),
+        np.array([0.5, 0.25]), True,
+    )  # fmt: skip
+    mean, variance = experts.predict(np.array([[0.0]]))
+    assert mean == pytest.approx([3.5])  # (3 + 1·1 + 5 − 2·1)/2
+    assert variance == pytest.approx([0.375 + 0.25])  # mean of variances, and (4 − 3)²/4 around 3.5
+
+
+def test_a_mixture_of_one_component_is_linear_regression() -> None:
+    inputs = wandering(2)
+    torque = 800.0 * inputs["deformation"] - 50.0 * inputs["deformation_rate"] + 0.3
+    torque += 0.02 * np.random.default_rng(0).standard_normal(torque.shape)
+    found = fit_residual(inputs, torque, JOINTS, kind="gmr")
+    test = wandering(9)
+    mean, _, trust = found.predict(**test)
+    truth = 800.0 * test["deformation"] - 50.0 * test["deformation_rate"] + 0.3
+    assert np.abs(mean - truth)[trust == 1.0].max() < 0.05 * np.abs(truth).max()
+    assert max(len(item.experts) for item in found.taught) <= 2  # BIC sees no reason for more
+
+
+def test_it_is_reloaded_to_the_last_bit(residual: Residual) -> None:
+    ripple = GearRipple(JOINTS, np.full(2, 100.0), np.array([1.0, 2.0]), np.full((2, 2), 1e-5), np.full((2, 2), -2e-5))
+    kept = replace(residual, ripple=ripple)
+    again = Residual.from_dict(json.loads(json.dumps(kept.as_dict())))
+    inputs = wandering(4)
+    for before, after in zip(kept.predict(**inputs), again.predict(**inputs), strict=True):
+        assert np.array_equal(before, after)
+    motion = np.random.default_rng(0).standard_normal((3, 1500, 2))
+    assert np.array_equal(kept.read(*motion, *inputs.values()), again.read(*motion, *inputs.values()))
+
+
+def test_missing_deformation_is_an_error(residual: Residual) -> None:
+    with pytest.raises(EstimationError, match=r"'deformation' was asked for.*log both encoders"):
+        fit_residual({"position": np.zeros((500, 2))}, np.zeros((500, 2)), JOINTS)
+    with pytest.raises(ModelError, match="the residual needs 'deformation_rate'"):
+        residual.torque(deformation=np.zeros(2))
+
+
+def test_wrong_use_is_named() -> None:
+    with pytest.raises(EstimationError, match="did you mean 'gmr'"):
+        fit_residual(wandering(0), np.zeros((1500, 2)), JOINTS, kind="gmm")
+    with pytest.raises(EstimationError, match="unknown input"):
+        fit_residual(wandering(0), np.zeros((1500, 2)), JOINTS, use=("deformations",))
+    with pytest.raises(EstimationError, match="too few samples"):
+        fit_residual(wandering(0, 50), np.zeros((50, 2)), JOINTS)
+
+
+def test_a_mixture_without_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.mixture", None)
+    inputs = wandering(0)
+    with pytest.raises(MissingExtraError, match=r"urdf-ident\[residual\]"):
+        fit_residual(inputs, surface(inputs["deformation"], inputs["deformation_rate"]), JOINTS, kind="gmr")
+
+
+def test_a_joint_that_does_not_deform_gets_no_network() -> None:
+    inputs = wandering(0)
+    torque = surface(inputs["deformation"], inputs["deformation_rate"])
+    for name in inputs:
+        inputs[name][:, 1] = 0.0
+    found = fit_residual(inputs, torque, JOINTS, kind="rbf")
+    assert found.taught[0] is not None
+    assert found.taught[1] is None
+
+
+# --- kinematic error -----------------------------------------------------------------------------------------------------
+
+
+def geared_log(amplitude: float) -> Recording:
+    rng, t = np.random.default_rng(0), np.arange(10000) / 250.0
+    q = np.column_stack([1.2 * np.sin(0.5 * t), 0.8 * np.cos(0.7 * t)])
+    apart = 8e-4 * np.column_stack([np.cos(0.5 * t) ** 3, np.sin(0.9 * t)])
+    theta = q + apart + amplitude * np.sin(2 * 80.0 * (q + apart) + 0.6)
+    noisy = q + 3e-6 * rng.standard_normal(q.shape)
+    return Recording("geared", JOINTS, t, noisy, effort=np.ones_like(q), motor_position=80.0 * theta)
+
+
+def two_joint_robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zy").replace('"j1"', '"a"').replace('"j2"', '"b"'))
+
+
+def test_kinematic_error_is_found_and_taken_off() -> None:
+    robot, drive = two_joint_robot(), Drive.build(2, reduction=[80.0, 80.0])
+    log = geared_log(5e-5)
+    prepared = prepare_log(log, robot, drive, SignalConfig(), force=True)
+    ripple = fit_gear_ripple([prepared], drive)
+    assert ripple.amplitude[1] == pytest.approx(5e-5, rel=0.03)
+    assert ripple.amplitude[[0, 2]].max() < 2e-6
+    truth = geared_log(0.0).motor_position / 80.0
+    assert np.std(ripple.cleaned(log, drive).motor_position / 80.0 - truth) < 0.1 * np.std(log.motor_position / 80.0 - truth)
+
+
+def test_rate_of_the_kinematic_error_is_its_derivative() -> None:
+    ripple = GearRipple(
+        JOINTS, np.array([80.0, -50.0]), np.array([1.0, 2.0, 4.0]), *np.random.default_rng(0).normal(0, 1e-5, (2, 3, 2))
+    )
+    place, speed, h = np.array([0.3, -0.2]), np.array([0.7, 1.1]), 1e-7
+    slope = (ripple.position(place + h * speed) - ripple.position(place - h * speed)) / (2 * h)
+    assert ripple.rate(place, speed) == pytest.approx(slope, rel=1e-5)
+    apart, rate = np.array([1e-4, -2e-4]), np.array([1e-3, 2e-3])
+    clean, clean_rate = ripple.taken_off(place, speed, apart, rate)
+    assert clean == pytest.approx(apart - ripple.position(place + apart), abs=1e-15)
+    assert clean_rate == pytest.approx(rate - ripple.rate(place + apart, speed + rate), abs=1e-12)
+
+
+def test_gears_without_kinematic_error_have_none() -> None:
+    drive = Drive.build(2, reduction=[80.0, 80.0])
+    prepared = prepare_log(geared_log(0.0), two_joint_robot(), drive, SignalConfig(), force=True)
+    assert fit_gear_ripple([prepared], drive) is None
+
+
+# --- online --------------------------------------------------------------------------------------------------------------
+
+EVERY_LAW = ["viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "presliding", "load_coulomb", "stribeck_arctan",
+             {"term": "asymmetric", "threshold": 0.1, "width": 0.0}]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+@pytest.mark.parametrize("massless", [False, True])
+def test_online_torque_is_the_regressors(kind: str, massless: bool) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyyx", kind=kind))
+    coupled = np.diag([30.0, -40.0, 50.0, 20.0])
+    coupled[3, 2] = 20.0
+    motor = {robot.joints[3]: ["viscous", "coulomb", "presliding", "load_coulomb"]}
+    laws = {"default": EVERY_LAW, robot.joints[1]: ["viscous"], robot.joints[2]: []}
+    drive = Drive.build(4, reduction=coupled, offset=[0.1, 0.2, 0.0, -0.3])
+    model = DynamicModel(robot, friction=laws, drive=drive, motor_friction=motor)
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal(len(model.parameters))
+    theta[: model.n_inertial : 10] = 0.0 if massless else np.abs(theta[: model.n_inertial : 10]) + 0.1
+    model = model.with_reference(rng.standard_normal(model.n_inertial))
+    online = OnlineModel(model, theta)
+    for scale in (1e-3, 0.05, 1.0):
+        q, v, a = rng.standard_normal((3, 4)) * [[1.0], [scale], [2.0]]
+        expected = model.torque(theta, q, v, a)
+        assert online(q, v, a) == pytest.approx(expected, abs=1e-11 * np.abs(expected).max())
+
+
+def test_friction_with_memory_remembers() -> None:
+    """After a reversal bristles turn round over their width, sample by sample as along a whole segment."""
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=[{"term": "presliding", "width": 2e-3}])
+    theta = np.zeros(len(model.parameters))
+    theta[[model.names.index(f"Fp_{joint}") for joint in model.robot.joints]] = [3.0, 5.0]
+    t = np.linspace(0, 3, 400)
+    q, v = (
+        np.column_stack([4e-3 * np.sin(4 * t), 3e-3 * np.sin(5 * t)]),
+        np.column_stack([16e-3 * np.cos(4 * t), 15e-3 * np.cos(5 * t)]),
+    )
+    online = OnlineModel(model, theta, memory=True)
+    a = np.zeros(2)
+    found = np.array([online(x, y, a) for x, y in zip(q, v, strict=True)])
+    assert found == pytest.approx(model.torque(theta, q, v, np.zeros_like(q), rate=100.0), abs=1e-9)
+    online.reset()
+    assert online(q[0], v[0], a) == pytest.approx(found[0], abs=1e-12)
+
+
+def test_online_refuses_what_it_cannot_do() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    elastic = ElasticModel(robot, drive=Drive.build(2, reduction=[100.0, 100.0]))
+    with pytest.raises(ModelError, match="no fast path"):
+        OnlineModel(elastic, np.zeros(len(elastic.parameters)))
+    loaded = DynamicModel(robot, friction=["load_coulomb"])
+    with pytest.raises(ModelError, match="frozen rigid torque"):
+        OnlineModel(loaded, np.zeros(len(loaded.parameters)))
+    rigid = DynamicModel(robot, friction="none")
+    with pytest.raises(ModelError, match="holds no residual"):
+        OnlineModel(rigid, np.zeros(len(rigid.parameters)))(*np.zeros((3, 2)), np.zeros(2), np.zeros(2))
+
+
+def test_six_axes_with_residual_take_less_than_a_tenth_of_a_millisecond() -> None:
+    """The best of many short bursts: what the machine does meanwhile is not the model's."""
+    robot = Robot.from_urdf(arm_urdf())
+    model = DynamicModel(robot, friction=["asymmetric", "offset"])
+    rng = np.random.default_rng(0)
+    d, r = 1e-3 * rng.standard_normal((2, 400, 6))
+    torque = np.tanh(1e3 * r) + np.sin(2e3 * d)
+    q, v, a = rng.standard_normal((3, 6))
+    ripple = GearRipple(robot.joints, np.full(6, 100.0), np.array([1.0, 2, 4]), np.full((3, 6), 1e-6), np.full((3, 6), 1e-6))
+    for kind in KINDS:
+        found = fit_residual({"deformation": d, "deformation_rate": r}, torque, robot.joints, kind=kind)
+        assert all(item is not None for item in found.taught)
+        online = OnlineModel(model, rng.uniform(0.1, 1.0, len(model.parameters)), residual=replace(found, ripple=ripple))
+        best = min(timeit.repeat(lambda: online(q, v, a, d[0], r[0]), number=20, repeat=100)) / 20  # noqa: B023
+        assert best < 100e-6, f"{kind}: {1e6 * best:.0f} µs"
