@@ -83,10 +83,10 @@ def test_leaving_a_log_out_of_the_statistic_is_leaving_out_its_rows(model, logs,
     np.testing.assert_allclose(first.bse, second.bse, rtol=1e-9)
 
 
-def test_eight_seconds_are_enough_for_a_plausible_robot(data: Path, project, model, logs) -> None:
+@pytest.mark.parametrize("k", range(7))
+def test_eight_seconds_are_enough_for_a_plausible_robot(data: Path, project, model, logs, k: int) -> None:
     """Poor data: the default keeps the robot possible and close to the URDF; WLS alone is far off."""
-    name = "ur-20_02_10-30sec_12harm"
-    learn = next(log for log in logs if log.name == name)
+    learn = logs[k]
     recording = learn.report.recording
     begin = learn.segments[0].start
     # the conditioning of the command line, on a log that was stopped 8 s after the motion began
@@ -97,11 +97,14 @@ def test_eight_seconds_are_enough_for_a_plausible_robot(data: Path, project, mod
     plain = project.model_copy(update={"drive": type(project.drive)()})
     robot_model = plain.build_model(model.robot)
     ident = identify(robot_model, [short], project=plain)
-    rest = [log for log in logs if log.name != name]
-    errors = over_logs([held_out_rmse(robot_model, ident.theta, log) for log in rest])
-    baseline = over_logs([held_out_rmse(robot_model, ident.baseline, log) for log in rest])
-    assert errors <= 2.7
+    rest = [log for log in logs if log is not learn]
+    errors, fit, baseline = (
+        over_logs([held_out_rmse(robot_model, theta, log) for log in rest])
+        for theta in (ident.theta, ident.fit_theta, ident.baseline)
+    )
+    assert errors <= 2.3  # the pull to CAD with a weight tuned by hand: 2.77
     assert errors <= 1.05 * baseline
+    assert errors < fit
     assert ident.consistency.consistent
     ratio = ident.bodies[:, 0] / ident.prior.theta0[: model.n_inertial : 10]
     assert ((ratio > 0.5) & (ratio < 2.0)).all()
