@@ -7,6 +7,10 @@ E's limits (Table 1), five harmonics, 20 s, both ends at rest at zero (eq. 19); 
 Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the torque of the
 robot with noise of E's size (its Table 4, RMSE of WLS), identified by WLS, compared with the truth. Table 3's motion, whose
 coefficients are rounded to four digits and meet the ties with ω = 2π/20 (not with the printed 0.02 Hz), is the third.
+
+What comes out (20 seeds, 2.5 s a design): both criteria beat Table 3 and random motions by far, but on this arm the block
+criterion does not beat the plain one. It halves the condition numbers of the acceleration and velocity parts and pays with the
+whole: parameter and torque errors are a few percent larger in the median, and smaller in 6 of 20 seeds only.
 """
 
 from __future__ import annotations
