@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from estimation_samples import as_log, coloured, stacked
 from motion_samples import coupled_model, make_segment, truth
 from scipy.fft import dct
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.quality import QualityReport
 from urdf_ident.data.readers import read_recording
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import Conditioned
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.covariance import KINDS, with_covariance
@@ -25,27 +23,12 @@ from urdf_ident.estimation.fit import Fit, fit_base
 from urdf_ident.estimation.least_squares import solve
 from urdf_ident.estimation.noise import fit_noise, whitened_rows
 from urdf_ident.estimation.periods import find_period
-from urdf_ident.estimation.pieces import base_rows, row_pieces
 from urdf_ident.estimation.rows import RowFilter, build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.segment import Segment
 from urdf_ident.project import Project, parse_project
-
-
-def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
-    """A conditioned log around segments made by hand."""
-    recording = Recording(segment.log, ("j1", "j2", "j3"), segment.time, segment.q, effort=segment.tau)
-    conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
-    return PreparedLog(recording, QualityReport(recording, (), len(recording)), conditioned)
-
-
-def coloured(clean: Segment, sigma: float, rho: float, seed: int) -> Segment:
-    """The motion with first-order autoregressive noise on the torque, made here and not by the package."""
-    white = np.random.default_rng(seed).normal(size=clean.tau.shape)
-    white[1:] *= np.sqrt(1 - rho**2)
-    return replace(clean, tau=clean.tau + sigma * lfilter([1.0], [1.0, -rho], white, axis=0))
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +54,6 @@ def statistics(model: DynamicModel, log: PreparedLog) -> StatisticSet:
 @pytest.fixture(scope="module")
 def fit(statistics: StatisticSet, base: BaseParameters) -> Fit:
     return fit_base(statistics, base)
-
-
-def stacked(model: DynamicModel, base: BaseParameters, log: PreparedLog) -> tuple[np.ndarray, np.ndarray]:
-    (piece,) = row_pieces(model, [log])
-    X, y = [], []
-    for index, columns, target in base_rows(piece, model, base):
-        wide = np.zeros((len(columns), len(base)))
-        wide[:, index] = columns
-        X.append(wide)
-        y.append(target)
-    return np.vstack(X), np.concatenate(y)
 
 
 @pytest.mark.parametrize("kind", ["hc0", "hc1", "hc2", "hc3", "hac"])

@@ -181,7 +181,8 @@ def group_sigma(
         leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
         rows = statistics.rows[layout.group]
         floor = _SIGMA_FLOOR * np.sqrt(statistics.effort_squares(layout.group) / max(rows, 1))
-        sigma[layout.group] = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), floor, 1e-300))
+        found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), floor))
+        sigma[layout.group] = found if found > 0 else 1.0  # a torque that is zero throughout has no scale
     return sigma
 
 

@@ -8,7 +8,7 @@ symmetric FIR filter, whose finite memory lets the regressor be streamed in chun
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,13 +102,19 @@ class RowFilter:
         return out
 
 
-def filtered_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+def filtered_rows(
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array | None = None
+) -> Iterator[tuple[int, list[Array]]]:
     """Rows ``[columns | tau]`` of every row group, filtered and decimated, a bounded piece at a time.
+
+    A weight on a sample acts before the filter, on columns and tau alike, so that one spoilt sample does not spoil all
+    rows around it; a row with filter weights h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which keeps its noise as it was.
 
     Args:
         model: The dynamic model.
         segment: With measured ``tau``.
         row_filter: The filter, the same for columns and tau.
+        weights: Of the samples' squared residuals, shape (N, groups), 0 to 1; all 1 if None.
 
     Yields:
         Index of the first row in the segment, and per row group an array (rows, k + 1).
@@ -119,6 +125,9 @@ def filtered_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) 
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
     targets = model.row_targets(segment.tau, segment.external)
+    if weights is not None:
+        yield from _weighted_rows(model, segment, row_filter, weights)
+        return
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment))
         yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
@@ -141,6 +150,34 @@ def filtered_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) 
             rows -= m
 
 
+def _weighted_rows(
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array
+) -> Iterator[tuple[int, list[Array]]]:
+    if row_filter.kind != "fir":
+        raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
+    squares, factor = row_filter.taps() ** 2, row_filter.factor
+    noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
+    scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows without a sample left weigh nothing
+    weighted = _Weighted(model, weights)
+    for first, rows in filtered_rows(weighted, segment, row_filter):  # type: ignore[arg-type]
+        part = scale[first : first + len(rows[0])]
+        yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]
+
+
+class _Weighted:
+    """A model whose rows and targets carry the samples' weights."""
+
+    def __init__(self, model: DynamicModel, weights: Array) -> None:
+        self.model, self.weights = model, weights
+
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        return self.model.row_targets(tau, external) * self.weights
+
+    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
+        for part, blocks in self.model.row_blocks(segment, chunk=chunk):
+            yield part, [block * self.weights[part, i : i + 1] for i, block in enumerate(blocks)]
+
+
 def accumulate(
     model: DynamicModel,
     log: str,
@@ -150,6 +187,7 @@ def accumulate(
     blocks: int = BLOCKS,
     conditioning: str | None = None,
     progress: Callable[[int], None] | None = None,
+    weights: Sequence[Array] | None = None,
 ) -> StatisticSet:
     """Turns one log's segments into its statistic.
 
@@ -161,6 +199,7 @@ def accumulate(
         blocks: Time blocks of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         progress: Called with the number of rows done.
+        weights: Of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
 
     Returns:
         Factors per block and row group.
@@ -176,9 +215,9 @@ def accumulate(
     layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
     factors: dict[tuple[int, int], tuple[Array, int]] = {}
     done = 0
-    for segment in segments:
+    for k, segment in enumerate(segments):
         offset = done
-        for first, pieces in filtered_rows(model, segment, row_filter):
+        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k]):
             rows = len(pieces[0])
             block_of = (offset + first + np.arange(rows)) * blocks // total
             for block in np.unique(block_of):
@@ -208,6 +247,7 @@ def build_statistics(
     *,
     blocks: int = BLOCKS,
     progress: Callable[[str, int], None] | None = None,
+    weights: Mapping[str, Sequence[Array]] | None = None,
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
@@ -218,6 +258,7 @@ def build_statistics(
         logs: Prepared logs.
         blocks: Time blocks a log.
         progress: Called with the log's name and the number of rows done.
+        weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
 
     Returns:
         Factors per log, block and row group.
@@ -231,7 +272,10 @@ def build_statistics(
         done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
         row_filter = RowFilter(log.conditioned.factor)
         conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
-        part = accumulate(model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done)
+        part = accumulate(
+            model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done,
+            weights=None if weights is None else weights[log.name],
+        )  # fmt: skip
         total = part if total is None else total.merged(part)
     if total is None:
         raise EstimationError("no log to estimate from")

@@ -1,0 +1,44 @@
+"""Logs ready for the estimators, made from segments with known noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.signal import lfilter
+
+from urdf_ident.data.prepare import PreparedLog
+from urdf_ident.data.quality import QualityReport
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import Conditioned
+from urdf_ident.estimation.pieces import base_rows, row_pieces
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.segment import Segment
+
+
+def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
+    """A conditioned log around segments made by hand."""
+    recording = Recording(
+        segment.log, tuple(f"j{k}" for k in range(segment.q.shape[1])), segment.time, segment.q, effort=segment.tau
+    )
+    conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
+    return PreparedLog(recording, QualityReport(recording, (), len(recording)), conditioned)
+
+
+def coloured(clean: Segment, sigma: float, rho: float, seed: int) -> Segment:
+    """The motion with first-order autoregressive noise on the torque, made here and not by the package."""
+    white = np.random.default_rng(seed).normal(size=clean.tau.shape)
+    white[1:] *= np.sqrt(1 - rho**2)
+    return replace(clean, tau=clean.tau + sigma * lfilter([1.0], [1.0, -rho], white, axis=0))
+
+
+def stacked(model: DynamicModel, base: BaseParameters, log: PreparedLog) -> tuple[np.ndarray, np.ndarray]:
+    (piece,) = row_pieces(model, [log])
+    X, y = [], []
+    for index, columns, target in base_rows(piece, model, base):
+        wide = np.zeros((len(columns), len(base)))
+        wide[:, index] = columns
+        X.append(wide)
+        y.append(target)
+    return np.vstack(X), np.concatenate(y)

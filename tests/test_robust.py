@@ -1,0 +1,125 @@
+"""Robust estimates: statsmodels' RLM on raw rows, and spoilt samples before any filter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from conftest import arm_urdf
+from estimation_samples import as_log, stacked
+from motion_samples import coupled_model, make_segment, truth
+
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.covariance import with_covariance
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.robust import LOSSES, fit_robust, huber, tukey
+from urdf_ident.estimation.rows import RowFilter, build_statistics, filtered_rows
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+
+
+@pytest.fixture(scope="module")
+def single() -> DynamicModel:
+    """One joint: statsmodels has one scale for all rows."""
+    return DynamicModel(Robot.from_urdf(arm_urdf("y")))
+
+
+def spoilt(segment, share: float, size: float, seed: int = 0):
+    """The same log with some torque samples far off."""
+    rng = np.random.default_rng(seed)
+    wild = rng.random(segment.tau.shape) < share
+    return replace(segment, tau=segment.tau + wild * size * rng.choice([-1.0, 1.0], segment.tau.shape))
+
+
+@pytest.mark.parametrize(("loss", "norm"), [("huber", sm.robust.norms.HuberT()), ("tukey", sm.robust.norms.TukeyBiweight())])
+def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: DynamicModel, loss: str, norm: object) -> None:
+    base = single.base()
+    log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
+    found = fit_robust(single, [log], base, loss=loss, settled=1e-9)
+    X, y = stacked(single, base, log)
+    start = sm.RLM(y, X, M=sm.robust.norms.HuberT()).fit(tol=1e-10, maxiter=200)
+    reference = sm.RLM(y, X, M=norm).fit(start_params=start.params, tol=1e-11, maxiter=500)
+    np.testing.assert_allclose(found.fit.params, reference.params, rtol=1e-7, atol=1e-8)
+    assert next(iter(found.scale.values())) == pytest.approx(reference.scale, rel=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1, 4])
+def test_spoilt_samples_before_the_filter_hardly_matter(factor: int) -> None:
+    """5 % of the samples 45 standard deviations off."""
+    model = coupled_model()
+    base, sigma = model.base(), 0.1
+    clean = make_segment(model, 2000, sigma=0.0, seed=5)
+    errors: dict[str, list[np.ndarray]] = {"clean": [], "ols": [], "huber": [], "tukey": []}
+    true = base.of(truth(model))
+    for seed in range(3):
+        noisy = replace(clean, tau=clean.tau + sigma * np.random.default_rng(seed).normal(size=clean.tau.shape))
+        bad = as_log(spoilt(noisy, 0.05, 45 * sigma, seed + 100), factor)
+        good = as_log(noisy, factor)
+        errors["clean"].append(fit_base(build_statistics(model, [good]), base, method="ols").params - true)
+        errors["ols"].append(fit_base(build_statistics(model, [bad]), base, method="ols").params - true)
+        for loss in LOSSES:
+            errors[loss].append(fit_robust(model, [bad], base, loss=loss).fit.params - true)
+    size = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in errors.items()}
+    ratio = {name: float(np.median(values / size["clean"])) for name, values in size.items()}
+    assert ratio["tukey"] <= 1.5
+    assert ratio["huber"] <= 2.0
+    assert ratio["ols"] >= 9.0  # sqrt(1 + 0.05 · 45²) = 10.1
+
+
+def test_a_weighted_row_keeps_the_equation_and_the_noise() -> None:
+    model = coupled_model()
+    segment = make_segment(model, 600, sigma=0.0)
+    rng, row_filter = np.random.default_rng(0), RowFilter(4)
+    weights = (rng.random((600, 3)) > 0.1).astype(float)
+    theta = truth(model)
+    for first, rows in filtered_rows(model, segment, row_filter, weights):
+        for group, part in zip(model.groups, rows, strict=True):
+            np.testing.assert_allclose(
+                part[:, :-1] @ theta[group.columns], part[:, -1], rtol=1e-9, atol=1e-9, err_msg=str(first)
+            )
+    white = replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a)
+    squares = []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(size=segment.tau.shape)
+        model_rows = filtered_rows(DynamicModel(model.robot), replace(white, tau=noise), row_filter, weights)
+        squares.append(np.concatenate([rows[0][:, -1] for _, rows in model_rows]) ** 2)
+    expected = np.sum(row_filter.taps() ** 2)
+    np.testing.assert_allclose(np.mean(squares, axis=0).mean(), expected, rtol=0.05)
+
+
+def test_unit_weights_change_nothing() -> None:
+    model = coupled_model()
+    log = as_log(make_segment(model, 500, sigma=0.1), 3)
+    plain = build_statistics(model, [log])
+    ones = build_statistics(model, [log], weights={"log": [np.ones((500, 3))]})
+    for a, b in zip(plain.entries, ones.entries, strict=True):
+        np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, rtol=1e-9, atol=1e-9)
+
+
+def test_good_data_give_what_least_squares_give_and_say_so() -> None:
+    model = coupled_model()
+    log = as_log(make_segment(model, 1500, sigma=np.array([0.5, 0.01, 0.002])))
+    statistics = build_statistics(model, [log])
+    found, plain = fit_robust(model, [log], model.base()), fit_base(statistics, model.base())
+    assert (np.abs(found.fit.params - plain.params) < 1.5 * plain.bse).all()
+    assert all(share < 0.1 for share in found.down_weighted.values())
+    np.testing.assert_allclose(list(found.scale.values()), list(plain.sigma.values()), rtol=0.1)
+    assert found.fit.method == "irls (tukey)"
+    assert np.isfinite(with_covariance(found.fit, found.statistics, "jackknife").bse).all()
+
+
+def test_weights_of_the_losses() -> None:
+    u = np.array([0.0, 1.0, -1.345, 2.69, 1e6])
+    np.testing.assert_allclose(huber(u), sm.robust.norms.HuberT().weights(u))
+    np.testing.assert_allclose(tukey(u), sm.robust.norms.TukeyBiweight().weights(u))
+
+
+def test_unknown_loss_and_exact_data_are_refused(single: DynamicModel) -> None:
+    log = as_log(make_segment(single, 300, sigma=0.1))
+    with pytest.raises(EstimationError, match="did you mean 'huber'"):
+        fit_robust(single, [log], single.base(), loss="hubber")
+    at_rest = as_log(replace(log.segments[0], tau=0 * log.segments[0].tau))
+    with pytest.raises(EstimationError, match="exactly zero"):
+        fit_robust(single, [at_rest], single.base())
