@@ -125,3 +125,15 @@ def test_the_report_says_what_collides() -> None:
     assert "mm at" in report.summary()
     with pytest.raises(LimitError, match="different joints"):
         check_clearance(random_fourier(Limits.from_robot(Robot.from_urdf(robot_path("tx40"))), 5.0), collisions)
+
+
+def test_two_things_that_slide_along_each_other_are_no_endless_work() -> None:
+    """The wrist turns at a constant 33.15 mm from the forearm: nothing to prove at 33.1 mm, hopeless at 33.15."""
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    motion = random_fourier(Limits.from_robot(robot), 10.0, 4, seed=4, fill=0.6, span=1.0)
+    for clearance, kept in ((0.0331, True), (0.03315 - 1e-7, False)):
+        report = check_clearance(motion, Collisions.build(robot, clearance=clearance, prune=False))
+        slide = [x for x in report.pairs if (x.first, x.second) == ("forearm_link", "wrist_2_link") and x.distance < 0.034]
+        assert len(slide) == 1
+        assert (slide[0].margin >= 0) == kept
+        assert slide[0].margin > -1e-3

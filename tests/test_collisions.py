@@ -52,7 +52,7 @@ def of_links(collisions: Collisions, distance: np.ndarray) -> dict[tuple[str, st
 @pytest.mark.parametrize("name", ["ur10e", "generic_6axis", "tx40"])
 def test_distances_agree_with_mujoco(name: str) -> None:
     robot = bundled(name)
-    collisions = Collisions.build(robot, parse_world(TABLE), clearance=0.001)
+    collisions = Collisions.build(robot, parse_world(TABLE), prune=False)
     q = configurations(robot, 40)
     ours = of_links(collisions, collisions.distances(q))
     theirs = MujocoScene(robot, OBJECTS).distances(q, list(ours))
@@ -69,7 +69,7 @@ def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> N
     robot = bundled("generic_6axis")
     data = {**TABLE, "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
             "tool": {"frame": list(robot.description.links)[-1], "box": [[-0.3, -0.3, 0.2], [0.8, 0.8, 1.1]]}}  # fmt: skip
-    collisions = Collisions.build(robot, parse_world(data))
+    collisions = Collisions.build(robot, parse_world(data), prune=False)
     q = configurations(robot, 60)
     whole = collisions.distances(q)
     rows, pairs = np.nonzero(np.abs(whole) < 0.15)
@@ -90,13 +90,13 @@ def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> N
 
 
 def test_pairs_that_can_collide() -> None:
-    collisions = Collisions.build(bundled("ur10e"), parse_world(TABLE))
+    collisions = Collisions.build(bundled("ur10e"), parse_world(TABLE), prune=False)
     names = {pair.names for pair in collisions.pairs}
     assert ("base_link", "upper_arm_link") in names
     assert ("forearm_link", "table") in names
     assert ("shoulder_link", "upper_arm_link") not in names  # neighbours
     assert all("base_link" not in pair or "table" not in pair for pair in names)  # neither moves
-    fewer = Collisions.build(bundled("ur10e"), parse_world({**TABLE, "allow": [["table", "forearm_link"]]}))
+    fewer = Collisions.build(bundled("ur10e"), parse_world({**TABLE, "allow": [["table", "forearm_link"]]}), prune=False)
     assert names - {pair.names for pair in fewer.pairs} == {("forearm_link", "table")}
 
 
@@ -106,6 +106,17 @@ def test_links_that_always_overlap_are_left_out_and_said() -> None:
     assert watched[1] == watched[0] - 1  # two shapes that are 11 mm apart whatever the joints do
     assert near.notes == ()
     assert any("always closer than the clearance" in note and "link_4 and link_6" in note for note in far.notes)
+
+
+@pytest.mark.parametrize("name", ["ur10e", "generic_6axis"])
+def test_pairs_that_are_proved_to_stay_apart_do(name: str) -> None:
+    robot = bundled(name)
+    every, pruned = (Collisions.build(robot, parse_world(TABLE), prune=prune) for prune in (False, True))
+    kept = {(pair.first, pair.second) for pair in pruned.pairs}
+    dropped = [p for p, pair in enumerate(every.pairs) if (pair.first, pair.second) not in kept]
+    assert len(dropped) > 5
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (1500, robot.n))
+    assert (every.distances(q)[:, dropped] >= every.required[dropped]).all()
 
 
 def test_missing_geometry_becomes_capsules_and_is_said() -> None:

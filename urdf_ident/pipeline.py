@@ -16,8 +16,8 @@ from .data.recording import Recording
 from .data.signals import SignalConfig
 from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
-from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.covariance import with_covariance
+from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics

@@ -16,10 +16,13 @@ from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from ..motion.base import Trajectory, check_joint_array
+from ..motion.clearance import ClearanceReport, check_clearance
+from ..motion.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from .criteria import check_criterion, condition_number, standard_errors
 from .earlier import IdentificationLike, check_same_robot, known_rows, row_noise
 from .family import Family
+from .obstacles import Obstacles
 from .parallel import search
 from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
 from .rows import PlannedRows, designable, softened
@@ -47,6 +50,7 @@ class Design:
         starts: Random starts that were tried.
         elapsed: Time that the search took [s].
         history: ``(time [s], value)`` of every improvement.
+        clearance: Closest calls with links and world, or None where collisions were not asked for.
         settings: What was asked for.
         notes: What the user should know.
     """
@@ -67,6 +71,7 @@ class Design:
     history: tuple[tuple[float, float], ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    clearance: ClearanceReport | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -121,6 +126,8 @@ class Design:
                 f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
                 f"{100 * m.relative:.2g} % left)"
             )
+        if self.clearance is not None and self.clearance.worst is not None:
+            lines.append(f"  {'distance':12s} {self.clearance.summary(1)}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     __str__ = summary
@@ -145,6 +152,7 @@ def design_excitation(
     starts: int | None = None,
     jobs: int | None = None,
     after: IdentificationLike | None = None,
+    collisions: Collisions | None = None,
     progress: Progress | None = None,
 ) -> Design:
     """Designs a motion that shows the base parameters of a model well and stays inside the robot's limits.
@@ -174,13 +182,14 @@ def design_excitation(
         jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
         after: An earlier result for the same model: what its logs have told is added to what the motion will tell, and the
             noise of the row groups is taken from it. Best with criterion D.
+        collisions: Links and objects that must keep their distance, ramps included; None: only limits are kept.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.
 
     Returns:
         The design.
 
     Raises:
-        LimitError: A limit is unknown, the start pose is outside, or no motion inside the limits was found.
+        LimitError: A limit is unknown, the start pose is outside or collides, or no motion inside the limits was found.
         FingerprintError: ``after`` is for another robot or has other parameters.
         ModelError: Unknown criterion, or a model without rigid rows.
     """
@@ -204,10 +213,12 @@ def design_excitation(
     scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
     rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
-    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits)
+    problem = Problem(
+        make_criterion(criterion, rows, limits, known * scale), shape, limits, _obstacles(collisions, shape, limits)
+    )
     say = None if progress is None else _narrator(progress, criterion, begun, budget)
     outcome = search(problem, seed=seed, budget=budget, starts=starts, jobs=jobs, progress=say)
-    best, report, repaired = certified(problem, outcome.candidates)
+    best, report, clearance, repaired = certified(problem, outcome.candidates)
     full, excitation = model.base(), shape.excitation(best.X)
     settings = {
         "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
@@ -219,11 +230,14 @@ def design_excitation(
         exact_value(problem, PlannedRows(planned, base, weights, scale), best.X),
         condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), weights,
         f"{scaling}, rows {weighting}", outcome.starts, time.monotonic() - begun, outcome.history, settings,
-        (*notes, *left_out, *outcome.notes, *repaired, *_idle(report)),
+        (*notes, *left_out, *(() if collisions is None else collisions.notes), *outcome.notes, *repaired, *_idle(report)),
+        clearance,
     )  # fmt: skip
 
 
-def certified(problem: Problem, candidates: Sequence[Candidate]) -> tuple[Candidate, LimitReport, tuple[str, ...]]:
+def certified(
+    problem: Problem, candidates: Sequence[Candidate]
+) -> tuple[Candidate, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """The best motion that holds on a 1 ms grid with its allowance between samples; drawn in if it does not quite.
 
     Args:
@@ -231,24 +245,37 @@ def certified(problem: Problem, candidates: Sequence[Candidate]) -> tuple[Candid
         candidates: Motions, the best first.
 
     Returns:
-        The motion, its report, and notes.
+        The motion, how much room it leaves to limits and to other things, and notes.
 
     Raises:
         LimitError: None holds.
     """
     family = replace(problem.family, periods=1)
     torque = prior_torque(problem.criterion.rows.model.robot)
-    report = None
+    report, clearance = None, None
     for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
         for candidate in candidates:
             X = candidate.X if size == 1.0 else family.drawn_in(candidate.X, size)
             report = check_limits(family.trajectory(X), problem.limits, torque=torque)
-            if report.feasible:
+            if report.feasible and problem.obstacles is not None:
+                clearance = check_clearance(family.trajectory(X), problem.obstacles.collisions)
+            if report.feasible and (clearance is None or clearance.feasible):
                 note = () if size == 1.0 else (f"drawn in to {100 * size:g} % to keep a limit between instants",)
-                return replace(candidate, X=X), report, note
+                return replace(candidate, X=X), report, clearance, note
     if report is not None:
         report.require()
+    if clearance is not None:
+        clearance.require()
     raise LimitError("no motion inside the limits was found", remedy="allow more time, or widen the limits")
+
+
+def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) -> Obstacles | None:
+    if collisions is None:
+        return None
+    for pose, what in ((family.start, "the start pose"), (family.end, "the end pose")):
+        if pose is not None:
+            collisions.require_free(pose, what)
+    return Obstacles(collisions, family, limits)
 
 
 def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:

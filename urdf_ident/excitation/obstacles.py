@@ -8,28 +8,32 @@ contact), so that pairs come and go without a jump.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.inertia import Array
+from ..motion.clearance import check_clearance
 from ..motion.collisions import Collisions
 from ..motion.limits import Limits
 from ..motion.placements import Poses
 from ..motion.speeds import SpeedBounds
 from .family import Family
+from .objective import Objective
 
 Indices = NDArray[np.intp]
 
 #: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
-TRAVEL = 0.04
+TRAVEL = 0.12
 #: Fewest and most instants per motion.
-INSTANTS = (80, 1000)
+INSTANTS = (80, 1200)
 #: What is kept besides the required distance, for what happens between instants [m].
 PAD = 0.004
 #: Over which distance the barrier rises [m].
 RANGE = 0.015
+#: Instants that are added around one where a distance dips.
+_AROUND = 9
 _COARSE_FIRST = (0, 4, 2, 6, 1, 3, 5, 7)
 
 
@@ -52,14 +56,16 @@ class Obstacles:
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
         bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
         self._arms = bounds.arms.T
-        single = replace(family, periods=1)
+        self.family = single = replace(family, periods=1)
         duration = single.period + 2 * single.lead
         fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
         count = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
+        self._step = duration / (count - 1)
         self.grid = single.grid(np.linspace(0.0, duration, count))
-        self._last: Array | None = None
-        self._bound = np.zeros((count, len(collisions.pairs)))
+        self._last = np.zeros((count, len(limits.joints)))
+        self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
         self._near = collisions.required + self.pad + RANGE
+        self._kept: Array | None = None
 
     def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
         """The barrier.
@@ -75,15 +81,14 @@ class Obstacles:
         if not self.collisions.pairs:
             return 0.0, nothing
         q = self.grid.position @ X + self.grid.constant[0]
-        if self._last is not None:
-            self._bound -= np.abs(q - self._last) @ self._arms
+        self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
         rows, pairs = np.nonzero(self._bound < self._near)
         if not len(rows):
             return 0.0, nothing
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
-        rough = self.collisions.rough(poses)[where, pairs]
+        rough = self.collisions.rough(poses, where, pairs, self._near)
         self._bound[rows, pairs] = rough
         near = np.flatnonzero(rough < self._near[pairs])
         value, by_q = 0.0, np.zeros_like(q)
@@ -96,9 +101,46 @@ class Obstacles:
         share = weight / len(q)
         return share * value, share * np.asarray(self.grid.position.T @ by_q)
 
+    def keeps(self, X: Array) -> bool:
+        """Whether a motion keeps all distances between instants too; where it does not, more instants are watched.
+
+        Args:
+            X: The unknowns, shape (d, n).
+
+        Returns:
+            True if it does, certified.
+        """
+        if self._kept is not None and np.array_equal(X, self._kept):
+            return True
+        motion = self.family.trajectory(X)
+        report = check_clearance(motion, self.collisions)
+        if report.feasible:
+            self._kept = X.copy()
+            return True
+        dips = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
+        around = (dips[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
+        self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
+        self._last = np.concatenate([self._last, np.zeros((len(around), self._last.shape[1]))])
+        self._bound = np.concatenate([self._bound, np.full((len(around), self._bound.shape[1]), -np.inf)])
+        return False
+
+    def touching(self, pose: Array) -> str:
+        """What is too close at a pose.
+
+        Args:
+            pose: Shape (n,) [rad or m].
+
+        Returns:
+            The names of the pair; empty if all keep their distance.
+        """
+        if not self.collisions.pairs:
+            return ""
+        room = self.collisions.distances(pose)[0] - self.collisions.required - self.pad
+        return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
+
     def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, by_q: Array | None) -> float:
         """Barrier of some distances, whose gradient is added to ``by_q``; inf where one is not kept."""
-        distance, first, second = self.collisions.exact(poses, where, pairs)
+        distance, first, second = self.collisions.exact(poses, where, pairs, float(self._near.max()))
         self._bound[rows, pairs] = distance
         s = (distance - self.collisions.required[pairs] - self.pad) / RANGE
         if not s.min(initial=np.inf) > 0:
@@ -111,3 +153,33 @@ class Obstacles:
         by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
         np.add.at(by_q, rows, slope[:, None] * by_distance)
         return -float(((1 - s) ** 2 * np.log(s)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """An objective with collisions.
+
+    Attributes:
+        objective: Without them.
+        obstacles: What must keep its distance.
+    """
+
+    objective: Objective
+    obstacles: Obstacles
+
+    def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
+        """Value and gradient.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            barrier: Weight of both barriers.
+            sharpness: See :func:`..criteria.singular_criterion`.
+
+        Returns:
+            The value, inf where a limit or a distance is not kept, and its gradient, shape (d, n).
+        """
+        kept, push = self.obstacles(X, barrier)
+        if not np.isfinite(kept):
+            return kept, push
+        value, gradient = self.objective(X, barrier, sharpness)
+        return value + kept, gradient + push

@@ -14,6 +14,7 @@ from ..motion.limits import Limits
 from .family import Family
 from .interior import LinearLimits, Options, minimise
 from .objective import Criterion, Objective
+from .obstacles import Guarded, Obstacles
 
 #: Random motions of which the best starts a local search.
 CANDIDATES = 6
@@ -44,13 +45,15 @@ class Problem:
         criterion: The criterion, with the planned rows.
         family: The family of motions.
         limits: Limits of the joints, finite for positions and velocities.
+        obstacles: What must keep its distance, or None.
     """
 
     criterion: Criterion
     family: Family
     limits: Limits
+    obstacles: Obstacles | None = None
 
-    def objective(self, samples: int) -> Objective:
+    def objective(self, samples: int) -> Objective | Guarded:
         """The function to minimise on some instants per period.
 
         Args:
@@ -65,7 +68,8 @@ class Problem:
             ramp = (np.arange(10) + 0.5) / 10 * family.ramp
             moments = np.concatenate([ramp, family.ramp + family.period + ramp])
             extra, grid = len(moments), family.grid(np.concatenate([grid.time, moments]))
-        return Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
+        inside = Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
+        return inside if self.obstacles is None else Guarded(inside, self.obstacles)
 
     def samples(self) -> int:
         """Instants per period to begin with: the motion and its sines have few harmonics."""
@@ -188,9 +192,20 @@ class Search:
             self.improved = True
             return self.late
 
-        X = minimise(self.objective, self.limits, X, options, on_iterate)
-        self._offer(X, self._value(X), found)
-        return X
+        start, obstacles = X, self.problem.obstacles
+        for part in (0.9, 0.6, 0.0):
+            X = minimise(self.objective, self.limits, X, options, on_iterate)
+            if obstacles is None or obstacles.keeps(X):
+                self._offer(X, self._value(X), found)
+                return X
+            if self.late:
+                break
+            # A distance that dips between instants is watched from now on: again, from nearer to where it was kept.
+            nearer = start + part * (X - start)
+            X = nearer if np.isfinite(self._value(nearer)) else start
+            if not np.isfinite(self._value(X)):
+                break
+        return self.best.X if self.best.X.size else start
 
     def _refine(self, X: Array, found: Found) -> None:
         """Doubles the instants when the criterion still depends on them, here and for all that follows."""
@@ -215,7 +230,8 @@ class Search:
         return self.objective(X, 0.0)[0]
 
     def _offer(self, X: Array, value: float, found: Found) -> None:
-        if value < self.best.value or not self.best.X.size:
+        better = value < self.best.value or not self.best.X.size
+        if better and (self.problem.obstacles is None or self.problem.obstacles.keeps(X)):
             self.best = Candidate(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
@@ -246,20 +262,27 @@ class Search:
     def _rest(self) -> Array:
         """Unknowns of standing still at a pose where gravity is within the torque limits."""
         problem, rows = self.problem, self.problem.criterion.rows
-        limits, blocked = problem.limits, (np.inf, "")
+        limits, blocked, collided = problem.limits, (np.inf, ""), ""
         for _ in range(POSES):
             pose = problem.family.random_pose(self.rng, limits)
             X, still = problem.family.rest(pose), np.zeros((1, rows.n))
             tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
             excess = tau / (0.95 * TORQUE_FILL * limits.torque)
             inside = self.limits.room(X).min() > 0
-            if excess.max() < 1.0 and inside:
+            touching = "" if problem.obstacles is None else problem.obstacles.touching(pose)
+            if excess.max() < 1.0 and inside and not touching:
                 return X
             j = int(np.argmax(excess))
+            collided = touching or collided
             if excess[j] >= 1.0 and excess[j] < blocked[0]:
                 blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
             if problem.family.start is not None:
                 break
+        if collided:
+            raise LimitError(
+                "no motion without a collision: every pose tried is too close to something", got=f"last {collided}",
+                remedy="check the world and the collision geometry, or choose a free start pose",
+            )  # fmt: skip
         if not blocked[1]:
             raise LimitError(
                 "no motion inside the limits: the way from start to end, or the ramps, are too fast",

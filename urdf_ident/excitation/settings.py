@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,9 @@ from pydantic import Field
 from ..errors import ProjectError, nearest
 from ..model.inertia import Array
 from ..model.robot import Robot
+from ..motion.collisions import Collisions
 from ..motion.limits import Limits
+from ..motion.world import read_world
 from ..section import Section
 
 Range = tuple[float, float]
@@ -45,6 +48,11 @@ class ExcitationSection(Section):
     end: list[float] | dict[str, float] | None = Field(None, description="another pose to end in, tied_fourier and spline")
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
+    collisions: bool | Literal["auto"] = Field(
+        "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"
+    )
+    world: str | None = Field(None, description="world file: boxes, planes and meshes to keep away from")
+    clearance: float | None = Field(None, gt=0, description="smallest distance [m]; the world file's if absent, 0.01 without")
     limits: LimitsSection = Field(LimitsSection(), description="beat the URDF's: position, velocity, acceleration, torque")
 
     def options(self, robot: Robot) -> dict[str, Any]:
@@ -60,7 +68,7 @@ class ExcitationSection(Section):
             ProjectError: A list of the wrong length, or an unknown joint.
             LimitError: Position limits leave no room.
         """
-        out = self.model_dump(exclude={"limits", "start", "end", "noise"})
+        out = self.model_dump(exclude={"limits", "start", "end", "noise", "collisions", "world", "clearance"})
         stated = Limits.from_robot(robot)
         both = np.column_stack([stated.lower, stated.upper])
         position = _per_joint(robot, self.limits.position, "limits.position", both)
@@ -77,6 +85,26 @@ class ExcitationSection(Section):
                 joint = robot.joints[int(np.argmin(np.isfinite(out[key])))]
                 raise ProjectError(f"excitation.{key} says nothing about joint '{joint}'", expected="one number per joint")
         return out
+
+    def build_collisions(self, robot: Robot, folder: Path | None = None) -> Collisions | None:
+        """What the motion must keep away from.
+
+        Args:
+            robot: The robot.
+            folder: What the path of the world file is relative to.
+
+        Returns:
+            The pairs to watch; None where nothing is to be watched.
+
+        Raises:
+            MissingFileError, ProjectError: See :func:`..motion.world.read_world`.
+            ModelError: See :meth:`..motion.collisions.Collisions.build`.
+        """
+        solid = any(link.has_collision for link in robot.description.links.values())
+        if self.collisions is False or (self.collisions == "auto" and self.world is None and not solid):
+            return None
+        world = None if self.world is None else read_world((folder or Path()) / self.world)
+        return Collisions.build(robot, world, clearance=self.clearance)
 
 
 def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:

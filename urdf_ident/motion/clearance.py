@@ -17,13 +17,15 @@ import numpy as np
 from ..errors import LimitError
 from ..model.inertia import Array
 from .base import Trajectory
-from .collisions import Collisions
+from .collisions import Collisions, Indices
 from .speeds import MEASURED, SpeedBounds
 
 #: Instants between which distances are first bounded [s].
 STEP = 0.02
 #: Into how many parts an interval is cut, and how often.
 _PARTS, _CUTS = 5, 6
+#: From so many unsure intervals on a motion counts as too close.
+_MANY = 20_000
 
 
 @dataclass(frozen=True)
@@ -127,25 +129,27 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions) -> Clearance
     distance = collisions.distances(q) - MEASURED
     nearest = np.argmin(distance - required, axis=0)
     best_time, best = time[nearest], distance[nearest, np.arange(len(required))]
-    starts, ends, d0, d1 = time[:-1], time[1:], distance[:-1], distance[1:]
+    k, p = (x.ravel() for x in np.indices((count - 1, len(required))))
+    open_ones = _Intervals(p, time[:-1][k], time[1:][k], distance[k, p], distance[k + 1, p])
     least = np.full(len(required), np.inf)
-    for cut in range(_CUTS + 1):
-        floor = _floor(trajectory, bounds, starts, ends, d0, d1)
-        unsure = (floor < required) & (best >= required)  # a pair that is too close at an instant is judged already
-        again = unsure.any(axis=1) if cut < _CUTS else np.zeros(len(starts), dtype=bool)
-        least = np.minimum(least, np.where(unsure & again[:, None], np.inf, floor).min(axis=0, initial=np.inf))
-        if not again.any():
+    for _ in range(_CUTS + 1):
+        floor = open_ones.floor(trajectory, bounds)
+        # What is too close at an instant is judged already; too many intervals are as good as no proof.
+        unsure = (floor < required[open_ones.pair]) & (best >= required)[open_ones.pair]
+        if unsure.sum() > _MANY:
+            unsure[:] = False
+        np.minimum.at(least, open_ones.pair[~unsure], floor[~unsure])
+        if not unsure.any():
             break
-        cuts = starts[again, None] + (ends - starts)[again, None] * np.arange(_PARTS + 1) / _PARTS
-        inner = collisions.distances(trajectory.evaluate(cuts[:, 1:-1].ravel())[0]) - MEASURED
-        inner = inner.reshape(len(cuts), _PARTS - 1, -1)
-        whole = np.concatenate([d0[again, None], inner, d1[again, None]], axis=1)
-        lower = inner.min(axis=(0, 1))
-        where = inner.reshape(-1, len(required)).argmin(axis=0)
-        best_time = np.where(lower < best, cuts[:, 1:-1].ravel()[where], best_time)
-        best = np.minimum(best, lower)
-        starts, ends = cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
-        d0, d1 = whole[:, :-1].reshape(-1, len(required)), whole[:, 1:].reshape(-1, len(required))
+        open_ones, instants, measured = open_ones.cut(unsure, trajectory, collisions)
+        lowest = np.full(len(required), np.inf)
+        np.minimum.at(lowest, open_ones.pair, np.minimum(open_ones.first, open_ones.last))
+        for pair in np.flatnonzero(lowest < best):
+            mine = open_ones.pair[::_PARTS] == pair
+            best[pair] = lowest[pair]
+            best_time[pair] = instants[mine].ravel()[int(np.argmin(measured[mine]))]
+    else:
+        np.minimum.at(least, open_ones.pair, open_ones.floor(trajectory, bounds))
     entries = [
         Clearance(*pair.names, float(best_time[p]), float(best[p] + MEASURED), float(least[p]), float(required[p]))
         for p, pair in enumerate(collisions.pairs)
@@ -153,18 +157,47 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions) -> Clearance
     return ClearanceReport(tuple(sorted(entries, key=lambda entry: entry.margin)))
 
 
-def _floor(trajectory: Trajectory, bounds: SpeedBounds, starts: Array, ends: Array, d0: Array, d1: Array) -> Array:
-    """What distances cannot fall below inside intervals, shape (K, P) [m]."""
-    h = (ends - starts)[:, None]
-    (_, v0, a0), (_, v1, a1) = trajectory.evaluate(starts), trajectory.evaluate(ends)
-    v, a = np.maximum(np.abs(v0), np.abs(v1)), np.maximum(np.abs(a0), np.abs(a1))
-    largest = trajectory.bounds(2)
-    if trajectory.smoothness >= 2:
-        jerk = trajectory.bounds(3)
-        v, a = v + np.minimum(largest * h / 2, jerk * h**2 / 8), np.minimum(a + jerk * h / 2, largest)
-    else:
-        v, a = v + largest * h / 2, np.broadcast_to(largest, a.shape)
-    speed, acceleration = bounds.rates(v, a)
-    nearest = np.maximum(np.minimum(d0, d1), 0.0)
-    chord = np.sqrt(np.maximum(nearest**2 - (speed * h / 2) ** 2, 0.0)) - acceleration * h**2 / 8
-    return np.asarray(np.maximum((d0 + d1 - speed * h) / 2, np.where(nearest > 0, chord, -np.inf)))
+@dataclass(frozen=True, eq=False)
+class _Intervals:
+    """Intervals of time for single pairs: pair, start and end [s], distances there [m]; all of shape (M,)."""
+
+    pair: Indices
+    start: Array
+    end: Array
+    first: Array
+    last: Array
+
+    def floor(self, trajectory: Trajectory, bounds: SpeedBounds) -> Array:
+        """What distances cannot fall below inside, shape (M,) [m]."""
+        starts, back = np.unique(self.start, return_inverse=True)
+        ends = np.empty_like(starts)
+        ends[back] = self.end
+        h = (ends - starts)[:, None]
+        (_, v0, a0), (_, v1, a1) = trajectory.evaluate(starts), trajectory.evaluate(ends)
+        v, a = np.maximum(np.abs(v0), np.abs(v1)), np.maximum(np.abs(a0), np.abs(a1))
+        largest = trajectory.bounds(2)
+        if trajectory.smoothness >= 2:
+            jerk = trajectory.bounds(3)
+            v, a = v + np.minimum(largest * h / 2, jerk * h**2 / 8), np.minimum(a + jerk * h / 2, largest)
+        else:
+            v, a = v + largest * h / 2, np.broadcast_to(largest, a.shape)
+        travel, bend = (x[back, self.pair] for x in bounds.rates(v, a))
+        h = self.end - self.start
+        travel, bend = travel * h / 2, bend * h**2 / 8
+        nearest = np.maximum(np.minimum(self.first, self.last), 0.0)
+        chord = np.where(nearest > 0, np.sqrt(np.maximum(nearest**2 - travel**2, 0.0)) - bend, -np.inf)
+        return np.asarray(np.maximum((self.first + self.last) / 2 - travel, chord))
+
+    def cut(self, which: Array, trajectory: Trajectory, collisions: Collisions) -> tuple[_Intervals, Array, Array]:
+        """Some of them in parts, with the new instants and distances, shapes (K, parts − 1)."""
+        pair, start, end = self.pair[which], self.start[which], self.end[which]
+        knots = start[:, None] + (end - start)[:, None] * np.arange(_PARTS + 1) / _PARTS
+        instants, back = np.unique(knots[:, 1:-1], return_inverse=True)
+        poses = collisions.kinematics.evaluate(trajectory.evaluate(instants)[0])
+        inner = collisions.exact(poses, back.ravel(), np.repeat(pair, _PARTS - 1), -np.inf)[0] - MEASURED
+        inner = inner.reshape(-1, _PARTS - 1)
+        whole = np.column_stack([self.first[which], inner, self.last[which]])
+        parts = _Intervals(
+            np.repeat(pair, _PARTS), knots[:, :-1].ravel(), knots[:, 1:].ravel(), whole[:, :-1].ravel(), whole[:, 1:].ravel()
+        )
+        return parts, knots[:, 1:-1], inner

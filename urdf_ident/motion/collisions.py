@@ -7,7 +7,7 @@ where they are nearest, which give the distance's gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,7 @@ class Collisions:
         *,
         clearance: float | None = None,
         allow: Iterable[tuple[str, str]] = (),
+        prune: bool = True,
         seed: int = 0,
     ) -> Collisions:
         """Finds what can collide.
@@ -98,6 +99,7 @@ class Collisions:
             world: What is around it; nothing if None.
             clearance: Smallest distance allowed [m]; the world's if None.
             allow: More pairs of names that may touch.
+            prune: False keeps pairs that are always, or provably never, too close.
             seed: Of the random configurations.
 
         Returns:
@@ -125,10 +127,10 @@ class Collisions:
             pairs = (*pairs, Pair(-1, -1, (world.tool.frame, "the tool's box")))  # type: ignore[union-attr]
         required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
         found = cls(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
-        return found._without_touching(notes, seed)
+        return found._pruned(notes, seed) if prune else replace(found, notes=notes)
 
-    def _without_touching(self, notes: tuple[str, ...], seed: int) -> Collisions:
-        """Leaves out what always touches, and says so."""
+    def _pruned(self, notes: tuple[str, ...], seed: int) -> Collisions:
+        """Leaves out what always touches, and says so, and what never can."""
         rng = np.random.default_rng(seed)
         lower, upper = (np.nan_to_num(self.robot.limit(key), neginf=-np.pi, posinf=np.pi) for key in ("lower", "upper"))
         close = self.distances(rng.uniform(lower, upper, (SAMPLES, self.robot.n))) < self.required
@@ -190,44 +192,43 @@ class Collisions:
             expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose, or correct the world or the geometry",
         )  # fmt: skip
 
-    def rough(self, poses: Poses) -> Array:
-        """Lower bounds of all distances from balls around the links and boxes around the world's things, quickly.
+    def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
+        """Lower bounds of distances, quickly: from one ball around each link, and where that is close, from several.
 
         Args:
             poses: The bodies on N configurations.
+            rows: Indices of configurations, shape (M,).
+            pairs: Indices of pairs, shape (M,).
+            near: What is close, for each pair, shape (P,) [m].
 
         Returns:
-            Shape (N, P) [m].
+            Shape (M,) [m].
         """
-        out = np.empty((len(poses.origin), len(self.pairs)))
-        balls = {
-            k: poses.points(self.solids[k].body, self.solids[k].centre[None])[:, 0]
-            for k in {k for pair in self.pairs for k in (pair.first, pair.second) if k >= 0 and not self.solids[k].of_world}
-        }
+        out = np.empty(len(rows))
+        order = np.argsort(pairs, kind="stable")
+        ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
         for p, pair in enumerate(self.pairs):
-            if pair.second < 0:
-                out[:, p] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]  # type: ignore[index]
+            mine = order[ends[p] : ends[p + 1]]
+            if not len(mine):
                 continue
-            here, there = balls[pair.first], self.solids[pair.second]
-            if not there.of_world:
-                gap = here - balls[pair.second]
-                out[:, p] = np.sqrt(np.einsum("ij,ij->i", gap, gap)) - there.radius
-            elif np.isinf(there.radius):
-                out[:, p] = here @ there.geometry.n - there.geometry.d
-            else:
-                beyond = np.abs((here - there.centre) @ there.placement[:3, :3]) - there.half
-                outside = np.maximum(beyond, 0.0)
-                out[:, p] = np.sqrt(np.einsum("ij,ij->i", outside, outside)) + np.minimum(beyond.max(axis=1), 0.0)
-            out[:, p] -= self.solids[pair.first].radius
+            if pair.second < 0:
+                out[mine] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[rows[mine], 0])[0]  # type: ignore[index]
+                continue
+            here, there = self.solids[pair.first], self.solids[pair.second]
+            out[mine] = _between(poses, rows[mine], here, there, whole=True)
+            close = mine[out[mine] < near[p]]
+            if len(close) and len(here.balls) + len(there.balls) > 2:
+                out[close] = np.maximum(out[close], _between(poses, rows[close], here, there, whole=False))
         return out
 
-    def exact(self, poses: Poses, rows: Indices, pairs: Indices) -> tuple[Array, Array, Array]:
+    def exact(self, poses: Poses, rows: Indices, pairs: Indices, within: float = np.inf) -> tuple[Array, Array, Array]:
         """Distances by Coal, with the points where they are measured.
 
         Args:
             poses: The bodies on N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
+            within: Points are not wanted beyond this distance [m]; they are zero there.
 
         Returns:
             Distances, shape (M,) [m], and the nearest points on the first and on the second thing, each of shape (M, 3)
@@ -235,29 +236,23 @@ class Collisions:
         """
         import coal  # type: ignore[import-untyped]
 
-        distance, near = np.empty(len(rows)), np.empty((2, len(rows), 3))
+        distance, near = np.empty(len(rows)), np.zeros((2, len(rows), 3))
         request, result = coal.DistanceRequest(), coal.DistanceResult()
-        places: dict[tuple[int, int], Any] = {}
-
-        def place(row: int, solid: int) -> Any:
-            key = row, solid
-            if key not in places:
-                thing = self.solids[solid]
-                R = poses.rotation[row, thing.body]
-                places[key] = coal.Transform3s(
-                    R @ thing.placement[:3, :3], R @ thing.placement[:3, 3] + poses.origin[row, thing.body]
-                )
-            return places[key]
-
-        for m, (row, p) in enumerate(zip(rows.tolist(), pairs.tolist(), strict=True)):
-            pair = self.pairs[p]
+        order = np.argsort(pairs, kind="stable")
+        ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
+        for p in np.unique(pairs).tolist():
+            mine, pair = order[ends[p] : ends[p + 1]], self.pairs[p]
             if pair.second < 0:
-                distance[m], near[:, m] = self._tool_distance(poses, row)
+                for m in mine.tolist():
+                    distance[m], near[:, m] = self._tool_distance(poses, int(rows[m]))
                 continue
-            result.clear()
-            measure = self._measures[p]
-            distance[m] = measure(place(row, pair.first), place(row, pair.second), request, result)
-            near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
+            here, there = (_placed(poses, rows[mine], self.solids[k]) for k in (pair.first, pair.second))
+            measure = coal.ComputeDistance(self.solids[pair.first].geometry, self.solids[pair.second].geometry)
+            for m, (first, second) in zip(mine.tolist(), zip(here, there, strict=True), strict=True):
+                result.clear()
+                distance[m] = found = measure(first, second, request, result)
+                if found < within:
+                    near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
         return distance, near[0], near[1]
 
     def gradients(self, poses: Poses, rows: Indices, pairs: Indices, first: Array, second: Array, distance: Array) -> Array:
@@ -286,17 +281,6 @@ class Collisions:
         return out
 
     @cached_property
-    def _measures(self) -> list[Any]:
-        import coal
-
-        return [
-            None
-            if pair.second < 0
-            else coal.ComputeDistance(self.solids[pair.first].geometry, self.solids[pair.second].geometry)
-            for pair in self.pairs
-        ]
-
-    @cached_property
     def bodies(self) -> Indices:
         """Bodies of the two things of each pair, shape (P, 2)."""
         out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
@@ -318,6 +302,39 @@ class Collisions:
         room, face = self._tool_room(point[None])
         normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
         return float(room[0]), np.array([point, point - room[0] * normal])
+
+
+def _placed(poses: Poses, rows: Indices, solid: Solid) -> list[Any]:
+    """Coal's transforms of a solid on some configurations."""
+    import coal
+
+    if solid.body == 0:
+        return [coal.Transform3s(solid.placement[:3, :3], solid.placement[:3, 3])] * len(rows)
+    frame = poses.rotation[rows, solid.body]
+    turned, moved = frame @ solid.placement[:3, :3], frame @ solid.placement[:3, 3] + poses.origin[rows, solid.body]
+    return [coal.Transform3s(R, t) for R, t in zip(turned, moved, strict=True)]
+
+
+def _between(poses: Poses, rows: Indices, here: Solid, there: Solid, *, whole: bool) -> Array:
+    """Lower bound of the distance of a link from another one or from an object, shape (M,) [m]."""
+
+    def balls(solid: Solid) -> tuple[Array, float]:
+        local, radius = (solid.centre[None], solid.radius) if whole else (solid.balls, solid.ball_radius)
+        turned = np.einsum("mij,kj->mki", poses.rotation[rows, solid.body], local)
+        return turned + poses.origin[rows, solid.body][:, None], radius
+
+    middles, radius = balls(here)
+    if np.isinf(there.radius):
+        gap = middles @ there.geometry.n - there.geometry.d
+    elif there.of_world:
+        beyond = np.abs((middles - there.centre) @ there.placement[:3, :3]) - there.half
+        outside = np.maximum(beyond, 0.0)
+        gap = np.sqrt(np.einsum("mki,mki->mk", outside, outside)) + np.minimum(beyond.max(axis=2), 0.0)
+    else:
+        others, more = balls(there)
+        apart = middles[:, :, None] - others[:, None]
+        gap = (np.sqrt(np.einsum("mkli,mkli->mkl", apart, apart)) - more).min(axis=2)
+    return np.asarray(gap.min(axis=1) - radius)
 
 
 def _robot_solids(robot: Robot, shapes: Iterable[Shape]) -> list[Solid]:

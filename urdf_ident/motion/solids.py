@@ -13,6 +13,9 @@ from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from .world import Plane
 
+#: Most balls that stand for a long solid in rough bounds.
+BALLS = 6
+
 
 @dataclass(frozen=True, eq=False)
 class Solid:
@@ -28,6 +31,8 @@ class Solid:
         centre: Middle of a ball around it, shape (3,) [m], in the body's frame.
         radius: Of that ball [m].
         half: Half edges of a box around it, turned like ``placement`` and around ``centre``, shape (3,) [m].
+        balls: Middles of smaller balls that cover it together, shape (K, 3) [m], in the body's frame.
+        ball_radius: Of the smaller balls [m].
     """
 
     name: str
@@ -39,6 +44,8 @@ class Solid:
     centre: Array
     radius: float
     half: Array
+    balls: Array
+    ball_radius: float
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -89,7 +96,8 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
     offset = plane.offset - float(plane.normal @ root[:3, 3])
     turned = root[:3, :3].T @ plane.normal
     nowhere = np.zeros(3)
-    return Solid(plane.name, 0, True, coal.Halfspace(turned, offset), np.eye(4), np.inf, offset * turned, np.inf, nowhere)
+    solid = coal.Halfspace(turned, offset)
+    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
 
 
 def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
@@ -116,7 +124,19 @@ def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
     else:
         radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
     reach = float(np.linalg.norm(there, axis=1).max() + round_off)
-    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half)
+    balls, ball_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
+    balls = (balls + middle) @ placement[:3, :3].T + placement[:3, 3]
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius)
+
+
+def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
+    """Balls along the longest axis of a box (or of a cylinder along z) of given half edges that cover it."""
+    long = 2 if round_section else int(np.argmax(half))
+    across = float(half[0] if round_section else np.hypot(*np.delete(half, long)))
+    count = int(np.clip(np.ceil(half[long] / max(across, 1e-9)), 1, BALLS))
+    middles = np.zeros((count, 3))
+    middles[:, long] = half[long] * ((2 * np.arange(count) + 1) / count - 1)
+    return middles, float(np.hypot(across, half[long] / count))
 
 
 def _hull(mesh: Any, shape: Shape) -> Any:

@@ -1,0 +1,234 @@
+"""Instrumental variables: closed form, simulated errors in variables, and the EMPS benchmark with noise added."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from estimation_samples import as_log, stacked
+from motion_samples import coupled_model, make_segment, truth
+from scipy.io import loadmat
+
+from urdf_ident.data.filters import differentiate, lowpass
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.instrumental import (
+    InstrumentalFit,
+    build_instrumented,
+    fit_instrumental,
+    instrumented,
+    iterate_instrumental,
+    with_twin,
+)
+from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.friction import Coulomb, Offset, Viscous
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.motion.trajectories import sampled
+from urdf_ident.simulation.controllers import PD
+from urdf_ident.simulation.friction_terms import Coulomb as DryFriction
+from urdf_ident.simulation.friction_terms import Offset as ConstantFriction
+from urdf_ident.simulation.friction_terms import Viscous as ViscousFriction
+from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.simulate import simulate
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return coupled_model()
+
+
+def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 2000) -> Segment:
+    """A log whose measured motion is noisy, with the true motion as its twin."""
+    clean = make_segment(model, samples, sigma=np.array([0.2, 0.004, 0.001]), seed=seed)
+    rng = np.random.default_rng(seed)
+    v = clean.v + 1e-3 * size * rng.normal(size=clean.v.shape)  # small: columns with v² would be biased by more
+    a = clean.a + size * rng.normal(size=clean.a.shape)
+    twin = Segment(clean.log, clean.start, clean.rate, clean.q, clean.v, clean.a)
+    return replace(clean, v=v, a=a, twin=twin)
+
+
+def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
+    base = model.base()
+    log = as_log(noisy_columns(model, 2.0, 1))
+    found = fit_instrumental(build_instrumented(model, [log], sign_from_twin=False), base)
+    W, y = stacked(model, base, log)
+    twin = log.segments[0].twin
+    Z, _ = stacked(model, base, as_log(replace(twin, tau=log.segments[0].tau)))
+    weight = np.repeat([found.fit.row_weights[group.name] ** 2 for group in model.groups], 2000)[:, None]
+    np.testing.assert_allclose(
+        found.fit.params, np.linalg.solve(Z.T @ (weight * W), Z.T @ (weight[:, 0] * y)), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_its_own_columns_as_instruments_are_least_squares(model: DynamicModel) -> None:
+    base = model.base()
+    segment = make_segment(model, 1200, sigma=0.1)
+    log = as_log(replace(segment, twin=replace(segment, tau=None)), 3)
+    found = fit_instrumental(build_instrumented(model, [log]), base)
+    plain = fit_base(build_statistics(model, [log]), base)
+    np.testing.assert_allclose(found.fit.params, plain.params, rtol=1e-6, atol=1e-9)
+    assert found.test.dof[0] == 0  # nothing of W is outside the instruments
+    assert not found.test.rejected
+
+
+def test_errors_are_refits_without_each_stretch(model: DynamicModel) -> None:
+    base = model.base()
+    rows = build_instrumented(model, [as_log(noisy_columns(model, 0.2, 1))])
+    found = fit_instrumental(rows, base, method="ols")
+    refits = [fit_instrumental(rows.select(lambda e, k=k: e.block // 2 != k), base, method="ols") for k in range(16)]
+    moves = np.array([refit.fit.params for refit in refits]) - found.fit.params
+    np.testing.assert_allclose(found.fit.bse, np.sqrt(15 / 16 * np.sum(moves**2, axis=0)), rtol=1e-6)
+
+
+def test_noise_in_the_columns_biases_least_squares_and_not_the_instruments(model: DynamicModel) -> None:
+    base, true = model.base(), model.base().of(truth(model))
+    z_iv, z_ls, rejected = [], [], []
+    for seed in range(12):
+        found = fit_instrumental(build_instrumented(model, [as_log(noisy_columns(model, 2.0, seed))]), base)
+        z_iv.append((found.fit.params - true) / found.fit.bse)
+        z_ls.append((found.least_squares.params - true) / found.fit.bse)
+        rejected.append(found.test.rejected)
+    assert np.sqrt(np.mean(np.square(z_iv))) < 1.4
+    assert np.sqrt(np.mean(np.square(z_ls))) > 3
+    assert all(rejected)
+
+
+def test_the_test_keeps_its_level_on_good_logs(model: DynamicModel) -> None:
+    """Columns with next to no noise: one in a hundred may be rejected."""
+    base = model.base()
+    found = [
+        fit_instrumental(build_instrumented(model, [as_log(noisy_columns(model, 1e-4, seed, 600))]), base).test
+        for seed in range(30)
+    ]
+    assert sum(test.rejected for test in found) <= 2
+    assert 0.25 < np.mean([test.p_value for test in found]) < 0.75 or np.mean([test.p_value for test in found]) > 0.5
+
+
+def test_twin_of_a_recording_is_conditioned_as_the_log_was(model: DynamicModel) -> None:
+    clean = make_segment(model, 900, seed=3)
+    recording = Recording("clean", ("j0", "j1", "j2"), 10.0 + clean.time, clean.q, velocity=clean.v, acceleration=clean.a)
+    part = clean.slice(200, 700)
+    log = as_log(Segment("log", 10.0 + part.start + 0.003, 100.0, part.q, part.v, part.a, part.tau))
+    twin = with_twin(log, recording).segments[0].twin
+    filtered = lowpass(clean.q, 100.0, log.conditioned.cutoff)
+    expected = np.array([np.interp(log.segments[0].time - 10.0, clean.time, column) for column in filtered.T]).T
+    np.testing.assert_allclose(twin.q, expected, atol=2e-4)
+    np.testing.assert_allclose(twin.v, differentiate(twin.q, 100.0), atol=2e-2)
+
+
+def test_what_is_missing_is_said(model: DynamicModel) -> None:
+    segment = make_segment(model, 400, sigma=0.1)
+    log = as_log(segment)
+    with pytest.raises(EstimationError, match="noise-free simulated motion"):
+        build_instrumented(model, [log])
+    with pytest.raises(EstimationError, match="no instruments"):
+        fit_instrumental(build_statistics(model, [log]), model.base())
+    short = Recording("short", ("j0", "j1", "j2"), np.arange(100) / 100.0, segment.q[:100])
+    with pytest.raises(EstimationError, match="does not cover the log"):
+        with_twin(log, short)
+    with pytest.raises(EstimationError, match="other joints"):
+        with_twin(log, replace(short, joints=("a", "b", "c")))
+    at_rest = as_log(replace(segment, twin=replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a, tau=None)))
+    instruments = build_instrumented(model, [at_rest])
+    with pytest.raises(EstimationError, match="does not excite"):
+        fit_instrumental(instruments, model.base())
+
+
+CUT, RATE = 49, 1000.0
+
+
+class Emps:
+    """The benchmark's axis: published protocol, its own controller, simulation of its reference."""
+
+    def __init__(self, folder: Path) -> None:
+        table = loadmat(folder / "emps" / "DATA_EMPS.mat")
+        gain, self.kp, self.kv = (float(table[key].item()) for key in ("gtau", "kp", "kv"))
+        self.gain, self.force = gain, gain * table["vir"].reshape(-1, 1)
+        self.q, self.reference = table["qm"].reshape(-1, 1), table["qg"].reshape(-1)
+        self.robot = Robot.from_urdf(robot_path("emps"))
+        self.model = DynamicModel(self.robot, friction=[Viscous(), Coulomb(width=0), Offset()], rotor_inertia=False)
+
+    def segment(self, q: np.ndarray, twin: Segment | None = None) -> Segment:
+        q = lowpass(q, RATE, 100.0, order=4, padlen=12)
+        v = differentiate(q, RATE, accuracy=2)
+        a = differentiate(v, RATE, accuracy=2)
+        return Segment("emps", 0.0, RATE, q[CUT:], v[CUT:], a[CUT:], self.force[CUT:], twin=twin)
+
+    def least_squares(self, q: np.ndarray) -> np.ndarray:
+        rows = accumulate(self.model, "emps", [self.segment(q)], RowFilter(10, "chebyshev"))
+        return fit_base(rows, self.model.base(), method="ols").params
+
+    def simulated(self, params: np.ndarray) -> Segment:
+        """The closed loop of the benchmark with these parameters: force = gain·kv (kp (reference − q) − v)."""
+        mass, viscous, dry, offset = (np.array([x]) for x in params)
+        ten = np.array([mass[0], 0, 0, 0, 1, 0, 1, 0, 0, 1.0])
+        friction = FrictionTruth(1, (ViscousFriction(viscous), DryFriction(dry), ConstantFriction(offset)))
+
+        class Loop(PD):
+            def torque(self, reference, q, v, state):
+                return np.asarray(self.kp * (reference.q - q) - self.kd * v)
+
+        gain = np.array([self.gain * self.kv])
+        speed = np.gradient(self.reference, 1 / RATE)
+        shape = (self.reference, speed, np.gradient(speed, 1 / RATE))
+        track = sampled(self.robot.joints, np.arange(len(speed)) / RATE, *(x[:, None] for x in shape))
+        plant = RigidPlant.create(self.robot, theta=ten, friction=friction)
+        clean = simulate(plant, Loop(gain * self.kp, gain), track, rate=RATE, start=(self.q[0], np.zeros(1))).truth
+        return Segment("emps", 0.0, RATE, clean.q[CUT:], clean.v[CUT:], clean.a[CUT:])
+
+    def by_instruments(self, q: np.ndarray, twin: Segment) -> InstrumentalFit:
+        rows = instrumented(self.model, "emps", [self.segment(q, twin)], RowFilter(10, "chebyshev"))
+        return fit_instrumental(rows, self.model.base(), method="ols")
+
+    def noisy(self, seed: int) -> np.ndarray:
+        return self.q + 20e-6 * np.random.default_rng(seed).normal(size=self.q.shape)
+
+
+@pytest.fixture(scope="module")
+def emps(data: Path) -> Emps:
+    return Emps(data)
+
+
+def test_emps_with_position_noise(emps: Emps) -> None:
+    """20 µm of white noise: least squares loses 16 % of the mass, instruments lose nothing."""
+    published = emps.least_squares(emps.q)
+    biased = [emps.least_squares(emps.noisy(seed)) for seed in range(20)]
+    twin = emps.simulated(biased[0])  # from the biased estimate: the loop hardly cares
+    found = [emps.by_instruments(emps.noisy(seed), twin) for seed in range(20)]
+    least = np.mean(biased, axis=0) / published - 1
+    assert least[0] == pytest.approx(-0.16, abs=0.01)
+    by_instruments = np.mean([fit.fit.params for fit in found], axis=0) / published - 1
+    assert np.abs(by_instruments[:3]).max() < 0.005
+    assert all(fit.test.rejected for fit in found)
+
+
+def test_emps_clean_log_shows_no_bias(emps: Emps) -> None:
+    published = emps.least_squares(emps.q)
+    found = emps.by_instruments(emps.q, emps.simulated(published))
+    assert not found.test.rejected
+    assert "no sign of bias" in found.test.words()
+    np.testing.assert_allclose(found.fit.params[0], published[0], rtol=0.002)
+
+
+def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
+    """The twin of a plant that hardly depends on its parameters: the second round confirms the first."""
+    base = model.base()
+    segment = noisy_columns(model, 2.0, 4)
+    log = as_log(replace(segment, twin=None))
+    calls = []
+
+    def simulator(theta: np.ndarray) -> list[Recording]:
+        calls.append(theta)
+        clean = segment.twin
+        return [Recording("clean", ("j0", "j1", "j2"), clean.time, clean.q, velocity=clean.v, acceleration=clean.a)]
+
+    found = iterate_instrumental(model, [log], base, simulator, np.zeros(len(model.names)))
+    assert found.rounds == len(calls) == 2
+    np.testing.assert_allclose(base.of(calls[1]), found.fit.params, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,180 @@
+"""Designs beside a table: kept apart from it by another judge's measure; the barrier's gradient; bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from collision_oracle import MujocoScene
+
+from urdf_ident.errors import LimitError, ProjectError
+from urdf_ident.excitation.design import design_excitation
+from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.obstacles import Obstacles
+from urdf_ident.excitation.planning import usable_limits
+from urdf_ident.excitation.settings import ExcitationSection
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.base import Trajectory
+from urdf_ident.motion.clearance import check_clearance
+from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.world import parse_world
+
+WORLD = parse_world(
+    {
+        "clearance": 0.015,
+        "objects": {
+            "table": {"box": [1.2, 1.0, 0.04], "xyz": [0.75, 0, -0.05]},
+            "floor": {"plane": [0, 0, 1], "offset": -0.6},
+            "post": {"cylinder": [0.05, 1.2], "xyz": [0, 0.7, 0.6]},
+        },
+    }
+)
+OBJECTS = {
+    "table": ("box", [1.2, 1.0, 0.04], [0.75, 0, -0.05]),
+    "floor": ("plane", [], [0, 0, -0.6]),
+    "post": ("cylinder", [0.05, 1.2], [0, 0.7, 0.6]),
+}
+
+
+@cache
+def arm(name: str = "ur10e") -> tuple[DynamicModel, Collisions]:
+    robot = Robot.from_urdf(robot_path(name))
+    return DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), Collisions.build(robot, WORLD)
+
+
+def closest(robot: Robot, collisions: Collisions, motion: Trajectory, rate: float = 100.0) -> float:
+    """Smallest distance of all watched pairs by MuJoCo's kinematics and collision code [m]."""
+    touching = [note for note in collisions.notes if "not watched" in note]
+    pairs = [names for names in {pair.names for pair in collisions.pairs if pair.second >= 0}
+             if not any(" and ".join(names) in note for note in touching)]  # fmt: skip
+    return float(MujocoScene(robot, OBJECTS).distances(motion.evaluate(motion.times(rate))[0], pairs).min())
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ur10e", {}),
+        ("szabo_3r", {"family": "fourier", "ramp": 1.5}),
+        ("szabo_3r", {"family": "spline", "periods": 2}),
+        ("tx40", {"start": [0.1, 0.2, 1.2, 0.0, 0.5, 0.0]}),
+    ],
+)
+def test_a_design_keeps_its_distance(name: str, options: dict[str, object]) -> None:
+    model, collisions = arm(name)
+    settings = {"seed": 1, "harmonics": 4, "budget": 1.5, "starts": 1, "jobs": 1, **options}
+    design = design_excitation(model, 8.0, collisions=collisions, **settings)  # type: ignore[arg-type]
+    assert design.clearance is not None
+    assert design.clearance.feasible
+    assert check_clearance(design.trajectory, collisions).feasible
+    assert check_limits(design.trajectory, design.limits, torque=prior_torque(model.robot)).feasible
+    assert closest(model.robot, collisions, design.trajectory) > 0.015 - 2e-4
+    assert "mm at" in design.summary()
+    free = design_excitation(model, 8.0, **settings)  # type: ignore[arg-type]
+    assert free.clearance is None
+    assert name != "ur10e" or not check_clearance(free.trajectory, collisions).feasible  # it had to give way
+
+
+def test_the_barrier_and_its_gradient() -> None:
+    model, collisions = arm()
+    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
+    family = Family("fourier", limits.joints, 6.0, 3, ramp=1.0)
+    obstacles, fresh = (Obstacles(collisions, family, limits) for _ in range(2))
+    rng = np.random.default_rng(0)
+    rest = family.rest(np.array([0.0, -1.5, 0.8, 0.0, 0.0, 0.0]))
+    for size in (0.5**k for k in range(12)):
+        X = rest + size * family.random_swing(np.random.default_rng(3), 6)
+        if np.isfinite(obstacles(X, 1.0)[0]):
+            break
+    lowest = collisions.distances(family.trajectory(X).evaluate(obstacles.grid.time)[0]).min()
+    assert lowest > 0.015
+    value, gradient = obstacles(X, 1.0)
+    assert value > 0.0
+    assert fresh(X, 1.0)[0] == pytest.approx(value, rel=1e-9)  # what is remembered changes nothing
+    checked = 0
+    for _ in range(8):
+        direction, step = rng.standard_normal(X.shape), 2e-5
+        ends = [obstacles(X + sign * step * direction, 1.0)[0] for sign in (1, -1)]
+        slope = (ends[0] - ends[1]) / (2 * step)
+        if np.isfinite(slope):
+            assert slope == pytest.approx(float((gradient * direction).sum()), rel=0.05, abs=1e-3)
+            checked += 1
+    assert checked > 4
+
+
+def test_more_instants_are_watched_where_a_distance_dips() -> None:
+    """With few instants a motion seems free; the certificate finds the dip, and the next look does too."""
+    model, collisions = arm()
+    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
+    family = Family("modified_fourier", limits.joints, 5.0, 4)
+    rng, found = np.random.default_rng(5), 0
+    for _ in range(25):
+        coarse = Obstacles(collisions, family, limits)
+        coarse.grid = family.grid(np.linspace(0.0, 5.0, 5))
+        coarse._last, coarse._bound = coarse._last[:5], coarse._bound[:5]
+        X = family.rest(np.array([0.0, -1.5, 0.8, 0.0, 0.0, 0.0])) + 0.8 * family.random_swing(rng, 6)
+        if not np.isfinite(coarse(X, 0.0)[0]) or check_clearance(family.trajectory(X), collisions).feasible:
+            continue
+        found += 1
+        assert not coarse.keeps(X)
+        assert not np.isfinite(coarse(X, 0.0)[0])
+    assert found >= 2
+
+
+def test_start_in_collision_is_refused() -> None:
+    model, collisions = arm()
+    with pytest.raises(LimitError, match=r"table.*the start pose is (in collision|too close)"):
+        design_excitation(model, 8.0, start=[np.pi, 0.4, 0.0, 0.0, 0.0, 0.0], collisions=collisions, budget=1.0)
+    with pytest.raises(LimitError, match="the end pose is"):
+        design_excitation(
+            model,
+            8.0,
+            family="spline",
+            start=[0.0, -1.5, 0.8, 0, 0, 0],
+            end=[np.pi, 0.4, 0, 0, 0, 0],
+            collisions=collisions,
+            budget=1.0,
+        )
+
+
+def test_a_world_without_room_is_said() -> None:
+    model, _ = arm()
+    tight = parse_world({"objects": {"all around": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
+    collisions = Collisions.build(model.robot, tight, prune=False)
+    with pytest.raises(LimitError, match=r"every pose tried is too close.*all around"):
+        design_excitation(model, 8.0, collisions=collisions, budget=2.0, starts=1, jobs=1)
+
+
+def test_the_project_file_names_the_world(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    (tmp_path / "cell.yaml").write_text("clearance: 0.03\nobjects: {table: {box: [1, 1, 0.1], xyz: [0.8, 0, -0.1]}}\n")
+    section = ExcitationSection(world="cell.yaml")
+    found = section.build_collisions(robot, tmp_path)
+    assert found is not None
+    assert found.required[0] == 0.03
+    assert found.world.names == ("table",)
+    closer = ExcitationSection(world="cell.yaml", clearance=0.01).build_collisions(robot, tmp_path)
+    assert closer is not None
+    assert closer.required[0] == 0.01
+    assert ExcitationSection(collisions=False).build_collisions(robot) is None
+    assert ExcitationSection().build_collisions(robot) is not None  # its URDF says what is solid
+    bare = Robot.from_urdf(robot.urdf.replace("<collision>", "<ignored>").replace("</collision>", "</ignored>"))
+    assert ExcitationSection().build_collisions(bare) is None
+    by_capsules = ExcitationSection(collisions=True).build_collisions(bare)
+    assert by_capsules is not None
+    assert "capsules" in by_capsules.notes[0]
+    (tmp_path / "cell.yaml").write_text("objects: {table: {bix: [1, 1, 1]}}")
+    with pytest.raises(ProjectError, match="did you mean 'box'"):
+        section.build_collisions(robot, tmp_path)
+
+
+def test_notes_reach_the_user() -> None:
+    model, collisions = arm("szabo_3r")
+    noted = replace(collisions, notes=("capsules stand in",))
+    design = design_excitation(model, 6.0, harmonics=3, budget=0.5, starts=1, jobs=1, collisions=noted)
+    assert "note: capsules stand in" in design.summary()

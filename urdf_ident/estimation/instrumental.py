@@ -1,0 +1,375 @@
+"""Instrumental variables: estimates that noise on the positions cannot bias, and a test whether it has.
+
+Position noise, differentiated twice, is noise in the columns; least squares takes it for motion and shrinks inertia. In a
+closed loop it also runs back into the torque. Columns made from a *simulated* motion of the same reference (Janot,
+Vandanjon, Gautier 2014) know nothing of either: as instruments Z they give ``β = (ZᵀW)⁻¹ Zᵀ tau`` without that bias. The
+sign of the velocity, which noise flips around reversals, is taken from the simulated motion in W as well.
+
+The Durbin-Wu-Hausman test asks whether the part of W that the instruments do not explain correlates with the torque's
+residual: if so, least squares is biased. Residuals with memory would make it cry wolf; its statistic is divided by how
+much the scatter between stretches of time exceeds what independent residuals would give.
+
+One triangular factor of ``[Z | W | tau]`` per block and row group holds it all: after merging, its first rows read
+``R_zw β = R_zy``, and what is below them is W and tau without the instruments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, stats
+
+from ..data.filters import differentiate, lowpass
+from ..data.prepare import PreparedLog
+from ..data.recording import Recording
+from ..errors import EstimationError
+from ..linalg import triangle
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.segment import Segment
+from ..motion.files import sampled
+from .fit import Fit, fit_base
+from .rows import BLOCKS, RowFilter, filtered_rows
+from .statistic import Layout, Statistic, StatisticSet
+
+#: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
+SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")
+#: Stretches of time for standard errors.
+STRETCHES = 16
+#: Least squares counts as biased when the test's p-value is below this.
+LEVEL = 0.01
+#: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
+ROUNDS, SETTLED = 8, 0.05
+
+#: Simulates the robot with parameters theta (p,) along the references of the logs: one recording a log.
+Simulator = Callable[[Array], Sequence[Recording]]
+
+
+@dataclass(frozen=True)
+class HausmanTest:
+    """Durbin-Wu-Hausman test of least squares against instruments.
+
+    Attributes:
+        statistic: F, corrected for the residuals' memory.
+        dof: Degrees of freedom, numerator and denominator.
+        p_value: Probability of so much difference without bias.
+        inflation: Variance of the estimates over what independent residuals would give.
+    """
+
+    statistic: float
+    dof: tuple[int, int]
+    p_value: float
+    inflation: float
+
+    @property
+    def rejected(self) -> bool:
+        """True where least squares is biased."""
+        return self.p_value < LEVEL
+
+    def words(self) -> str:
+        """The verdict in a sentence."""
+        verdict = "least squares is biased by noise on the motion" if self.rejected else "no sign of bias in least squares"
+        return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, p = {self.p_value:.2g})"
+
+
+@dataclass(frozen=True, eq=False)
+class InstrumentalFit:
+    """An estimate by instrumental variables beside least squares on the same rows.
+
+    Attributes:
+        fit: The estimate, ``method`` "iv".
+        least_squares: Of the same rows (sign from the simulated motion) and weights.
+        test: Whether they differ by more than chance.
+        rounds: Simulations used.
+    """
+
+    fit: Fit
+    least_squares: Fit
+    test: HausmanTest
+    rounds: int = 1
+
+
+def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
+    """Gives every segment its noise-free twin, conditioned as the log was.
+
+    Args:
+        log: The prepared log.
+        clean: The simulated motion on the same clock, joint side, at least as long as the log's motion.
+
+    Returns:
+        The log with twins.
+
+    Raises:
+        EstimationError: Other joints, or the simulation does not cover the log.
+    """
+    own = log.recording
+    if clean.joints != own.joints:
+        raise EstimationError("the simulated motion is of other joints", got=clean.joints, expected=own.joints)
+    rate, cutoff = log.conditioned.rate, log.conditioned.cutoff
+    step = np.diff(clean.time)
+    if len(step) < 8 or np.abs(step - step.mean()).max() > 1e-3 * step.mean():
+        raise EstimationError("the simulated motion needs an even clock", where=clean.name, got=f"{len(clean)} samples")
+    v = clean.velocity if clean.velocity is not None else differentiate(clean.position, 1 / step.mean())
+    a = clean.acceleration if clean.acceleration is not None else differentiate(v, 1 / step.mean())
+    motion = sampled(clean.joints, clean.time - clean.time[0], clean.position, v, a)
+    begin, end = log.segments[0].time[0], log.segments[-1].time[-1]
+    if begin < clean.time[0] - 1e-9 or end > clean.time[-1] + 1e-9:
+        raise EstimationError(
+            "the simulated motion does not cover the log", where=log.name, got=f"{clean.time[0]:.4g} to {clean.time[-1]:.4g} s",
+            expected=f"{begin:.4g} to {end:.4g} s", remedy="simulate the whole reference",
+        )  # fmt: skip
+    grid = np.arange(int(np.floor((clean.time[-1] - clean.time[0]) * rate + 1e-9)) + 1) / rate
+    segments = []
+    for segment in log.segments:
+        # the filter needs what comes before and after the segment: the whole simulation on the segment's own instants
+        shift = (segment.start - clean.time[0]) * rate
+        instants = grid + (shift - np.floor(shift)) / rate
+        instants = instants[instants <= motion.duration + 1e-9]
+        q = lowpass(motion.evaluate(instants)[0], rate, cutoff)
+        speed = differentiate(q, rate)
+        part = slice(int(np.floor(shift)), int(np.floor(shift)) + len(segment))
+        if part.stop > len(q):
+            raise EstimationError("the simulated motion ends before the log", where=log.name, remedy="simulate a little longer")
+        whole = differentiate(speed, rate)
+        segments.append(replace(segment, twin=Segment(segment.log, segment.start, rate, q[part], speed[part], whole[part])))
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+
+
+def instrumented(
+    model: DynamicModel,
+    log: str,
+    segments: Sequence[Segment],
+    row_filter: RowFilter,
+    *,
+    blocks: int = BLOCKS,
+    sign_from_twin: bool = True,
+) -> StatisticSet:
+    """Accumulates ``[Z | W | tau]`` of one log.
+
+    Args:
+        model: The dynamic model.
+        log: Name of the log.
+        segments: With torque and twin.
+        row_filter: The filter and decimation of the rows.
+        blocks: Time blocks.
+        sign_from_twin: Take columns with a sign of the velocity from the twin in W too.
+
+    Returns:
+        Statistics with instruments.
+
+    Raises:
+        EstimationError: A segment has no twin, or nothing is left after filtering.
+    """
+    for segment in segments:
+        if segment.twin is None:
+            raise EstimationError(
+                "instruments need a noise-free simulated motion of the same reference", where=log,
+                remedy="simulate the closed loop (controller and reference) and pass it, or use method wls",
+            )  # fmt: skip
+    total = sum(row_filter.output_rows(len(segment)) for segment in segments)
+    if total == 0:
+        raise EstimationError("the log is shorter than the filter", where=log, remedy="record longer")
+    dry = np.array([k >= model.n_inertial and model.term_of(k).name not in SMOOTH for k in range(len(model.names))])
+    layouts = tuple(Layout(g.name, g.joint, g.columns, instruments=tuple(map(int, g.columns))) for g in model.groups)
+    factors: dict[tuple[int, int], tuple[Array, int]] = {}
+    done = 0
+    for segment in segments:
+        twin = replace(segment, q=segment.twin.q, v=segment.twin.v, a=segment.twin.a, twin=None, before=None)  # type: ignore[union-attr]
+        offset = done
+        pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, twin, row_filter))
+        for (first, measured), (_, simulated) in pairs:
+            block_of = (offset + first + np.arange(len(measured[0]))) * blocks // total
+            for g, (W, Z) in enumerate(zip(measured, simulated, strict=True)):
+                if sign_from_twin:
+                    columns = np.flatnonzero(dry[model.groups[g].columns])
+                    W[:, columns] = Z[:, columns]
+                rows = np.hstack([Z[:, :-1], W])
+                for block in np.unique(block_of):
+                    old, count = factors.get((int(block), g), (rows[:0], 0))
+                    fresh = np.vstack([old, rows[block_of == block]])
+                    fresh = triangle(fresh) if len(fresh) > 2 * fresh.shape[1] else fresh
+                    factors[int(block), g] = fresh, count + int((block_of == block).sum())
+            done = offset + first + len(measured[0])
+    entries = tuple(
+        Statistic(log, block, layouts[g].group, triangle(R), rows) for (block, g), (R, rows) in sorted(factors.items())
+    )
+    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments {sign_from_twin}")
+
+
+def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign_from_twin: bool = True) -> StatisticSet:
+    """Accumulates ``[Z | W | tau]`` of several logs with twins.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs, see :func:`with_twin`.
+        sign_from_twin: See :func:`instrumented`.
+
+    Returns:
+        Statistics with instruments.
+
+    Raises:
+        EstimationError: No log, or one without a twin.
+    """
+    total: StatisticSet | None = None
+    for log in logs:
+        row_filter = RowFilter(log.conditioned.factor)
+        part = instrumented(model, log.name, log.segments, row_filter, sign_from_twin=sign_from_twin)
+        total = part if total is None else total.merged(replace(part, fingerprint=total.fingerprint))
+    if total is None:
+        raise EstimationError("no log to estimate from")
+    return total
+
+
+def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: str = "wls") -> InstrumentalFit:
+    """Solves the instrumental-variable problem.
+
+    Args:
+        statistics: With instruments.
+        base: The reduction.
+        method: Weights of the row groups: "wls" or "ols" (all 1).
+
+    Returns:
+        The estimate, least squares and the test.
+
+    Raises:
+        EstimationError: No instruments, or they do not see all parameters.
+    """
+    if not all(layout.instruments for layout in statistics.layouts):
+        raise EstimationError("the statistics hold no instruments", remedy="build them with a noise-free simulated motion")
+    least = fit_base(statistics, base, method=method)
+    factor = _stacked(statistics.entries, statistics, base, least.row_weights)
+    b, rows = len(base), sum(statistics.rows.values())
+    Z, W, y = factor[:, :b], factor[:b, b : 2 * b], factor[:b, -1]
+    if len(factor) < b or np.linalg.matrix_rank(_unit_columns(Z[:b])) < b or np.linalg.matrix_rank(_unit_columns(W)) < b:
+        raise EstimationError(
+            "the simulated motion does not excite every parameter", got=f"{int(least.seen.sum())} of {b} seen by least squares",
+            remedy="fit fewer terms, or use a motion that shows them",
+        )  # fmt: skip
+    params = linalg.solve(W, y)
+    residual = factor[:, -1] - factor[:, b : 2 * b] @ params
+    variance = float(residual @ residual) / (rows - b)
+    inverse = linalg.inv(W)
+    textbook = variance * inverse @ inverse.T
+    jackknife, units = _jackknife(statistics, base, least.row_weights, params, Z[:b], inverse)
+    inflation = 1.0
+    if units >= 4:
+        inflation = max(1.0, float(np.median(np.diag(jackknife) / np.diag(textbook))))
+    fit = replace(
+        least, params=params, covariance=jackknife if units >= 4 else textbook, method="iv", seen=np.ones(b, dtype=bool),
+        covariance_kind=f"leaving out each of {units} stretches of time" if units >= 4 else "model-based (IV)",
+        error_dof=np.full(b, units - 1.0) if units >= 4 else None,
+    )  # fmt: skip
+    return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation))
+
+
+def iterate_instrumental(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    base: BaseParameters,
+    simulator: Simulator,
+    start: Array,
+    *,
+    method: str = "wls",
+) -> InstrumentalFit:
+    """Simulates, estimates by instruments, simulates with the result, until it settles.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        base: Its reduction.
+        simulator: Called with theta, shape (p,); the motion hardly depends on it, so the first guess may be rough.
+        start: Standard parameters of the first simulation, shape (p,); dependent ones keep these values.
+        method: See :func:`fit_instrumental`.
+
+    Returns:
+        The last estimate.
+
+    Raises:
+        EstimationError: It does not settle.
+    """
+    theta = np.array(start, dtype=float)
+    found: InstrumentalFit | None = None
+    for turn in range(1, ROUNDS + 1):
+        twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(theta), strict=True)]
+        fresh = fit_instrumental(build_instrumented(model, twins), base, method=method)
+        if found is not None:
+            moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
+            if moved.max() < SETTLED:
+                return replace(fresh, rounds=turn)
+        found = fresh
+        theta[base.independent] = found.fit.params - base.K @ theta[base.dependent]
+    raise EstimationError("instruments and estimate do not settle", got=f"{ROUNDS} simulations",
+                          remedy="does the simulated controller follow the logged reference?")  # fmt: skip
+
+
+def _stacked(
+    entries: Sequence[Statistic], statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float]
+) -> Array:
+    """Weighted factor of ``[Z | W | tau]`` on the independent columns."""
+    b = len(base)
+    place = np.full(statistics.p, -1)
+    place[base.independent] = np.arange(b)
+    blocks = []
+    for entry in entries:
+        layout = statistics.layout(entry.group)
+        z, k = len(layout.instruments), len(layout.columns)
+        wide = np.zeros((len(entry.R), 2 * b + 1))
+        for begin, columns, shift in ((0, np.array(layout.instruments), 0), (z, layout.columns, b)):
+            target: NDArray[np.intp] = place[columns]
+            wide[:, shift + target[target >= 0]] = entry.R[:, begin : begin + len(columns)][:, target >= 0]
+        wide[:, -1] = entry.R[:, z + k]
+        blocks.append(wide * weights[entry.group])
+    return triangle(*blocks)
+
+
+def _unit_columns(matrix: Array) -> Array:
+    return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=0), 1e-300))
+
+
+def _jackknife(
+    statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], params: Array, R: Array, inverse: Array
+) -> tuple[Array, int]:
+    """Covariance from leaving out stretches of time: ``(ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u`` in the coordinates of R_z."""
+    units: list[list[tuple[str, int]]] = []
+    for log in statistics.logs:
+        blocks = sorted({entry.block for entry in statistics.entries if entry.log == log})
+        parts = np.array_split(np.array(blocks), min(STRETCHES, len(blocks)))
+        units += [[(log, int(k)) for k in part] for part in parts]
+    b, moves = len(base), []
+    for unit in units:
+        part = _stacked([e for e in statistics.entries if (e.log, e.block) in unit], statistics, base, weights)
+        Z = linalg.solve_triangular(R, part[:, :b].T, trans="T").T
+        share = Z.T @ part[:, b : 2 * b] @ inverse  # in these coordinates units do not matter
+        score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
+        moves.append(-inverse @ np.linalg.lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
+    count = len(units)
+    return np.asarray((count - 1) / count * np.array(moves).T @ np.array(moves)), count
+
+
+def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
+    """F-test of W's part outside the instruments in the regression of tau on W."""
+    inside, outside = factor[:b, b:-1], factor[b:, b:-1]
+    W = np.vstack([inside, outside])
+    V = np.vstack([np.zeros_like(inside), outside])
+    scale = np.linalg.norm(W, axis=0)
+    # Columns that the instruments hold exactly (the offset, a sign taken from the twin) leave nothing to test.
+    live = np.linalg.norm(V, axis=0) > 1e-7 * scale
+    if not live.any():
+        return HausmanTest(0.0, (0, rows - b), 1.0, inflation)
+    y = factor[:, -1]
+    plain = _rss(W / scale, y)
+    augmented = np.hstack([W / scale, (V / scale)[:, live]])
+    full, extra = _rss(augmented, y), int(live.sum())
+    free = rows - b - extra
+    value = max(0.0, (plain - full) / extra / max(full / free, 1e-300)) / inflation
+    return HausmanTest(value, (extra, free), float(stats.f.sf(value, extra, free)), inflation)
+
+
+def _rss(X: Array, y: Array) -> float:
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=1e-12)[0]
+    return float(residual @ residual)
