@@ -21,7 +21,6 @@ deformation is what comes out.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,0 +1,129 @@
+"""Essential parameters: the F-test of statsmodels, what must go and what must stay, held-out errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from estimation_samples import as_log, stacked
+from motion_samples import coupled_model, make_segment, truth
+
+from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.essential import essential_cross_validation, essential_parameters
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.project import parse_project
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return coupled_model()
+
+
+def test_the_f_test_is_the_one_of_statsmodels(model: DynamicModel) -> None:
+    base, log = model.base(), as_log(make_segment(model, 600, sigma=np.array([0.2, 0.004, 0.001]), seed=3))
+    statistics = build_statistics(model, [log])
+    fit = replace(fit_base(statistics, base, method="ols"), covariance_kind="known to be right")
+    found = essential_parameters(statistics, base, fit)
+    X, y = stacked(model, base, log)
+    full = sm.OLS(y, X).fit(method="qr")
+    left = list(range(len(base)))
+    for step in found.steps:
+        one = sm.OLS(y, X[:, left]).fit(method="qr")
+        relative = 100 * one.bse / np.abs(one.params)
+        assert base.labels[left[int(np.argmax(relative))]] == step.removed
+        assert step.relative_percent == pytest.approx(relative.max(), rel=1e-6)
+        left.remove(base.labels.index(step.removed))
+        p_value = full.compare_f_test(sm.OLS(y, X[:, left]).fit(method="qr"))[1]
+        assert step.p_value == pytest.approx(p_value, rel=1e-4, abs=1e-12)
+    assert found.steps[-1].p_value < 0.05
+
+
+def zeroed(model: DynamicModel, gone: list[str]) -> np.ndarray:
+    theta = truth(model)
+    for name in gone:
+        theta[model.names.index(name)] = 0.0
+    return theta
+
+
+def test_what_is_zero_goes_and_what_matters_stays(model: DynamicModel) -> None:
+    base = model.base()
+    gone = ["offset_j1", "offset_j2"]
+    clean = make_segment(model, 1500, seed=2)
+    rng = np.random.default_rng(0)
+    tau = model.torque(zeroed(model, gone), clean.q, clean.v, clean.a)
+    tau = tau + np.linalg.solve(model.drive.row_mix, (rng.normal(size=tau.shape) * [0.2, 0.004, 0.001]).T).T
+    statistics = build_statistics(model, [as_log(replace(clean, tau=tau))])
+    fit = fit_base(statistics, base)
+    found = essential_parameters(statistics, base, fit)
+    kept = {base.labels[k] for k in found.kept}
+    assert not kept & {"offset_j1", "offset_j2"}
+    assert {label for label in base.labels if label.startswith("Fc_")} <= kept
+    assert len(found) < len(base)
+    out = np.setdiff1d(np.arange(len(base)), found.kept)
+    assert (found.fit.params[out] == 0).all()
+    assert (found.fit.bse[found.kept] > 0).all()
+    full = essential_cross_validation(statistics, base, np.arange(len(base)), fit)
+    assert essential_cross_validation(statistics, base, found.kept, fit).mean_rmse <= 1.01 * full.mean_rmse
+    assert "essential" in found.summary()
+
+
+def nested(statistics: StatisticSet, base: BaseParameters) -> tuple[float, float]:
+    """Held-out error of full and essential models, the choice made anew without the held-out log."""
+    full, few = [], []
+    for name in statistics.logs:
+        train, test = statistics.without([name]), statistics.only([name])
+        fit = fit_base(train, base)
+        chosen = essential_parameters(train, base, fit)
+        assert len(chosen) < len(base)
+        for errors, params in ((full, fit.params), (few, chosen.fit.params)):
+            theta = np.zeros(statistics.p)
+            theta[base.independent] = params
+            errors.append([test.residual_squares(theta, group) / test.rows[group] for group in test.groups])
+    return float(np.sqrt(np.mean(full, axis=0)).mean()), float(np.sqrt(np.mean(few, axis=0)).mean())
+
+
+def test_real_ur10e_predicts_as_well_with_fewer(data: Path) -> None:
+    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
+    project = parse_project({
+        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+        "log": {"columns": columns, "units": {"effort": "A"}},
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+    })  # fmt: skip
+    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
+    files = sorted((data / "ur10e").glob("*.csv"))
+    recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    logs = prepare_logs(recordings, model.robot, model.drive, project.signal_config())
+    full, few = nested(build_statistics(model, logs), model.base())
+    assert few <= 1.01 * full
+
+
+def test_simulated_tx40_predicts_as_well_with_fewer() -> None:
+    model = DynamicModel(Robot.from_urdf(robot_path("tx40")), friction=["viscous", "coulomb", "offset"])
+    scale = np.array([0.6, 0.6, 0.3, 0.1, 0.1, 0.1])
+    logs = [as_log(make_segment(model, 1200, sigma=scale, seed=k, log=f"log {k}"), 2) for k in range(4)]
+    full, few = nested(build_statistics(model, logs), model.base())
+    assert few <= 1.01 * full
+
+
+def test_the_published_ratio_is_an_option_without_a_guard(model: DynamicModel) -> None:
+    base = model.base()
+    statistics = build_statistics(model, [as_log(make_segment(model, 800, sigma=0.05))])
+    fit = fit_base(statistics, base)
+    found = essential_parameters(statistics, base, fit, rule="ratio")
+    left = found.fit.relative_percent[found.kept]
+    textbook = fit_base(statistics, base, weights=fit.row_weights)
+    assert len(found) <= len(essential_parameters(statistics, base, textbook).kept)
+    assert left.max() / left.min() < 40
+    with pytest.raises(EstimationError, match="unknown rule"):
+        essential_parameters(statistics, base, fit, rule="size")

@@ -1,0 +1,221 @@
+"""Essential parameters: the few that the data need (Pham and Gautier 1991; D, §III.B).
+
+The parameter of the largest relative standard error is taken out, the rest is fitted again, and so on. The published
+stop, a ratio of largest to smallest relative error, was harmful on real data: it says nothing about the torque. Here an
+F-test says when the residual has grown by more than chance, and the data's own folds have the last word: the smallest
+model whose held-out error is not above the full model's by more than :data:`ALLOWED`.
+
+Rows of one log are not independent news. The F-statistic counts the effective number of them: the variance of the
+estimates over what independent rows would give says how many rows make one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import EstimationError
+from ..model.base import BaseParameters
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .covariance import with_covariance
+from .cross_validation import CrossValidation, cross_validate
+from .fit import Fit
+from .least_squares import Solution, solve
+from .statistic import StatisticSet
+
+#: Growth of the held-out error that a smaller model may cost.
+ALLOWED = 0.005
+#: The residual has grown when so much growth by chance is this unlikely.
+LEVEL = 0.05
+#: Ratio of largest to smallest relative error of the published rule (D).
+RATIO = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One parameter taken out.
+
+    Attributes:
+        removed: Its label.
+        relative_percent: Its relative standard error when it went [%].
+        ratio: Largest over smallest relative error before it went.
+        p_value: Of the F-test of all removed so far against the full model.
+        held_out: Held-out error of the rest over that of the full model.
+    """
+
+    removed: str
+    relative_percent: float
+    ratio: float
+    p_value: float
+    held_out: float
+
+
+@dataclass(frozen=True, eq=False)
+class EssentialFit:
+    """The essential base parameters.
+
+    Attributes:
+        kept: Indices of the base parameters that are kept, shape (e,), ascending.
+        fit: The estimate in full length; those that were taken out are zero with no error of their own.
+        steps: What was taken out, in order, those that were put back included.
+        rule: What stopped it, in words.
+    """
+
+    kept: NDArray[np.intp]
+    fit: Fit
+    steps: tuple[Step, ...]
+    rule: str
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def summary(self) -> str:
+        """One line, and one for each parameter that went."""
+        gone = self.steps[: len(self.fit.base) - len(self)]
+        lines = [f"{len(self)} of {len(self.fit.base)} base parameters are essential ({self.rule})"]
+        lines += [
+            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}" for step in gone
+        ]
+        return "\n".join(lines)
+
+
+def essential_parameters(
+    statistics: StatisticSet, base: BaseParameters, fit: Fit, *, rule: str = "f-test", allowed: float = ALLOWED
+) -> EssentialFit:
+    """Finds the essential parameters.
+
+    Args:
+        statistics: The data's factors, with at least two folds (logs or blocks).
+        base: The reduction.
+        fit: The full estimate; its weights are kept.
+        rule: "f-test" (with held-out error as a guard), or "ratio" (the published rule, no guard).
+        allowed: See :data:`ALLOWED`.
+
+    Returns:
+        The essential parameters and their estimate.
+
+    Raises:
+        EstimationError: Unknown rule, or too few data to hold anything out.
+    """
+    if rule not in ("f-test", "ratio"):
+        raise EstimationError("unknown rule for essential parameters", got=repr(rule), expected="f-test or ratio")
+    weights = fit.row_weights or fit.weights
+    rows = sum(statistics.rows.values())
+    factor = statistics.stacked(weights, base.independent)
+    every = np.flatnonzero(fit.seen)
+    effective = _effective_rows(statistics, fit, rows)
+    full = solve(_columns(factor, every), rows)
+    reference = _held_out(statistics, base, weights, every)
+    kept, steps, models = every, [], [every]
+    while len(kept) > 1:
+        solution = solve(_columns(factor, kept), rows)
+        relative = _relative(solution)
+        ratio = float(relative.max() / max(relative.min(), 1e-300))
+        if rule == "ratio" and ratio <= RATIO:
+            break
+        worst = int(np.argmax(relative))
+        fewer = np.delete(kept, worst)
+        p_value = _f_test(full, solve(_columns(factor, fewer), rows), effective)
+        held_out = _held_out(statistics, base, weights, fewer) / max(reference, 1e-300)
+        steps.append(Step(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
+        if rule == "f-test" and p_value < LEVEL:
+            break
+        kept = fewer
+        models.append(kept)
+    words = f"ratio of relative errors below {RATIO:g}"
+    if rule == "f-test":
+        # models[k] is what is left after k steps; the smallest that predicts as well as the full one
+        good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + allowed]
+        kept = models[good[-1]]
+        words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * allowed:.2g} %"
+    return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
+
+
+def essential_cross_validation(
+    statistics: StatisticSet, base: BaseParameters, kept: NDArray[np.intp], fit: Fit
+) -> CrossValidation:
+    """Held-out error of a chosen set of base parameters, the choice not repeated in the folds.
+
+    Args:
+        statistics: The data's factors.
+        base: The reduction.
+        kept: Indices of base parameters, shape (e,).
+        fit: Whose weights are used.
+
+    Returns:
+        The held-out errors.
+    """
+    return _cross_validation(statistics, base, fit.row_weights or fit.weights, kept)
+
+
+def _columns(factor: Array, kept: NDArray[np.intp]) -> Array:
+    return np.asarray(factor[:, np.append(kept, factor.shape[1] - 1)])
+
+
+def _relative(solution: Solution) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = 100 * solution.std_error / np.abs(solution.estimate)
+    return np.where(np.isfinite(relative), relative, 1e300)
+
+
+def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
+    """Rows that are worth one independent row each: by the jackknife's variances over the textbook's."""
+    textbook = np.sqrt(np.diag(with_covariance(fit, statistics, "model").covariance))
+    if fit.covariance_kind.startswith("model-based"):
+        try:
+            honest = with_covariance(fit, statistics, "jackknife").bse
+        except EstimationError:
+            return float(rows)
+    else:
+        honest = fit.bse
+        solution = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), rows)
+        textbook = solution.std_error
+    inflation = float(np.median((honest[fit.seen] / textbook[fit.seen]) ** 2))
+    return rows / max(inflation, 1.0)
+
+
+def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
+    """Probability of so much growth of the residual by chance, with as many rows as are worth one."""
+    from scipy import stats
+
+    removed = full.rank - fewer.rank
+    free = max(effective - full.rank, 1.0)
+    growth = (fewer.residual_squares - full.residual_squares) / max(full.residual_squares, 1e-300)
+    return float(stats.f.sf(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free))
+
+
+def _cross_validation(
+    statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]
+) -> CrossValidation:
+    columns = base.independent[kept]
+
+    def estimate(part: StatisticSet) -> Array:
+        theta = np.zeros(part.p)
+        theta[columns] = solve(part.stacked(weights, columns), sum(part.rows.values())).estimate
+        return theta
+
+    return cross_validate(statistics, estimate)
+
+
+def _held_out(statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]) -> float:
+    """Mean over row groups of the held-out error, each in units of its own noise."""
+    found = _cross_validation(statistics, base, weights, kept)
+    return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
+
+
+def _embedded(fit: Fit, solution: Solution, kept: NDArray[np.intp], factor: Array, rows: int) -> Fit:
+    """The reduced estimate in full length; errors enlarged as those of the full fit are over the textbook's."""
+    params, covariance = np.zeros(len(fit.base)), np.zeros((len(fit.base), len(fit.base)))
+    params[kept] = solution.estimate
+    textbook = solve(factor, rows).std_error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0)[kept]
+    covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(scale, scale)
+    return replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
