@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,11 @@ from ..model.terms import AppliedTerm, RotorInertia, Term
 
 #: Widths of the smooth sign, in units of the default; Stribeck speeds, in units of the axis' speed; ways of presliding
 #: [rad, or the same fraction of a slide's travel over π].
-WIDTHS, SPEEDS, WAYS = (0.25, 1.0, 3.0), (0.02, 0.06, 0.2), (1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.5e-2)
+WIDTHS = tuple(0.25 * 1.6**k for k in range(7))
+SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
+WAYS = tuple(1e-4 * 1.8**k for k in range(10))
+#: Later searches try these multiples of each shape of the laws that the one before has chosen.
+ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that take the place of others at the same joint.
 REPLACES = {Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name)}
 
@@ -86,12 +91,16 @@ class Wide:
         return self.model.with_terms(sorted(listed, key=lambda item: item.axis))
 
 
-def wide_model(model: DynamicModel, motion: Sequence[Segment]) -> Wide:
+def wide_model(
+    model: DynamicModel, motion: Sequence[Segment], chosen: Sequence[AppliedTerm] = (), zoom: Sequence[float] = ()
+) -> Wide:
     """All candidates of a model's joints.
 
     Args:
         model: The dynamic model; its friction on the joint side is put aside.
         motion: The segments behind the data: how fast and how far the axes move decides what shapes are tried.
+        chosen: Laws that a search before has chosen; they are among the candidates.
+        zoom: Multiples of their shapes that are tried, shape (k,).
 
     Returns:
         The wide model.
@@ -104,6 +113,9 @@ def wide_model(model: DynamicModel, motion: Sequence[Segment]) -> Wide:
         listed += [AppliedTerm(law, axis) for law in _joint_laws(model, motion, axis)]
         if np.delete(model.drive.reduction[axis], axis).any() and axis not in given:
             listed += [AppliedTerm(law, axis, "motor") for law in _motor_laws(model, motion, axis)]
+    for item in chosen:
+        listed += [replace(item, term=law) for law in (item.term, *_zoomed(item.term, zoom))]
+    listed = list(dict.fromkeys(listed))
     wide = model.with_terms([*kept, *listed])
     begin = len(rigid.parameters)
     by_axis: list[list[Candidate]] = [[] for _ in range(model.n)]
@@ -112,6 +124,12 @@ def wide_model(model: DynamicModel, motion: Sequence[Segment]) -> Wide:
         by_axis[item.axis].append(Candidate(item, np.arange(begin, begin + width)))
         begin += width
     return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis))
+
+
+def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
+    """A law with one of its shapes multiplied."""
+    changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in law.shapes for factor in factors]
+    return [replace(law, **change) for change in changes if all(value > 0 for value in change.values())]
 
 
 def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
@@ -135,13 +153,13 @@ def _laws(top: float, ways: Sequence[float], ratio: float = 1.0) -> list[Term]:
     if top <= 0:
         return []
     width = min(SIGN_WIDTH * ratio, 0.02 * top)
-    widths = [width, *(factor * width for factor in WIDTHS if factor != 1.0)]
+    widths = [width, *(factor * width for factor in WIDTHS)]
     laws: list[Term] = [Viscous(), Offset()]
     laws += [Coulomb(width=w) for w in widths]
     laws += [Stribeck(velocity=x * top, width=width) for x in SPEEDS]
-    laws += [SubLinear(width=w) for w in widths[:2]]
+    laws += [SubLinear(width=w) for w in widths[:4]]
     laws += [Cubic()]
-    laws += [LoadCoulomb(width=w) for w in widths]
+    laws += [LoadCoulomb(width=w) for w in widths[:6:2]]
     laws += [Presliding(width=x) for x in ways]
     laws += [replace(Asymmetric(), width=width, eps=0.05 * width)]
     return laws

@@ -7,7 +7,7 @@ of the whole robot, while the search goes from joint to joint: add the law that 
 laws, take out what is not missed.
 
 Parsimony: a law stays if it lowers the held-out error by more than one standard error of that gain over the folds, and by
-more than :data:`.structure.LEAST_GAIN` of its joint's own error. Excitation: a column that the data hardly tell from
+more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Excitation: a column that the data hardly tell from
 those already there, or a load that is no more than noise, does not come into question at that joint. Physics: what
 cannot be negative (:attr:`Term.nonnegative`) must not come out so.
 
@@ -26,14 +26,14 @@ import numpy as np
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from ..model.segment import Segment
-from .candidates import Candidate, Key, Wide, wide_model
+from ..model.terms import AppliedTerm, RotorInertia
+from .candidates import ZOOMS, Wide, wide_model
 from .cross_validation import folds_of
 from .fit import fit_base
+from .joint_search import Laws
 from .reference_torque import Build, rigid_parameters, settle
-from .structure import Search, Trial, columns_of, listed
+from .structure import Search, Trial, listed
 
-#: Searches, each with the rigid torque and the weights of the result before.
-SEARCHES = 3
 #: One log must hold this much motion [s] to be cut into parts that say something about each other.
 LEAST_SECONDS = 10.0
 
@@ -98,21 +98,20 @@ def select_friction(
     reason = _too_little(motion)
     if reason:
         return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
-    wide = wide_model(model, motion)
-    state = _start(wide, model)
     visits = iter(range(1, 1_000_000))
     tick = None if progress is None else lambda: progress("joints searched for friction laws", next(visits))
     settled = settle(model, build, partial(fit_base, base=model.base(), method=method))
-    before = np.zeros(0)
-    for _ in range(SEARCHES):
+    before, chosen = np.zeros(0), [item for item in model.terms if item.side == "joint" and item.term.name != RotorInertia.name]
+    for zoom in ((), *ZOOMS):
+        wide = wide_model(model, motion, chosen, zoom)
+        state = _state(wide, chosen)
         theta = rigid_parameters(settled.fit, model.n_inertial)
         statistics = folds_of(build(wide.model.with_reference(theta)))
         search = Search(wide, statistics, settled.fit.sigma, tick)
         before = before if len(before) else search.rmse(state)
-        last, state = state, search.run(state)
+        state = search.run(state, many=zoom == ZOOMS[-1])
+        chosen = [law.item for law in listed(state)]
         narrow = wide.narrow(listed(state))
-        if columns_of(last) == columns_of(state):
-            break
         settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta)
     after = search.rmse(state)
     return Selected(
@@ -138,11 +137,6 @@ def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]
     )
 
 
-def _start(wide: Wide, model: DynamicModel) -> dict[int, dict[Key, Candidate]]:
-    """The model's own laws, with the shape that is tried first."""
-    state: dict[int, dict[Key, Candidate]] = {axis: {} for axis in range(model.n)}
-    for item in model.terms:
-        for candidate in wide.candidates[item.axis]:
-            if candidate.key == (item.term.name, item.side):
-                state[item.axis].setdefault(candidate.key, candidate)
-    return state
+def _state(wide: Wide, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
+    """The candidates that are the chosen laws."""
+    return {axis: {law.key: law for law in laws if law.item in chosen} for axis, laws in enumerate(wide.candidates)}

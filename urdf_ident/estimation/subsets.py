@@ -1,8 +1,8 @@
 """Held-out errors of many sub-models from one set of factors: the linear algebra of selection.
 
-Columns that belong to every sub-model (inertial parameters, rotor inertias) are projected out once per fold. What is
-left is a small triangular problem in the candidate columns, in which adding one of them is a rank-one step, done for all
-candidates at once.
+Columns that belong to every sub-model (inertial parameters, rotor inertias, the laws of other joints) are projected out
+once per fold. What is left is a small triangular problem in the candidate columns, in which adding or taking out one of
+them is a rank-one step, done for all of them and all folds at once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,6 @@ Columns = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class _Solved:
-    """Least squares on some columns: those that are no repetition, basis, triangle and parameters."""
-
-    used: Columns
-    Q: Array
-    R: Array
-    theta: Array
-
-
-@dataclass(frozen=True, eq=False)
 class _Problem:
     """A factor with the common columns projected out, how they follow, and each column's length: [candidates | tau]."""
 
@@ -43,48 +33,141 @@ class _Problem:
     norms: Array
 
     @classmethod
-    def of(cls, factor: Array, common: int) -> _Problem:
-        scale = np.linalg.norm(factor[:, :common], axis=0)
-        scaled = factor[:, :common] / np.where(scale > 0, scale, 1.0)
-        follow = np.linalg.lstsq(scaled, factor[:, common:], rcond=_CUT)[0]
-        rest = triangle(factor[:, common:] - scaled @ follow)
-        return cls(rest, follow / np.where(scale > 0, scale, np.inf)[:, None], np.linalg.norm(factor[:, common:], axis=0))
-
-    def solve(self, chosen: Columns) -> _Solved:
-        Q, R = np.linalg.qr(self.rest[:, chosen])
-        alone = np.abs(np.diag(R)) > _SAME * np.maximum(self.norms[chosen], 1e-300)
-        if not alone.all():
-            return self.solve(chosen[alone])
-        return _Solved(chosen, Q, R, np.linalg.solve(R, Q.T @ self.rest[:, -1]) if len(chosen) else np.zeros(0))
+    def of(cls, factor: Array, common: Columns, others: Columns, norms: Array | None = None) -> _Problem:
+        """``others`` ends with tau."""
+        fixed, free = factor[:, common], factor[:, others]
+        scale = np.linalg.norm(fixed, axis=0)
+        scaled = fixed / np.where(scale > 0, scale, 1.0)
+        follow = np.linalg.lstsq(scaled, free, rcond=_CUT)[0]
+        lengths = np.linalg.norm(free, axis=0) if norms is None else norms[others]
+        return cls(_square(free - scaled @ follow), follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
 
 
+def _square(*blocks: Array) -> Array:
+    """Triangular factor of stacked blocks, filled up with rows of zeros."""
+    R = triangle(*blocks)
+    return np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))])
+
+
+@dataclass(frozen=True, eq=False)
 class SubModels:
-    """Errors of sub-models on folds that took no part in estimating them.
+    """Sub-models of a set of factors, and what each fold makes of them; made by :meth:`of`.
 
-    Args:
-        statistics: The data's factors; each "log" is one fold.
-        weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
-        common: Indices into theta of the columns of every sub-model.
-        candidates: Indices into theta of the columns to choose from.
+    Attributes:
+        names: What was held out in turn.
+        rows: Rows per fold and row group, shape (folds, groups).
     """
 
-    def __init__(
-        self, statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], candidates: Sequence[int]
-    ) -> None:
+    names: tuple[str, ...]
+    rows: Array
+    train: tuple[_Problem, ...]
+    held: tuple[tuple[Array, ...], ...]
+    every: _Problem
+
+    @classmethod
+    def of(
+        cls, statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], candidates: Sequence[int]
+    ) -> SubModels:
+        """Sub-models of a set of factors.
+
+        Args:
+            statistics: The data's factors; each "log" is one fold.
+            weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
+            common: Indices into theta of the columns of every sub-model, shape (c,).
+            candidates: Indices into theta of the columns to choose from, shape (k,).
+
+        Returns:
+            The sub-models.
+        """
         order = np.concatenate([common, candidates]).astype(np.intp)
-        self.folds = statistics.logs
-        self._all = _Problem.of(statistics.stacked(weights, order), len(common))
-        self._rows = float(sum(statistics.rows.values()))
-        self._train: list[_Problem] = []
-        self._held: list[list[Array]] = []
-        for fold in self.folds:
-            problem = _Problem.of(statistics.without([fold]).stacked(weights, order), len(common))
-            self._train.append(problem)
-            self._held.append(_held_out(statistics.only([fold]), weights, order, problem.follow))
-        self._stacked = [triangle(*parts) for parts in self._held]
-        parts = [statistics.only([fold]).rows for fold in self.folds]
-        #: Rows per fold and row group, shape (folds, groups).
-        self.rows = np.array([[rows[group] for group in statistics.groups] for rows in parts], dtype=float)
+        first, rest = np.arange(len(common)), np.arange(len(common), len(order) + 1)
+        train, held = [], []
+        for name in statistics.logs:
+            train.append(_Problem.of(statistics.without([name]).stacked(weights, order), first, rest))
+            factors = _group_factors(statistics.only([name]), weights, order)
+            held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))
+        every = _Problem.of(statistics.stacked(weights, order), first, rest)
+        counts = [statistics.only([name]).rows for name in statistics.logs]
+        rows = np.array([[count[group] for group in statistics.groups] for count in counts], dtype=float)
+        return cls(statistics.logs, rows, tuple(train), tuple(held), every)
+
+    def group_errors(self, chosen: Sequence[int]) -> Array:
+        """Squared whitened error of every fold and row group with some candidates.
+
+        Args:
+            chosen: Which ones (positions among the candidates), shape (k,).
+
+        Returns:
+            Shape (folds, groups); about the number of rows where the weights fit.
+        """
+        groups = range(len(self.held[0]))
+        return np.stack([self.focus((), chosen, [group]).own_errors(range(len(chosen))) for group in groups], axis=1)
+
+    def focus(self, common: Sequence[int], candidates: Sequence[int], own: Sequence[int]) -> Focus:
+        """The same with more columns in every sub-model and fewer to choose from.
+
+        Args:
+            common: Positions (among the candidates) that are in every sub-model from now on, shape (c,).
+            candidates: Positions to choose from, shape (k,); they are counted from 0 in the result.
+            own: Row groups whose error is asked for apart, shape (g,).
+
+        Returns:
+            The smaller problem.
+        """
+        first = np.asarray(common, dtype=np.intp)
+        rest = np.append(np.asarray(candidates, dtype=np.intp), len(self.every.norms) - 1)
+        train = [_Problem.of(problem.rest, first, rest, problem.norms) for problem in self.train]
+        held = [
+            [H[:, rest] - H[:, first] @ problem.follow for H in groups]
+            for groups, problem in zip(self.held, train, strict=True)
+        ]
+        return Focus(
+            np.stack([problem.rest for problem in train]),
+            np.stack([problem.norms for problem in train]).min(axis=0),
+            np.stack([_square(*groups) for groups in held]),
+            np.stack([_square(*(groups[k] for k in own)) for groups in held]),
+            _Problem.of(self.every.rest, first, rest, self.every.norms),
+            float(self.rows.sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Least squares on some columns, all folds at once: those that are no repetition, bases, triangles, parameters."""
+
+    used: Columns
+    Q: Array
+    R: Array
+    theta: Array
+    error: Array
+
+
+class Focus:
+    """Errors of small sub-models on folds that took no part in estimating them; made by :meth:`SubModels.focus`.
+
+    Args:
+        train: Triangular problems ``[candidates | tau]`` of all but one fold, shape (folds, k + 1, k + 1).
+        norms: Lengths that the columns had, shape (k + 1,).
+        whole: What was left out, shape (folds, k + 1, k + 1).
+        own: What was left out of the own row groups, same shape.
+        every: The problem of all data.
+        rows: Number of rows of all data.
+    """
+
+    def __init__(self, train: Array, norms: Array, whole: Array, own: Array, every: _Problem, rows: float) -> None:
+        self._train, self._norms, self._whole, self._own, self._every, self._rows = train, norms, whole, own, every, rows
+        self._known: dict[tuple[int, ...], _Solved] = {}
+
+    def _solve(self, chosen: Sequence[int]) -> _Solved:
+        key = tuple(sorted(chosen))
+        if key not in self._known:
+            index = np.array(key, dtype=np.intp)
+            Q, R, alone = _basis(self._train[:, :, index], self._norms[index])
+            theta = np.asarray(np.linalg.solve(R, Q.transpose(0, 2, 1) @ self._train[:, :, -1:])[:, :, 0], dtype=np.float64)
+            used = index[alone]
+            error: Array = self._whole[:, :, -1] - np.einsum("frk,fk->fr", self._whole[:, :, used], theta)
+            self._known[key] = _Solved(used, Q, R, theta, error)
+        return self._known[key]
 
     def errors(self, chosen: Sequence[int]) -> Array:
         """Squared whitened error of every fold with some candidates.
@@ -93,51 +176,41 @@ class SubModels:
             chosen: Which ones (positions among the candidates), shape (k,).
 
         Returns:
-            Shape (folds,); about the number of rows where the weights fit.
+            Shape (folds,).
         """
-        return self.with_each(chosen, None)[:, 0]
+        return np.asarray(np.sum(self._solve(chosen).error ** 2, axis=1))
 
-    def group_errors(self, chosen: Sequence[int]) -> Array:
-        """As :meth:`errors`, row group by row group.
+    def own_errors(self, chosen: Sequence[int]) -> Array:
+        """The part of :meth:`errors` in the own row groups.
 
         Args:
             chosen: Positions among the candidates, shape (k,).
 
         Returns:
-            Shape (folds, groups).
+            Shape (folds,).
         """
-        squares = []
-        for problem, held in zip(self._train, self._held, strict=True):
-            found = problem.solve(np.asarray(chosen, dtype=np.intp))
-            squares.append([np.sum((H[:, -1] - H[:, found.used] @ found.theta) ** 2) for H in held])
-        return np.array(squares)
+        found = self._solve(chosen)
+        error = self._own[:, :, -1] - np.einsum("frk,fk->fr", self._own[:, :, found.used], found.theta)
+        return np.asarray(np.sum(error**2, axis=1))
 
-    def with_each(self, chosen: Sequence[int], added: Sequence[int] | None) -> Array:
+    def with_each(self, chosen: Sequence[int], added: Sequence[int]) -> Array:
         """Errors with one more column, for each of several columns.
 
         Args:
             chosen: Positions that stay, shape (k,).
-            added: Positions to try, one at a time, shape (a,); none if None.
+            added: Positions to try, one at a time, shape (a,).
 
         Returns:
-            Shape (folds, a), or (folds, 1) if None; as :meth:`errors`.
+            Shape (folds, a); as :meth:`errors`.
         """
-        squares = []
-        for problem, H in zip(self._train, self._stacked, strict=True):
-            base = problem.solve(np.asarray(chosen, dtype=np.intp))
-            error = H[:, -1] - H[:, base.used] @ base.theta
-            if added is None:
-                squares.append([np.sum(error**2)])
-                continue
-            tried = np.asarray(added, dtype=np.intp)
-            C, y = problem.rest[:, tried], problem.rest[:, -1]
-            part = base.Q.T @ C
-            apart = C - base.Q @ part
-            length = np.maximum(np.sum(apart**2, axis=0), (_SAME * problem.norms[tried]) ** 2 + 1e-300)
-            step = apart.T @ (y - base.Q @ (base.Q.T @ y)) / length
-            moved = H[:, tried] - H[:, base.used] @ np.linalg.solve(base.R, part)
-            squares.append(np.sum((error[:, None] - moved * step) ** 2, axis=0))
-        return np.array(squares)
+        base, tried = self._solve(chosen), np.asarray(added, dtype=np.intp)
+        C, y = self._train[:, :, tried], self._train[:, :, -1:]
+        part = base.Q.transpose(0, 2, 1) @ C
+        apart = C - base.Q @ part
+        length = np.maximum(np.sum(apart**2, axis=1), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        step = np.sum(apart * y, axis=1) / length
+        moved = self._whole[:, :, tried] - self._whole[:, :, base.used] @ np.linalg.solve(base.R, part)
+        return np.asarray(np.sum((base.error[:, :, None] - moved * step[:, None, :]) ** 2, axis=1))
 
     def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
         """What of each column the common and the chosen columns cannot make; the least over all folds' training data.
@@ -150,13 +223,9 @@ class SubModels:
             Share of its length, 0 to 1, and that length, whitened (one over the standard error that its parameter
             would have, in units of the parameter); shape (a,) each.
         """
-        tried = np.asarray(added, dtype=np.intp)
-        share, length = np.full((2, len(tried)), np.inf)
-        for problem in self._train:
-            Q, C = problem.solve(np.asarray(chosen, dtype=np.intp)).Q, problem.rest[:, tried]
-            left = np.linalg.norm(C - Q @ (Q.T @ C), axis=0)
-            share, length = np.minimum(share, left / np.maximum(problem.norms[tried], 1e-300)), np.minimum(length, left)
-        return share, length
+        Q, C = self._solve(chosen).Q, self._train[:, :, np.asarray(added, dtype=np.intp)]
+        left = np.linalg.norm(C - Q @ (Q.transpose(0, 2, 1) @ C), axis=1).min(axis=0)
+        return left / np.maximum(self._norms[np.asarray(added, dtype=np.intp)], 1e-300), left
 
     def estimates(self, chosen: Sequence[int]) -> tuple[Array, Array]:
         """Parameters from all data, and their standard errors.
@@ -167,28 +236,37 @@ class SubModels:
         Returns:
             Shape (k,) each; zero and inf for a column that repeats others.
         """
-        index = np.asarray(chosen, dtype=np.intp)
-        found, y = self._all.solve(index), self._all.rest[:, -1]
-        variance = float(np.sum((y - found.Q @ (found.Q.T @ y)) ** 2)) / max(self._rows - len(index), 1.0)
+        index, y = np.asarray(chosen, dtype=np.intp), self._every.rest[:, -1]
+        bases, triangles, alone = _basis(self._every.rest[None, :, index], self._every.norms[index])
+        Q, R = bases[0], triangles[0]
+        variance = float(np.sum((y - Q @ (Q.T @ y)) ** 2)) / max(self._rows - len(index), 1.0)
         theta, error = np.zeros(len(index)), np.full(len(index), np.inf)
-        seen = np.isin(index, found.used)
-        theta[seen] = found.theta
-        error[seen] = np.sqrt(variance) * np.linalg.norm(np.linalg.inv(found.R), axis=1)
+        theta[alone] = np.linalg.solve(R, Q.T @ y)
+        error[alone] = np.sqrt(variance) * np.linalg.norm(np.linalg.inv(R), axis=1)
         return theta, error
 
 
-def _held_out(part: StatisticSet, weights: Mapping[str, float], order: Columns, follow: Array) -> list[Array]:
-    """Per row group the weighted factor of what was left out, common columns replaced by what training makes of them."""
-    common = len(follow)
+def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Bases and triangles of columns (folds, r, k) that are no repetition in any fold, and which those are."""
+    alone = np.ones(columns.shape[2], dtype=bool)
+    while True:
+        Q, R = np.linalg.qr(columns[:, :, alone])
+        apart = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=0) > _SAME * np.maximum(norms[alone], 1e-300)
+        if apart.all():
+            return Q, R, alone
+        alone[np.flatnonzero(alone)[np.argmin(apart)]] = False
+
+
+def _group_factors(part: StatisticSet, weights: Mapping[str, float], order: Columns) -> list[Array]:
+    """Weighted factor of every row group over the columns ``[order | tau]``."""
     blocks = []
     for layout in part.layouts:
         if part.rows[layout.group] == 0:
-            blocks.append(np.zeros((0, len(order) - common + 1)))
+            blocks.append(np.zeros((0, len(order) + 1)))
             continue
         R = part.factor(layout.group)[:, len(layout.instruments) :]
         wide = np.zeros((len(R), part.p + 1))
         wide[:, layout.columns] = R[:, : len(layout.columns)]
         wide[:, -1] = R[:, len(layout.columns)]
-        kept = wide[:, np.append(order, part.p)] * weights[layout.group]
-        blocks.append(triangle(kept[:, common:] - kept[:, :common] @ follow))
+        blocks.append(wide[:, np.append(order, part.p)] * weights[layout.group])
     return blocks

@@ -1,0 +1,91 @@
+"""Friction found automatically: held-out error on real logs with the choice inside every fold.
+
+    python scripts/benchmarks/selection.py ROBOT.urdf LOG... [-c PROJECT.yaml] [--score HERTZ]
+
+With several logs each is left out once: torque constants, conditioning, friction laws and parameters come from the others
+alone. With one log its first 60 % teach and the rest judges. Beside it the simple laws (viscous, Coulomb, offset).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from urdf_ident.data.prepare import prepare_log, prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.data.sources import expand_logs
+from urdf_ident.data.torque_constants import resolve_gain
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.selection import select_friction
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.inertia import Array
+from urdf_ident.project import load_project
+from urdf_ident.validation import predict, score
+
+
+def tasks(logs: list[Recording]) -> list[tuple[list[Recording], Recording]]:
+    """Logs to learn from, and the one to judge on."""
+    if len(logs) > 1:
+        return [([other for other in logs if other is not log], log) for log in logs]
+    (log,) = logs
+    cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
+    first, rest = (log.take(mask) for mask in (log.time < cut, log.time >= cut))
+    return [([replace(first, name=f"{log.name} 60 %", sha256="")], replace(rest, name=f"{log.name} rest", sha256=""))]
+
+
+def held_out(model: DynamicModel, learn: list[Recording], judge: Recording, signals: SignalConfig, hertz: float | None):
+    """RMSE per joint with the simple and with the chosen laws, the chosen model, and the seconds of the search."""
+    model = model.with_drive(resolve_gain(model.drive, learn))
+    logs = prepare_logs(learn, model.robot, model.drive, signals)
+    used = logs[0].conditioned
+    fixed = SignalConfig(cutoff=used.cutoff, decimate=used.decimate_rate, velocity=signals.velocity)
+    target, build = prepare_log(judge, model.robot, model.drive, fixed), partial(build_statistics, logs=logs)
+
+    def rmse(candidate: DynamicModel) -> Array:
+        found = settle(candidate, build, partial(fit_base, base=candidate.base()))
+        theta = np.zeros(len(candidate.parameters))
+        theta[found.fit.base.independent] = found.fit.params
+        return score(target, predict(found.model, theta, target), model.robot.joints, hertz or used.cutoff).rmse
+
+    start = time.perf_counter()
+    selected = select_friction(model, build, [part for log in logs for part in log.segments])
+    seconds = time.perf_counter() - start
+    return rmse(model), rmse(selected.model), selected, seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("urdf", type=Path)
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("-c", "--config", type=Path)
+    parser.add_argument("--score", type=float, help="low-pass of the measured torque [Hz]; the fit's cut-off if absent")
+    arguments = parser.parse_args()
+    project, folder = load_project(arguments.config)
+    robot = project.build_robot(arguments.urdf, folder)
+    model, layout = project.build_model(robot), project.log_layout()
+    logs = [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
+    errors = []
+    for learn, judge in tasks(logs):
+        simple, chosen, selected, seconds = held_out(model, learn, judge, project.signal_config(), arguments.score)
+        errors.append((simple, chosen))
+        print(f"{judge.name}: simple {simple.mean():.4f}, chosen {chosen.mean():.4f}, search {seconds:.1f} s", flush=True)
+        for j, joint in enumerate(robot.joints):
+            laws = [trial.term for trial in selected.trials if trial.joint == joint and trial.chosen]
+            print(f"  {joint}: {simple[j]:.3f} -> {chosen[j]:.3f}  {', '.join(laws)}")
+    print(f"gains: {selected.model.drive.gain_origin}")
+    for word, part in zip(("simple", "chosen"), np.swapaxes(np.array(errors), 0, 1), strict=True):
+        total = np.sqrt(np.mean(part**2, axis=0))
+        print(f"{word}: mean over joints {total.mean():.4f}, per joint {np.round(total, 3)}")
+
+
+if __name__ == "__main__":
+    main()

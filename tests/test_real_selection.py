@@ -1,0 +1,93 @@
+"""Friction found automatically on real robots: the choice sees the logs that it learns from, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from urdf_ident.data.prepare import prepare_log, prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.data.torque_constants import resolve_gain
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.selection import Selected, select_friction
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.project import parse_project
+from urdf_ident.validation import predict, score
+
+
+def held_out(
+    model: DynamicModel, learn: list[Recording], judge: Recording, hertz: float
+) -> tuple[np.ndarray, np.ndarray, Selected]:
+    """RMSE per joint with the simple and with the chosen laws; everything automatic comes from ``learn``."""
+    model = model.with_drive(resolve_gain(model.drive, learn))
+    logs = prepare_logs(learn, model.robot, model.drive, SignalConfig())
+    used = logs[0].conditioned
+    target = prepare_log(judge, model.robot, model.drive, SignalConfig(cutoff=used.cutoff, decimate=used.decimate_rate))
+    build = partial(build_statistics, logs=logs)
+    selected, errors = select_friction(model, build, [part for log in logs for part in log.segments]), []
+    for candidate in (model, selected.model):
+        found = settle(candidate, build, partial(fit_base, base=candidate.base()))
+        theta = np.zeros(len(candidate.parameters))
+        theta[found.fit.base.independent] = found.fit.params
+        errors.append(score(target, predict(found.model, theta, target), model.robot.joints, hertz).rmse)
+    return errors[0], errors[1], selected
+
+
+def laws(selected: Selected) -> set[str]:
+    return {item.term.name for item in selected.model.terms}
+
+
+def test_ur10e_two_logs_left_out_with_nothing_but_columns_given(data: Path) -> None:
+    """All seven, as scripts/benchmarks/selection.py does it: see there; a test cannot take that long."""
+    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19)),
+               "effort_target": list(range(19, 25)), "torque_target": list(range(25, 31))}  # fmt: skip
+    project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
+    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
+    files = sorted((data / "ur10e").glob("*.csv"))
+    logs = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    for k in (0, 5):
+        simple, chosen, selected = held_out(model, logs[:k] + logs[k + 1 :], logs[k], 9.4)
+        assert chosen.mean() < 0.75 * simple.mean()
+        assert (chosen < 1.02 * simple).all()
+        assert "presliding" in laws(selected)
+        loaded = {t.joint for t in selected.trials if t.term == "load_coulomb" and t.chosen}
+        assert loaded <= {"shoulder_lift_joint", "elbow_joint"}  # the others carry next to nothing
+        assert len(selected.folds) == 6
+        assert logs[k].name not in selected.folds
+
+
+def test_panda_sixty_forty_without_load_friction(data: Path) -> None:
+    """Torque sensors behind the gears do not see what the gears lose."""
+    lock = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
+    project = parse_project({"robot": {"lock": lock}})
+    model = project.build_model(project.build_robot(data / "panda" / "panda.urdf"))
+    log = read_recording(data / "panda" / "panda_exciting.csv", model.robot, project.log_layout())
+    cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
+    first, rest = (replace(log.take(mask), sha256="") for mask in (log.time < cut, log.time >= cut))
+    simple, chosen, selected = held_out(model, [first], rest, 10.0)
+    assert chosen.mean() <= 0.119
+    assert chosen.mean() < simple.mean()
+    assert "load_coulomb" not in laws(selected)
+    assert all("[" in fold for fold in selected.folds)
+
+
+@pytest.mark.parametrize("name", ["ur-20_02_10-30sec_12harm"])
+def test_eight_seconds_of_a_ur10e_are_too_few_to_choose(data: Path, name: str) -> None:
+    columns = {"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))}
+    project = parse_project({"drive": {"gain": 10.0}, "log": {"columns": columns, "units": {"effort": "A"}}})
+    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
+    log = read_recording(data / "ur10e" / f"{name}.csv", model.robot, project.log_layout())
+    whole = prepare_log(log, model.robot, model.drive, SignalConfig())
+    begin = whole.segments[0].start
+    short = prepare_logs([log.take(log.time < begin + 8.0)], model.robot, model.drive, SignalConfig())
+    found = select_friction(model, partial(build_statistics, logs=short), [s for log in short for s in log.segments])
+    assert found.model is model
+    assert "cannot tell friction laws apart" in found.notes[0]

@@ -1,0 +1,283 @@
+"""friction: auto: sub-models against whole refits, laws of simulated arms found back, and data that cannot choose."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from logs import fourier
+
+from urdf_ident.data.prepare import PreparedLog, prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.estimation.candidates import wide_model
+from urdf_ident.estimation.cross_validation import folds_of
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.joint_search import DISTINCT
+from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.selection import LEAST_SECONDS, Selected, select_friction
+from urdf_ident.estimation.subsets import SubModels
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import identify
+from urdf_ident.result.file import load
+from urdf_ident.validation import predict, score
+
+SIMPLE = {"viscous", "coulomb", "offset"}
+
+
+def backlash(q: np.ndarray, radius: float, point: float) -> np.ndarray:
+    """The play operator, one step after the other."""
+    out = np.empty_like(q)
+    for k, x in enumerate(q):
+        point = min(max(point, x - radius), x + radius)
+        out[k] = point
+    return out
+
+
+def friction(name: str, q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
+    """Each law by its formula, written again."""
+    sign = np.tanh(v / 0.02)
+    if name == "presliding":
+        return (q - backlash(q, 5e-4, q[0] - 5e-4 * sign[0])) / 5e-4
+    return {
+        "viscous": v, "coulomb": sign, "offset": np.ones_like(v), "stribeck": sign * np.exp(-((v / 0.15) ** 2)),
+        "sublinear": sign * np.sqrt(np.abs(v)), "cubic": v**3, "load_coulomb": sign * np.abs(load),
+    }[name]  # fmt: skip
+
+
+def make_logs(robot: Robot, truth: list[dict[str, float]], count: int, *, seconds: float = 20.0, noise: float = 0.03):
+    """Logs of an arm with these laws and parameters, one dictionary a joint."""
+    logs, data = [], robot.model.createData()
+    for seed in range(count):
+        t, q, v, a = fourier(robot.n, seconds, 200.0, seed)
+        rigid = np.array([pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)])
+        tau = rigid + 0.1 * a
+        for j, laws in enumerate(truth):
+            tau[:, j] += sum(value * friction(name, q[:, j], v[:, j], rigid[:, j]) for name, value in laws.items())
+        rng = np.random.default_rng(100 + seed)
+        tau += noise * tau.std(axis=0) * rng.standard_normal(tau.shape)
+        logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
+    return logs
+
+
+def prepared(model: DynamicModel, logs: list[Recording]) -> list[PreparedLog]:
+    return prepare_logs(logs, model.robot, model.drive, SignalConfig())
+
+
+def choose(model: DynamicModel, logs: list[PreparedLog], **options) -> Selected:
+    return select_friction(model, partial(build_statistics, logs=logs), [s for log in logs for s in log.segments], **options)
+
+
+def laws_of(model: DynamicModel, axis: int) -> set[str]:
+    return {item.term.name for item in model.terms if item.axis == axis} - {"rotor_inertia"}
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+TRUTH = [
+    {"viscous": 3.0, "coulomb": 2.0, "cubic": 0.8},
+    {"viscous": 4.0, "coulomb": 2.0, "load_coulomb": 0.15, "stribeck": 2.5},
+    {"coulomb": 0.6, "presliding": 0.7, "offset": 0.4},
+]
+
+
+@pytest.fixture(scope="module")
+def runs(robot: Robot) -> list[PreparedLog]:
+    return prepared(DynamicModel(robot), make_logs(robot, TRUTH, 5))
+
+
+@pytest.fixture(scope="module")
+def chosen(robot: Robot, runs: list[PreparedLog]) -> Selected:
+    return choose(DynamicModel(robot), runs[:4])
+
+
+# -- linear algebra ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sub_models(robot: Robot, runs: list[PreparedLog]):
+    wide = wide_model(DynamicModel(robot), [s for log in runs for s in log.segments])
+    statistics = folds_of(build_statistics(wide.model.with_reference(np.zeros(30)), runs))
+    weights = {group: 0.5 + k for k, group in enumerate(statistics.groups)}
+    columns = [int(c) for laws in wide.candidates for law in laws for c in law.columns if not law.item.term.loaded]
+    return wide, statistics, weights, columns, SubModels.of(statistics, weights, list(wide.common), columns)
+
+
+def refitted(statistics, weights, common, chosen: list[int]) -> np.ndarray:
+    """Held-out squared errors per fold and group by np.linalg.lstsq on whole stacked factors."""
+    columns, errors = [*common, *chosen], []
+    for fold in statistics.logs:
+        factor = statistics.without([fold]).stacked(weights, columns)
+        scale = np.linalg.norm(factor[:, :-1], axis=0)
+        scale[scale == 0] = 1.0
+        theta = np.zeros(statistics.p)
+        theta[columns] = np.linalg.lstsq(factor[:, :-1] / scale, factor[:, -1], rcond=1e-9)[0] / scale
+        held = statistics.only([fold])
+        errors.append([weights[g] ** 2 * held.residual_squares(theta, g) for g in statistics.groups])
+    return np.array(errors)
+
+
+def test_sub_models_equal_whole_refits(sub_models) -> None:
+    wide, statistics, weights, columns, sub = sub_models
+    picked = [k for k, c in enumerate(columns) if wide.model.term_of(c).name in ("viscous", "offset")]
+    expected = refitted(statistics, weights, wide.common, [columns[k] for k in picked])
+    np.testing.assert_allclose(sub.group_errors(picked), expected, rtol=1e-6)
+    own = list(range(len(columns)))
+    focus = sub.focus([], own, [1])
+    np.testing.assert_allclose(focus.errors(picked), expected.sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(focus.own_errors(picked), expected[:, 1], rtol=1e-6)
+
+
+def test_one_more_column_equals_a_refit_with_it(sub_models) -> None:
+    wide, statistics, weights, columns, sub = sub_models
+    picked = [k for k, c in enumerate(columns) if wide.model.term_of(c).name in ("viscous", "offset")]
+    added = [k for k, c in enumerate(columns) if wide.model.term_of(c).name in ("coulomb", "cubic")][::4]
+    fixed, free = picked[:2], [k for k in range(len(columns)) if k not in picked[:2]]
+    found = sub.focus(fixed, free, [0]).with_each([free.index(k) for k in picked[2:]], [free.index(k) for k in added])
+    for column, errors in zip(added, found.T, strict=True):
+        expected = refitted(statistics, weights, wide.common, [columns[k] for k in [*picked, column]])
+        np.testing.assert_allclose(errors, expected.sum(axis=1), rtol=1e-6)
+
+
+def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:
+    wide, _, _, columns, sub = sub_models
+    k = next(k for k, c in enumerate(columns) if wide.model.term_of(c).name == "coulomb")
+    focus = sub.focus([], [k, k], [0])
+    share, _ = focus.distinct([0], [1])
+    assert share[0] < 1e-7 < DISTINCT
+    np.testing.assert_allclose(focus.errors([0, 1]), focus.errors([0]), rtol=1e-9)
+    theta, error = focus.estimates([0, 1])
+    assert np.isfinite(theta).all()
+    assert np.isinf(error).sum() == 1
+
+
+# -- choice --------------------------------------------------------------------------------------------------------------
+
+
+def test_laws_are_found_back(chosen: Selected) -> None:
+    for axis, laws in enumerate(TRUTH):
+        assert laws_of(chosen.model, axis) >= set(laws)
+        assert len(laws_of(chosen.model, axis) - set(laws)) <= 1
+    assert not chosen.model.automatic
+    assert (chosen.after < 0.7 * chosen.before).all()
+    assert chosen.folds == ("run0", "run1", "run2", "run3")
+
+
+def test_shapes_are_found_on_the_grid(chosen: Selected) -> None:
+    shapes = {(item.axis, item.term.name): item.term for item in chosen.model.terms}
+    assert shapes[1, "stribeck"].velocity == pytest.approx(0.15, rel=0.15)
+    assert shapes[2, "presliding"].width == pytest.approx(1e-3, rel=0.3)
+
+
+def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[PreparedLog], chosen: Selected) -> None:
+    """On a log that took part in nothing."""
+    known = [{"term": "stribeck", "velocity": 0.15}, {"term": "presliding", "width": 1e-3}]
+    spec = {
+        joint: [next((law for law in known if law["term"] == name), name) for name in laws]
+        for joint, laws in zip(robot.joints, TRUTH, strict=True)
+    }
+    errors = []
+    for model in (chosen.model, DynamicModel(robot, friction=spec), DynamicModel(robot, friction=sorted(SIMPLE))):
+        found = settle(model, partial(build_statistics, logs=runs[:4]), partial(fit_base, base=model.base()))
+        theta = np.zeros(len(model.parameters))
+        theta[found.fit.base.independent] = found.fit.params
+        errors.append(score(runs[4], predict(found.model, theta, runs[4]), robot.joints, 6.0).mean_rmse)
+    assert errors[0] <= 1.02 * errors[1]
+    assert errors[0] < 0.8 * errors[2]
+
+
+def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
+    trials = chosen.as_dict()["trials"]
+    names = {trial["term"] for trial in trials}
+    assert len(trials) == 3 * len(names) == 27
+    for trial in trials:
+        axis = chosen.model.robot.index(trial["joint"])
+        assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
+        if trial["chosen"]:
+            assert trial["gain"] > max(0.01, trial["std_error"])
+            assert trial["reason"] == "missed when it is left out"
+
+
+def test_a_coupled_motor_gets_its_own_friction() -> None:
+    """The motor of joint 3 moves joint 2 too: friction in proportion to its speed is no joint's friction."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    A = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 1.0, 1.0]])
+    logs = []
+    for log in make_logs(robot, [{"viscous": 2.0, "coulomb": 1.0}] * 3, 4, noise=0.01):
+        speed = np.gradient(log.position, log.time, axis=0) @ A[2]
+        tau = np.array(log.effort) + (3.0 * np.tanh(speed / 0.02))[:, None] * A[2]
+        logs.append(Recording(log.name, log.joints, log.time, log.position, effort=tau, sha256=log.sha256))
+    model = DynamicModel(robot, drive=Drive.build(3, reduction=A))
+    found = choose(model, prepared(model, logs))
+    assert ("coulomb", 2, "motor") in {(item.term.name, item.axis, item.side) for item in found.model.terms}
+
+
+# -- data that cannot choose, bad input ------------------------------------------------------------------------------------
+
+
+def test_one_short_log_falls_back_and_says_why(robot: Robot) -> None:
+    model = DynamicModel(robot)
+    found = choose(model, prepared(model, make_logs(robot, TRUTH, 1, seconds=0.8 * LEAST_SECONDS)))
+    assert found.model is model
+    assert found.as_dict() == {}
+    assert "one log with" in found.notes[0]
+    assert "viscous, Coulomb and offset are used" in found.notes[0]
+
+
+def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Robot) -> None:
+    """Its Coulomb friction is one more offset: one of the two must go, and nothing may blow up."""
+    model, logs = DynamicModel(robot), []
+    for seed, log in enumerate(make_logs(robot, TRUTH, 3)):
+        t, (_, q, v, a) = log.time, fourier(3, 20.0, 200.0, seed)
+        q[:, 2], v[:, 2], a[:, 2] = 0.3 * t - 3.0 + 0.02 * np.sin(t), 0.3 + 0.02 * np.cos(t), -0.02 * np.sin(t)
+        data = robot.model.createData()
+        rigid = [pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)]
+        tau = np.array(rigid) + 2.0 * v + 1.0 * np.tanh(v / 0.02)
+        tau += 0.05 * np.random.default_rng(seed).standard_normal(tau.shape)
+        logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
+    found = choose(model, prepared(model, logs))
+    constant = {"coulomb", "offset", "presliding", "load_coulomb"}
+    assert len(laws_of(found.model, 2) & constant) <= 2
+    assert len(laws_of(found.model, 2) & {"coulomb", "offset"}) <= 1
+    assert np.isfinite(found.after).all()
+
+
+def test_parts_in_time_where_there_is_one_log(robot: Robot) -> None:
+    model = DynamicModel(robot)
+    found = choose(model, prepared(model, make_logs(robot, TRUTH, 1, seconds=40.0)))
+    assert len(found.folds) == 5
+    assert all("[" in fold for fold in found.folds)
+    assert "parts in time" in found.notes[0]
+    assert laws_of(found.model, 0) >= {"coulomb", "cubic"}
+
+
+def test_listed_laws_are_never_changed(robot: Robot) -> None:
+    logs = make_logs(robot, TRUTH, 2)
+    result = identify(DynamicModel(robot, friction=["viscous", "coulomb"]), logs)
+    assert all(laws_of(result.model, axis) == {"viscous", "coulomb"} for axis in range(3))
+    assert result.selection == {}
+
+
+def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp_path) -> None:
+    logs, visits = make_logs(robot, TRUTH, 3), []
+    model = DynamicModel(robot)
+    assert model.automatic
+    result = identify(model, logs, progress=lambda name, count: visits.append((name, count)))
+    assert laws_of(result.model, 2) >= {"coulomb", "presliding"}
+    assert any(note.startswith("friction: auto: laws chosen") for note in result.solver["notes"])
+    counts = [count for name, count in visits if "friction laws" in name]
+    assert counts == list(range(1, len(counts) + 1))
+    assert len(counts) >= 3
+    again = load(result.save(tmp_path / "identification.json"))
+    assert len(again.selection["trials"]) == len(result.selection["trials"]) == 27
+    _, q, v, a = fourier(3, 3.0, 50.0, 9)
+    np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))
