@@ -14,7 +14,7 @@ from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.engine.pinocchio import regressor
 from .model.prior import inertial_prior
-from .result.summary import table
+from .result.summary import finding_words, table
 
 #: Encoder step [rad or m] that a check assumes where the project file gives none.
 ASSUMED_STEP = 2 * np.pi / 2**20
@@ -147,6 +147,5 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     for item in found:
         lines.append(f"{item['log']}: {'good' if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
         for finding in item["findings"]:
-            remedy = f" -> {finding['remedy']}" if finding.get("remedy") else ""
-            lines.append(f"  {finding['severity']:<8} {finding['message']}{remedy}")
+            lines.append(f"  {finding['severity']:<8} {finding_words(finding)}")
     return "\n".join(lines)

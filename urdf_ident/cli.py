@@ -114,8 +114,7 @@ def inspect(
 ) -> None:
     """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
     from .check import findings_text
-    from .data.joint_side import joint_side
-    from .data.quality import assess
+    from .data.prepare import examine
     from .data.torque_constants import resolve_gain
 
     project, folder = _project(config)
@@ -124,7 +123,7 @@ def inspect(
     drive = resolve_gain(project.build_drive(built), recordings)
     found, good = [], True
     for recording in recordings:
-        report = assess(joint_side(recording, drive), built)
+        report = examine(recording, built, drive, project.signal_config())
         good &= report.acceptable
         found.append({"log": recording.name, "rows": len(recording), "acceptable": report.acceptable,
                       "findings": [finding.as_dict() for finding in report.findings]})  # fmt: skip

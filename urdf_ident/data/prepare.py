@@ -10,6 +10,7 @@ from ..errors import LogError, QualityError
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..model.segment import Segment
+from .contradictions import contradictions
 from .joint_side import joint_side
 from .quality import Finding, QualityReport, assess
 from .recording import Recording
@@ -47,6 +48,32 @@ class PreparedLog:
         }
 
 
+def examine(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig) -> QualityReport:
+    """Judges a log as :func:`prepare_log` will, without refusing anything.
+
+    Args:
+        recording: As read.
+        robot: The robot.
+        drive: The drive train.
+        config: Conditioning.
+
+    Returns:
+        The report; what conditioning would refuse is in it.
+
+    Raises:
+        LogError: The effort is a current without a known gain.
+    """
+    report = assess(joint_side(recording, drive), robot)
+    if not report.acceptable:
+        return report
+    try:
+        report = _with_wrenches(report, robot)
+        return _with_doubts(report, robot, condition(report.recording, robot, config))
+    except LogError as error:
+        refused = Finding("not_usable", "refused", None, None, error.what, error.remedy)
+        return replace(report, findings=(*report.findings, refused))
+
+
 def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False) -> PreparedLog:
     """Prepares one log.
 
@@ -65,7 +92,7 @@ def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: Signal
         LogError: The effort is a current without a known gain, or nothing is left.
     """
     report = _assessed(recording, robot, drive, force)
-    return PreparedLog(recording, report, condition(report.recording, robot, config))
+    return _prepared(recording, report, robot, config)
 
 
 def prepare_logs(
@@ -96,10 +123,17 @@ def prepare_logs(
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     reports = [_assessed(recording, robot, drive, force) for recording in recordings]
     fixed = resolve([report.recording for report in reports], robot, config)
-    return [
-        PreparedLog(recording, report, condition(report.recording, robot, fixed))
-        for recording, report in zip(recordings, reports, strict=True)
-    ]
+    return [_prepared(recording, report, robot, fixed) for recording, report in zip(recordings, reports, strict=True)]
+
+
+def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:
+    conditioned = condition(report.recording, robot, config)
+    return PreparedLog(recording, _with_doubts(report, robot, conditioned), conditioned)
+
+
+def _with_doubts(report: QualityReport, robot: Robot, conditioned: Conditioned) -> QualityReport:
+    found = contradictions(robot, conditioned.segments, conditioned.cutoff)
+    return replace(report, findings=(*report.findings, *found)) if found else report
 
 
 def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
@@ -107,6 +141,10 @@ def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> 
     refused = [finding for finding in report.findings if finding.severity == "refused"]
     if refused and not force:
         raise _refusal(recording, report.findings, refused)
+    return _with_wrenches(report, robot)
+
+
+def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     external = external_torque(report.recording, robot)
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 

@@ -43,6 +43,7 @@ class SignalConfig:
         rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
         shortest: Shorter pieces of motion are left out [s], unless the log holds no longer ones.
         reason: Why ``cutoff`` is what it is, for :attr:`Conditioned.why`.
+        velocity_reason: The same for ``velocity``.
         chosen: Which of the settings :func:`resolve` chose from the logs.
     """
 
@@ -54,6 +55,7 @@ class SignalConfig:
     rest_time: float = 0.25
     shortest: float = 1.0
     reason: str = "as configured"
+    velocity_reason: str = "as configured"
     chosen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -148,16 +150,20 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     for recording in recordings:
         pieces, clock = even_pieces(recording)
         choices.append(_cutoff(pieces, clock.rate, config, recording.name))
-        sources.append(_velocity_source(recording, pieces, clock.rate, choices[-1][0], config)[0])
+        sources.append(_velocity_source(recording, pieces, clock.rate, choices[-1][0], config))
     wishes = [choice.cutoff for choice, _ in choices]
     cutoff = float(np.median(wishes))
     reason = choices[0][1].split(", ", 1)[1]
     if config.cutoff == "auto" and len(recordings) > 1:
         reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
     decimate = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else config.decimate
-    velocity = "logged" if all(source == "logged" for source in sources) else "differentiated"
+    odd = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
+    velocity, words = sources[odd or 0]
+    if len(recordings) > 1 and odd is not None:
+        words = f"{words} ({recordings[odd].name}), so in all logs"
     chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
-    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, chosen=chosen)
+    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason,
+                   velocity_reason=words, chosen=chosen)  # fmt: skip
 
 
 def _rate_words(clock: Clock) -> str:
@@ -195,8 +201,7 @@ def _velocity_source(
     if config.velocity == "logged" and recording.velocity is None:
         raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
     if config.velocity != "auto":
-        where = "in all logs" if config.velocity == "logged" else "in at least one log, so in all"
-        return config.velocity, f"{config.velocity}, better {where}" if "velocity" in config.chosen else "as configured"
+        return config.velocity, f"{config.velocity}, {config.velocity_reason}"
     if recording.velocity is None:
         return "differentiated", "no velocities in the log"
     piece = max(pieces, key=lambda piece: len(piece.q))

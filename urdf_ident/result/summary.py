@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .identification import Identification
 from .springs import SPRING_SYMBOLS, springs
+
+#: Warnings about the logs that a summary shows, at most.
+_DOUBTS = 6
+#: Share of the data below which a joint's number is somebody else's.
+_GUESSED = 0.005
 
 
 def summary(ident: Identification) -> str:
@@ -27,6 +34,7 @@ def summary(ident: Identification) -> str:
         f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
+        *_doubts(ident),
         "",
         *_bodies(ident),
         "",
@@ -76,6 +84,41 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     return table(header, rows)
 
 
+def finding_words(finding: Mapping[str, Any]) -> str:
+    """One finding about a log: which joint and row, what, and its remedy.
+
+    Args:
+        finding: As in ``findings`` of identification.json.
+
+    Returns:
+        One line.
+    """
+    joint, rows, remedy = finding.get("joint"), finding.get("rows"), finding.get("remedy")
+    owner = f"{joint}: " if joint and joint not in finding["message"] else ""
+    where = f" (from row {rows[0]})" if rows else ""
+    return f"{owner}{finding['message']}{where}" + (f" -> {remedy}" if remedy else "")
+
+
+def _doubts(ident: Identification) -> list[str]:
+    """Warnings about the logs, those of one kind and joint once, however many logs have them."""
+    seen: dict[tuple[str, str | None], list[str]] = {}
+    first: dict[tuple[str, str | None], str] = {}
+    for log in ident.inputs:
+        for finding in log["findings"]:
+            if finding["severity"] == "warning":
+                key = (finding["code"], finding["joint"])
+                first.setdefault(key, finding_words(finding))
+                if log["name"] not in seen.setdefault(key, []):
+                    seen[key].append(log["name"])
+    lines = []
+    for key, words in first.items():
+        others = f" and {len(seen[key]) - 1} more" if len(seen[key]) > 1 else ""
+        lines.append(f"  warning in {seen[key][0]}{others}: {words}")
+    return (
+        [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `urdf-ident inspect`"] if len(lines) > _DOUBTS else lines
+    )
+
+
 def _bodies(ident: Identification) -> list[str]:
     rows = []
     share = ident.from_data[: ident.model.n_inertial].reshape(-1, 10)
@@ -102,9 +145,12 @@ def _joints(ident: Identification) -> list[str]:
     symbols = list(dict.fromkeys(p.symbol for p in ident.model.parameters[ident.model.n_inertial :]))
     if not symbols:
         return []
-    units = {p.symbol: p.unit for p in ident.model.parameters}
+    units = {s: " or ".join(dict.fromkeys(p.unit for p in ident.model.parameters if p.symbol == s)) for s in symbols}
     values = {symbol: ident.term_values(symbol) for symbol in symbols}
     hidden = {(joint, symbol) for joint, item in springs(ident).items() if not item["seen"] for symbol in SPRING_SYMBOLS}
+    for k in range(ident.model.n_inertial, len(ident.theta)):
+        if np.isinf(ident.std_error[k]) and ident.from_data[k] < _GUESSED:
+            hidden.add((ident.model.parameters[k].owner, ident.model.parameters[k].symbol))
     rows = [
         [
             joint,

@@ -1,0 +1,154 @@
+"""Torques that contradict physics: reversed, swapped, or with gravity from another side."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques, write_csv
+
+from urdf_ident.data.findings import Finding
+from urdf_ident.data.prepare import examine
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
+
+URDF = arm_urdf("zyyx")
+ARM = Robot.from_urdf(URDF)
+
+
+def log_of(
+    robot: Robot, *, seed: int = 0, seconds: float = 20.0, noise: float = 0.03, speed: float = 1.0, truth: Truth | None = None
+) -> Recording:
+    """A log of a robot that is what its URDF says, besides friction and rotors."""
+    t, q, v, a = fourier(robot.n, seconds * speed, 200.0 / speed, seed)
+    q, v, a, t = q, v * speed, a * speed**2, t / speed
+    tau = torques(robot, truth or Truth.of(robot.n), q, v, a)
+    generator = np.random.default_rng(1000 + seed)
+    q = q + 1e-5 * generator.standard_normal(q.shape)
+    return Recording("log", robot.joints, t, q, effort=tau + noise * tau.std(axis=0) * generator.standard_normal(tau.shape))
+
+
+def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
+    report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
+    assert report.acceptable
+    return [item for item in report.findings if item.code in ("efforts_swapped", "effort_reversed", "gravity_elsewhere")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sound_log_raises_no_doubt(seed: int) -> None:
+    recording = log_of(ARM, seed=seed, noise=0.2 * seed)
+    assert doubts(recording) == []
+
+
+def test_a_sound_log_without_friction_raises_no_doubt() -> None:
+    zero = np.zeros(4)
+    assert doubts(log_of(ARM, truth=Truth(zero, zero, zero, zero))) == []
+
+
+@pytest.mark.parametrize("name", ["emps", "szabo_3r", "puma560"])
+def test_bundled_robots_raise_no_doubt(name: str) -> None:
+    robot = Robot.from_urdf(robot_path(name))
+    recording = log_of(robot, speed=0.5)
+    if name == "emps":
+        recording = replace(recording, position=0.1 * recording.position)  # then its mass is ten times as large
+    report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
+    assert [item.code for item in report.findings if item.severity == "warning" and item.code != "position_beyond_limit"] == []
+
+
+@pytest.mark.parametrize("joints", [[0], [2], [1, 3], [0, 1, 2, 3]])
+def test_reversed_efforts_are_named(joints: list[int]) -> None:
+    recording = log_of(ARM)
+    sign = np.ones(4)
+    sign[joints] = -1.0
+    (found,) = doubts(replace(recording, effort=sign * recording.effort))
+    assert found.code == "effort_reversed"
+    assert found.severity == "warning"
+    expected = "all joints" if len(joints) == 4 else ", ".join(ARM.joints[j] for j in joints)
+    assert f"the effort of {expected} has the wrong sign" in found.message
+    assert "drive.gain" in str(found.remedy)
+
+
+def test_reversed_efforts_are_found_without_friction() -> None:
+    zero = np.zeros(4)
+    recording = log_of(ARM, truth=Truth(zero, zero, zero, zero))
+    (found,) = doubts(replace(recording, effort=-recording.effort))
+    assert found.code == "effort_reversed"
+
+
+@pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])
+@pytest.mark.parametrize("seed", range(3))
+def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
+    recording = log_of(ARM, seed=seed)
+    (found,) = doubts(replace(recording, effort=np.asarray(recording.effort)[:, order]))
+    assert found.code == "efforts_swapped"
+    for column, owner in enumerate(order):
+        assert (f"what is logged for j{column + 1} fits j{owner + 1}" in found.message) == (column != owner)
+    assert "log.columns.effort" in str(found.remedy)
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.3])
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (9.81, 0.0, 0.0), (0.0, -9.81, 0.0)])
+def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float], speed: float) -> None:
+    hung = Robot.from_urdf(URDF, gravity=gravity)
+    (found,) = doubts(log_of(hung, speed=speed, seconds=40.0))
+    assert found.code == "gravity_elsewhere"
+    vector = ", ".join(f"{value:.4g}" for value in gravity)
+    assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
+    assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
+
+
+def test_too_few_samples_raise_no_doubt() -> None:
+    recording = log_of(ARM, seconds=6.0)
+    turned = replace(recording, effort=-np.asarray(recording.effort))
+    assert [item.code for item in doubts(turned)] == ["effort_reversed"]
+    assert doubts(turned.take(slice(0, None, 10))) == []
+
+
+def test_doubts_are_in_the_summary_once_and_what_is_unseen_is_no_number() -> None:
+    logs = []
+    for seed in range(3):
+        recording = log_of(ARM, seed=seed)
+        still = np.array(recording.position)
+        still[:, 2] = 0.1
+        logs.append(replace(recording, name=f"log{seed}", position=still, effort=recording.effort * [1, 1, 1, -1]))
+    project = parse_project({"model": {"friction": ["viscous", "coulomb"]}})
+    ident = identify(project.build_model(ARM), logs, project=project)
+    text = ident.summary()
+    assert text.count("j4 has the wrong sign") == 1
+    assert "warning in log0 and 2 more: j3: the joint does not move" in text
+    row = next(line for line in text.splitlines() if line.startswith("  j3 "))
+    assert row.split()[1:] == ["unseen", "unseen", "unseen"]
+
+
+def test_units_of_mixed_joints_are_all_named() -> None:
+    mixed = URDF.replace('<joint name="j3" type="revolute">', '<joint name="j3" type="prismatic">')
+    robot = Robot.from_urdf(mixed)
+    project = parse_project({"model": {"friction": ["viscous", "coulomb"]}})
+    ident = identify(project.build_model(robot), [log_of(robot)], project=project)
+    assert "Ia [kg·m² or kg]  Fv [N·m·s/rad or N·s/m]  Fc [N·m or N]" in ident.summary()
+
+
+def test_inspect_says_which_joint(tmp_path: Path) -> None:
+    recording = log_of(ARM)
+    position = np.array(recording.position)
+    position[:, 2] = 0.1
+    log = write_csv(tmp_path / "log.csv", ARM.joints, recording.time, position, recording.effort * [1, -1, 1, 1])
+    (tmp_path / "arm.urdf").write_text(URDF, encoding="utf-8")
+    line = [sys.executable, "-c", "from urdf_ident.cli import main; main()", "inspect", log, "--robot", tmp_path / "arm.urdf"]
+    shown = subprocess.run([*map(str, line)], capture_output=True, text=True, check=False)
+    assert shown.returncode == 0
+    assert "warning  j3: the joint does not move" in shown.stdout
+    assert "the effort of j2 has the wrong sign" in shown.stdout
+    listed = json.loads(subprocess.run([*map(str, line), "--json"], capture_output=True, text=True, check=True).stdout)
+    assert {item["joint"] for item in listed[0]["findings"] if item["severity"] == "warning"} == {"j2", "j3"}
