@@ -1,27 +1,25 @@
 """What friction and links leave over, learnt per joint from the deformation Δ = θ − q and its rate (E, §5; theory §9).
 
 Two networks: normalised radial basis functions on a grid, weights by ridge regression; and a Gaussian mixture over
-(Δ, Δ', τ_u), whose conditional mean predicts (GMR). How much freedom they get is decided on parts of the record that took
-no part in fitting, *contiguous in time*: neighbouring samples are nearly copies of each other, and scattered folds would
-reward copying. A joint whose network does not predict such parts better than nothing gets none.
+(Δ, Δ', τ_u), whose conditional mean predicts (GMR). A joint whose network does not predict stretches that took no part in
+teaching it better than nothing gets none (:mod:`.networks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
+from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, MissingExtraError, ModelError, check_shape, nearest
-from ..linalg import triangle
+from ..errors import EstimationError, ModelError, check_shape, nearest
 from ..model.inertia import Array
-from .experts import Bank, Domain, Experts, Taught
+from .experts import Bank, Taught
 from .gear_ripple import GearRipple
+from .networks import FOLDS, splits_of, teach
 
 #: What a residual may be read from: everything of the joint itself.
 INPUTS = ("deformation", "deformation_rate", "position", "velocity", "acceleration")
@@ -31,18 +29,6 @@ DEFAULT_INPUTS = ("deformation", "deformation_rate")
 #: Distance outside the hull of the training inputs over which the prediction fades to zero, in units of their spread.
 #: Inside of the hull a fade would cost: a smooth motion spends most of its time along its border.
 FADE = 0.15
-#: Least part of the variance of unseen stretches that a network must explain in order to be kept.
-LEAST_GAIN = 0.01
-
-_CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; more inputs get few, or the grid explodes
-_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-_COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
-_FOLDS = 5
-#: Components of a mixture are at least this wide, in units of the data's spread: along a smooth motion they would
-#: otherwise become needles, whose slopes across are guesses.
-_LEAST_WIDTH = 0.1
-#: Width of a basis function over the distance of the centres.
-_OVERLAP = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +36,7 @@ class Residual:
     """Residual torque of every joint; zero outside of what was seen in training.
 
     Attributes:
-        kind: "rbf" or "gmr".
+        kind: "rbf", "gmr", or "none".
         joints: Joint names, in model order.
         inputs: Names out of :data:`INPUTS`.
         taught: One network a joint; None where none helped.
@@ -213,6 +199,7 @@ def fit_residual(
     seed: int = 0,
     like: Residual | None = None,
     judge: bool = True,
+    motion: ArrayLike | None = None,
 ) -> Residual:
     """Fits a residual to what friction and links left over.
 
@@ -225,6 +212,8 @@ def fit_residual(
         seed: Of the mixture's initialisation.
         like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
         judge: Whether networks that are like an earlier one are judged again; else its judgement is kept.
+        motion: State of the whole robot, shape (N, k) [SI], by which a motion that repeats itself is recognised; the
+            inputs of all joints if None.
 
     Returns:
         The residual.
@@ -250,168 +239,15 @@ def fit_residual(
             )  # fmt: skip
         columns.append(np.asarray(inputs[name], dtype=float))
         check_shape(name, columns[-1].shape, y.shape)
-    if len(y) < 20 * _FOLDS:
-        raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * _FOLDS}")
+    if len(y) < 20 * FOLDS:
+        raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * FOLDS}")
     x = np.stack(columns, axis=-1)
+    splits = splits_of(x.reshape(len(x), -1) if motion is None else np.asarray(motion, dtype=float))
     taught: list[Taught | None] = []
     explained: dict[str, float] = {}
     for j, joint in enumerate(names):
         before = None if like is None else like.taught[j]
         known = like.explained[joint] if like is not None and before is not None and not judge else None
-        network, explained[joint] = _teach(x[:, j], y[:, j], kind, seed, before, known)
+        network, explained[joint] = teach(x[:, j], y[:, j], kind, seed, splits, before, known)
         taught.append(network)
     return Residual(kind, names, tuple(use), tuple(taught), explained)
-
-
-def _teach(x: Array, y: Array, kind: str, seed: int, like: Taught | None, known: float | None) -> tuple[Taught | None, float]:
-    """One joint's network, and the part of unseen stretches that it explains (unless that is known)."""
-    centre, scale = x.mean(axis=0), x.std(axis=0)
-    reach = np.maximum(np.abs(x).max(axis=0), 1e-300)
-    if not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
-        return None, 0.0
-    z = (x - centre) / scale
-    try:
-        domain = Domain.of(z)
-    except EstimationError:  # a joint that did not deform: there is nothing to learn from
-        return None, 0.0
-    if kind == "rbf":
-        experts, gain = _teach_network(z, y, None if like is None else like.experts)
-    else:
-        experts, gain = _teach_mixture(z, y, seed, None if like is None else like.experts, known)
-    return (None, 0.0) if gain < LEAST_GAIN else (Taught(centre, scale, experts, domain), gain)
-
-
-def _folds(samples: int) -> list[NDArray[np.bool_]]:
-    """Contiguous stretches, as masks of what is held out."""
-    which = np.arange(samples) * _FOLDS // samples
-    return [np.asarray(which == k) for k in range(_FOLDS)]
-
-
-def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array) -> float:
-    """Part of the power of stretches not learnt from that is explained."""
-    left = 0.0
-    for out in _folds(len(y)):
-        left += float(np.sum((y[out] - fit(z[~out], y[~out]).predict(z[out])[0]) ** 2))
-    return 1.0 - left / float(np.sum(y**2))
-
-
-def _teach_network(z: Array, y: Array, like: Experts | None) -> tuple[Experts, float]:
-    grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
-    best, chosen = -np.inf, None
-    for grid in grids:
-        share = grid.gates(z)
-        factors = [triangle(np.column_stack([share[out], y[out]])) for out in _folds(len(y))]
-        for ridge in _RIDGES:
-            left = 0.0
-            for k, out in enumerate(factors):
-                weights = _weights([factor for i, factor in enumerate(factors) if i != k], ridge)
-                left += float(np.sum((out[:, -1] - out[:, :-1] @ weights) ** 2))
-            gain = 1.0 - left / float(np.sum(y**2))
-            if gain > best:
-                best, chosen = gain, (grid, share, _weights(factors, ridge))
-    if chosen is None:
-        raise EstimationError("the residual is not finite", remedy="check the log for NaN or overflow")
-    return _with_weights(*chosen, y), best
-
-
-def _grid(z: Array, count: int) -> Experts:
-    """Centres spread evenly between the inputs' extremes (E, eq. 26), width from their distance; unused ones left out."""
-    low, high = z.min(axis=0), z.max(axis=0)
-    axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
-    centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
-    precision = np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2)
-
-    def network(at: Array) -> Experts:
-        k = len(at)
-        zero = np.zeros(k)
-        return Experts(at, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(at), zero, False)
-
-    used = network(centres).gates(z).sum(axis=0) > 0.5
-    return network(centres[used])
-
-
-def _weights(factors: Sequence[Array], ridge: float) -> Array:
-    """Ridge regression from factors of ``[gates | torque]``; the penalty is relative to what an average centre sees."""
-    stacked = np.vstack(factors)
-    count = stacked.shape[1] - 1
-    penalty = np.sqrt(ridge * float(np.sum(stacked[:, :-1] ** 2)) / count) * np.eye(count, count + 1)
-    R = triangle(stacked, penalty)
-    return np.asarray(solve_triangular(R[:count, :count], R[:count, count]))
-
-
-def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Experts:
-    error = (y - share @ weights) ** 2
-    variances = (share.T @ error) / np.maximum(share.sum(axis=0), 1e-300)
-    return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
-
-
-def _teach_mixture(z: Array, y: Array, seed: int, like: Experts | None, known: float | None) -> tuple[Experts, float]:
-    if like is None:
-        experts = _best_mixture(z, y, seed)
-    else:
-        experts = _mixture(z, y, len(like), seed, like)[0]
-    if known is not None:
-        return experts, known
-    return experts, _gain(lambda inputs, torque: _mixture(inputs, torque, len(experts), seed, experts)[0], z, y)
-
-
-def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
-    """The number of components with the least BIC."""
-    found: list[tuple[float, Experts]] = []
-    for count in _COMPONENTS:
-        if found and 20 * count > len(y):
-            break
-        experts, bic = _mixture(z, y, count, seed, None)
-        found.append((bic, experts))
-        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # past the bottom twice
-            break
-    return min(found, key=lambda item: item[0])[1]
-
-
-def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:
-    """Gaussian mixture over inputs and (scaled) torque by EM, as experts (E, eqs. 31-36), and its BIC."""
-    try:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
-    except ImportError as error:
-        raise MissingExtraError(
-            "a mixture residual needs scikit-learn", remedy="pip install 'urdf-ident[residual]', or take kind rbf"
-        ) from error
-    import warnings
-
-    # It comes with scikit-learn, whose threads only wait for each other on problems this small.
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    spread = float(np.std(y))
-    data = np.column_stack([z, y / spread])
-    options = {} if start is None else _start(start, spread)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # not quite settled: still a density, judged like any other
-        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
-    d = z.shape[1]
-    mean, covariance = found.means_, found.covariances_
-    inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
-    slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
-    logweights = np.log(found.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
-    variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
-    experts = Experts(
-        mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * spread, slopes * spread, variances * spread**2, True
-    )
-    return experts, float(found.bic(data))
-
-
-def _start(experts: Experts, spread: float) -> dict[str, Array]:
-    """Where EM starts when a similar mixture is known: at its weights, means and precisions."""
-    inner = np.linalg.inv(experts.precisions)
-    slopes, d = experts.slopes / spread, experts.centres.shape[1]
-    covariance = np.empty((len(experts), d + 1, d + 1))
-    covariance[:, :d, :d] = inner
-    covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
-    covariance[:, d, d] = experts.variances / spread**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
-    weights = np.exp(experts.logweights + 0.5 * np.linalg.slogdet(inner)[1])
-    precisions = np.linalg.inv(covariance)
-    return {
-        "weights_init": weights / weights.sum(),
-        "means_init": np.column_stack([experts.centres, experts.levels / spread]),
-        "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
-    }

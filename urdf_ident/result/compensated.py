@@ -37,7 +37,7 @@ def compensate(
     sweeps: Sequence[Recording] = (),
     kind: str = "gmr",
     use: Sequence[str] = DEFAULT_INPUTS,
-    rounds: int = 8,
+    rounds: int = 20,
     seed: int = 0,
     force: bool = False,
 ) -> Identification:

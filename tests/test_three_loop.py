@@ -1,0 +1,224 @@
+"""The three loops on a small arm with two encoders, whose truth is made by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from logs import fourier
+
+import urdf_ident as ui
+from urdf_ident.compensation.bidirectional import bidirectional_experiment
+from urdf_ident.compensation.three_loop import learn_residual, three_loop
+from urdf_ident.data.prepare import prepare_log, prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.errors import EstimationError, LogError, ModelError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.result.compensated import compensate, compensated_score
+
+RATE, GEAR = 100.0, 80.0
+K = np.array([8e2, 3e3, 6e2])
+SIGNALS = SignalConfig(cutoff=5.0, decimate=20.0)
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+def gear_loss(apart, rate):
+    """What no rigid model knows: a soft-edged loss as the gear winds up, and a torque that grows with the wound angle."""
+    return np.array([1.5, 2.0, 1.2]) * np.tanh(rate / 1.5e-3) + 0.8 * np.tanh(apart / 1.5e-3) ** 2
+
+
+def record(robot: Robot, name: str, t, q, v, a, *, loss: bool = True, seed: int = 0, encoders: bool = True) -> Recording:
+    data = robot.model.createData()
+    link = np.array([pin.rnea(robot.model, data, *row) for row in zip(q, v, a, strict=True)])
+    apart = link / K
+    rate = np.gradient(apart, t, axis=0)
+    friction = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3) + 0.2 * (v > 0)
+    tau = link + 0.3 * a + friction + loss * gear_loss(apart, rate)
+    rng = np.random.default_rng(seed)
+    return Recording(
+        name, robot.joints, t, q + 2e-6 * rng.standard_normal(q.shape), effort=tau + 0.2 * rng.standard_normal(tau.shape),
+        motor_position=GEAR * (q + apart + 2e-6 * rng.standard_normal(q.shape)) if encoders else None,
+    )  # fmt: skip
+
+
+def excitation(robot: Robot, seed: int, **options) -> Recording:
+    return record(robot, f"log{seed}", *fourier(robot.n, 20.0, RATE, seed, amplitude=0.7), seed=seed, **options)
+
+
+@pytest.fixture(scope="module")
+def sweeps(robot: Robot) -> Recording:
+    motion = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), count=6, cruise=1.5).trajectory
+    t = motion.times(RATE)
+    return record(robot, "sweeps", t, *motion.evaluate(t), seed=50)
+
+
+@pytest.fixture(scope="module")
+def drive(robot: Robot) -> Drive:
+    return Drive.build(robot.n, reduction=np.full(robot.n, GEAR))
+
+
+@pytest.fixture(scope="module")
+def model(robot: Robot, drive: Drive) -> DynamicModel:
+    return DynamicModel(robot, friction=["viscous", "coulomb", "offset"], drive=drive)
+
+
+@pytest.fixture(scope="module")
+def prepared(robot: Robot, drive: Drive, sweeps: Recording):
+    logs = prepare_logs([excitation(robot, seed) for seed in (1, 2, 3, 4, 5, 6)], robot, drive, SIGNALS)
+    return logs[:4], logs[4:], prepare_log(sweeps, robot, drive, SIGNALS, force=True)
+
+
+@pytest.fixture(scope="module", params=["rbf", "gmr"])
+def found(request: pytest.FixtureRequest, model: DynamicModel, prepared):
+    logs, unseen, runs = prepared
+    return three_loop(model, logs, [runs], kind=request.param, held_out=unseen)
+
+
+def test_the_loops_settle_and_beat_wls_on_other_motions(found) -> None:
+    assert found.settled
+    first, last = found.gains[0], found.gains[-1]
+    assert first.loop == "wls"
+    assert last.loop == "residual"
+    assert last.held_out.mean() < 0.7 * first.held_out.mean()
+    assert (last.held_out < first.held_out).all()
+    assert max(found.residual.explained.values()) > 0.5
+
+
+def test_every_loop_reports_its_gain(found) -> None:
+    loops = [(gain.round, gain.loop) for gain in found.gains]
+    assert loops[1:] == [(r, name) for r in range(1, found.rounds + 1) for name in ("friction", "links", "residual")]
+    for before, after in zip(found.gains[:-1], found.gains[1:], strict=True):
+        assert after.gain == pytest.approx(1 - after.rmse.mean() / before.rmse.mean())
+    assert json.loads(json.dumps([gain.as_dict() for gain in found.gains]))[0]["loop"] == "wls"
+    assert "residual" in found.summary()
+
+
+def test_the_result_is_the_sum_of_its_parts(found) -> None:
+    rng = np.random.default_rng(0)
+    q, v, a = rng.standard_normal((3, 20, 3))
+    d, r = 1e-3 * rng.standard_normal((2, 20, 3))
+    rigid = found.model.torque(found.theta, q, v, a)
+    assert found.torque(q, v, a, d, r) == pytest.approx(rigid + found.residual.torque(deformation=d, deformation_rate=r))
+    bare = found.model.with_terms([item for item in found.model.terms if item.term.name in ("rotor_inertia", "offset")])
+    place = [found.model.names.index(name) for name in bare.names]
+    friction = np.column_stack([curve.torque(v[:, j]) for j, curve in enumerate(found.friction)])
+    assert rigid - bare.torque(found.theta[place], q, v, a) == pytest.approx(friction, abs=1e-9)
+
+
+def test_links_are_those_of_the_robot(found, robot: Robot) -> None:
+    """Gravity of friction-free links against Pinocchio's; the residual must not have taken it away."""
+    q = np.random.default_rng(1).uniform(-1.5, 1.5, (40, 3))
+    data = robot.model.createData()
+    truth = np.array([pin.computeGeneralizedGravity(robot.model, data, row).copy() for row in q])
+    found_torque = found.model.torque(found.theta, q, 0 * q, 0 * q)
+    error = found_torque - truth
+    assert np.std(error, axis=0).max() < 0.08 * np.std(truth)
+
+
+def test_without_sweeps_friction_stays_with_the_links(model: DynamicModel, prepared) -> None:
+    logs, unseen, _ = prepared
+    found = three_loop(model, logs, [], kind="rbf", held_out=unseen, rounds=5)
+    assert found.friction == ()
+    assert found.model.names == model.names
+    assert found.gains[-1].held_out.mean() < found.gains[0].held_out.mean()
+
+
+def test_sweeps_without_motor_encoders_are_enough_for_friction(model: DynamicModel, prepared, sweeps, robot, drive) -> None:
+    runs = prepare_log(replace(sweeps, motor_position=None), robot, drive, SIGNALS, force=True)
+    found = three_loop(model, prepared[0], [runs], kind="rbf", rounds=2)
+    assert len(found.friction) == robot.n
+
+
+def test_what_is_no_loss_is_not_learnt(model: DynamicModel, robot: Robot, drive: Drive) -> None:
+    """An arm that its model describes: the residual finds next to nothing, and does no harm."""
+    logs = prepare_logs([excitation(robot, seed, loss=False) for seed in (1, 2, 3)], robot, drive, SIGNALS)
+    rich = DynamicModel(robot, friction=["asymmetric", "offset"], drive=drive)
+    found = three_loop(rich, logs[:2], [], kind="rbf", held_out=logs[2:], rounds=3)
+    assert found.gains[-1].held_out.mean() < 1.03 * found.gains[0].held_out.mean()
+
+
+def test_residual_without_motor_positions_is_an_error(model: DynamicModel, robot: Robot, drive: Drive) -> None:
+    log = prepare_log(excitation(robot, 1, encoders=False), robot, drive, SIGNALS)
+    with pytest.raises(LogError, match=r"a residual was asked for, and the log has no motor positions.*qm_j1"):
+        three_loop(model, [log], [])
+    with pytest.raises(LogError, match="no motor positions"):
+        learn_residual(model, np.zeros(len(model.parameters)), [log])
+    assert three_loop(model, [log], [], kind="none", rounds=1).residual.taught == (None,) * 3
+
+
+def test_wrong_use_is_named(model: DynamicModel, robot: Robot, drive: Drive, prepared) -> None:
+    with pytest.raises(ModelError, match="springs already explain the deformation"):
+        three_loop(ElasticModel(robot, drive=drive), prepared[0], [])
+    with pytest.raises(EstimationError, match="did you mean 'gmr'"):
+        three_loop(model, prepared[0], [], kind="gmm")
+    with pytest.raises(LogError, match=r"the sweeps drive no joint|no runs at constant speed"):
+        three_loop(model, prepared[0], prepared[1], kind="rbf")
+    with pytest.raises(EstimationError, match="at least one round"):
+        three_loop(model, prepared[0], [], rounds=0)
+
+
+@pytest.fixture(scope="module")
+def logs(robot: Robot):
+    return [excitation(robot, seed) for seed in (1, 2, 3, 4)]
+
+
+@pytest.fixture(scope="module")
+def ident(model: DynamicModel, logs):
+    return ui.identify(model, logs)
+
+
+@pytest.fixture(scope="module")
+def compensated(ident, logs, sweeps: Recording):
+    return compensate(ident, logs, sweeps=[sweeps], kind="rbf", rounds=4)
+
+
+def test_a_compensated_result_predicts_other_logs_better(ident, compensated, robot: Robot) -> None:
+    unseen, cutoff = excitation(robot, 5), ident.signals["cutoff"]
+    before = ui.validate(ident, [unseen]).entries[0]["mean_rmse"]
+    score = compensated_score(compensated, unseen, cutoff)
+    assert score["mean_rmse"] < 0.8 * before
+    assert score["mean_rmse"] < 0.8 * score["rigid_mean_rmse"]
+    assert compensated.consistency.consistent
+    assert compensated.solver["loops"][0]["loop"] == "wls"
+
+
+def test_a_compensated_result_is_one_callable_and_survives_its_file(compensated, tmp_path) -> None:
+    again = ui.load(compensated.save(tmp_path / "ident.json"))
+    rng = np.random.default_rng(0)
+    q, v, a = rng.standard_normal((3, 30, 3))
+    d, r = 1e-3 * rng.standard_normal((2, 30, 3))
+    many = compensated.torque(q, v, a, deformation=d, deformation_rate=r)
+    assert np.array_equal(again.torque(q, v, a, deformation=d, deformation_rate=r), many)
+    single = [again.torque(*row[:3], deformation=row[3], deformation_rate=row[4]) for row in zip(q, v, a, d, r, strict=True)]
+    assert np.array(single) == pytest.approx(many, abs=1e-10)
+    assert np.array_equal(single[0], compensated.torque(q[0], v[0], a[0], deformation=d[0], deformation_rate=r[0]))
+    assert np.abs(many - compensated.torque(q, v, a)).max() > 0.1  # without a deformation there is no residual
+
+
+def test_a_deformation_for_a_result_without_residual_is_an_error(ident, compensated, logs) -> None:
+    zero = np.zeros(3)
+    for shape in (zero, np.zeros((4, 3))):
+        with pytest.raises(ModelError, match="holds no residual"):
+            ident.torque(shape, shape, shape, deformation=shape, deformation_rate=shape)
+        with pytest.raises(ModelError, match="needs 'deformation_rate'"):
+            compensated.torque(shape, shape, shape, deformation=shape)
+    blind = [replace(log, motor_position=None) for log in logs]
+    with pytest.raises(LogError, match="no motor positions"):
+        compensate(ident, blind)
+    with pytest.raises(LogError, match="no motor positions"):
+        compensated_score(compensated, blind[0], 5.0)
+    with pytest.raises(LogError, match="the result has none"):
+        compensated_score(ident, logs[0], 5.0)

@@ -1,0 +1,231 @@
+"""Teaching the networks of a residual, and judging them on stretches that they have not seen.
+
+How much freedom a network gets is decided on parts of the record that took no part in fitting, *contiguous in time*:
+neighbouring samples are nearly copies of each other, and scattered folds would reward copying. So would a motion that repeats
+itself, as most excitations do: what comes back to a state that is held out is held out too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from ..errors import EstimationError, MissingExtraError, check_shape
+from ..linalg import triangle
+from ..model.inertia import Array
+from .experts import Domain, Experts, Taught
+
+#: Least part of the variance of unseen stretches that a network must explain in order to be kept.
+LEAST_GAIN = 0.01
+_CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; more inputs get few, or the grid explodes
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+_COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
+FOLDS = 5
+#: Rows that a network can be judged with.
+_LEAST_ROWS = 60
+#: What may be learnt from, and what is held out meanwhile, shape (N,) each.
+Split = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+#: Components of a mixture are at least this wide, in units of the data's spread: along a smooth motion they would
+#: otherwise become needles, whose slopes across are guesses.
+_LEAST_WIDTH = 0.1
+#: Width of a basis function over the distance of the centres.
+_OVERLAP = 0.8
+
+
+def splits_of(state: Array) -> list[Split]:
+    """Contiguous stretches to hold out, and what may be learnt from meanwhile: nothing that is in about the same state.
+
+    "About" is two steps from one sample to the next.
+
+    Args:
+        state: What tells that a motion repeats itself, shape (N, k), in order of time [SI].
+
+    Returns:
+        One pair of masks a stretch.
+    """
+    from scipy.spatial import cKDTree
+
+    check_shape("motion", state.shape, ("N", "k"))
+    spread = state.std(axis=0)
+    moving = spread > 1e-9 * max(float(np.abs(state).max(initial=0.0)), 1e-300)
+    scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / spread[moving]
+    near = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
+    which = np.arange(len(state)) * FOLDS // len(state)
+    splits = []
+    for k in range(FOLDS):
+        out = np.asarray(which == k)
+        away = cKDTree(scaled[out]).query(scaled, distance_upper_bound=near)[0] > near
+        splits.append((np.asarray(~out & away), out))
+    return splits
+
+
+def teach(
+    x: Array, y: Array, kind: str, seed: int, splits: Sequence[Split], like: Taught | None, known: float | None
+) -> tuple[Taught | None, float]:
+    """One joint's network, and the part of unseen stretches that it explains.
+
+    Args:
+        x: Inputs, shape (N, d), in order of time [SI].
+        y: What is to be explained, shape (N,) [N·m or N].
+        kind: "rbf" or "gmr".
+        seed: Of a mixture's initialisation.
+        splits: From :func:`splits_of`.
+        like: An earlier network whose size is taken over, or None.
+        known: The part, where a mixture need not be judged again.
+
+    Returns:
+        The network, None where none helps, and the part.
+
+    Raises:
+        EstimationError: Values that are not finite.
+        MissingExtraError: A mixture without scikit-learn.
+    """
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    reach = np.maximum(np.abs(x).max(axis=0), 1e-300)
+    if not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
+        return None, 0.0
+    z = (x - centre) / scale
+    try:
+        domain = Domain.of(z)
+    except EstimationError:  # a joint that did not deform: there is nothing to learn from
+        return None, 0.0
+    if kind == "rbf":
+        experts, gain = _teach_network(z, y, splits, None if like is None else like.experts)
+    else:
+        experts, gain = _teach_mixture(z, y, seed, splits, None if like is None else like.experts, known)
+    return (None, 0.0) if gain < LEAST_GAIN else (Taught(centre, scale, experts, domain), gain)
+
+
+def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Sequence[Split]) -> float:
+    """Part of the power of stretches not learnt from that is explained."""
+    left = 0.0
+    for kept, out in splits:
+        if kept.sum() < _LEAST_ROWS:
+            left += float(np.sum(y[out] ** 2))
+            continue
+        left += float(np.sum((y[out] - fit(z[kept], y[kept]).predict(z[out])[0]) ** 2))
+    return 1.0 - left / float(np.sum(y**2))
+
+
+def _teach_network(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, float]:
+    grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
+    best, chosen = -np.inf, None
+    for grid in grids:
+        share = grid.gates(z)
+        rows = np.column_stack([share, y])
+        factors = [triangle(rows[kept]) if kept.sum() >= _LEAST_ROWS else None for kept, _ in splits]
+        for ridge in _RIDGES:
+            left = 0.0
+            for factor, (_, out) in zip(factors, splits, strict=True):
+                guess = 0.0 if factor is None else share[out] @ _weights(factor, ridge)
+                left += float(np.sum((y[out] - guess) ** 2))
+            gain = 1.0 - left / float(np.sum(y**2))
+            if gain > best:
+                best, chosen = gain, (grid, share, ridge)
+    if chosen is None:
+        raise EstimationError("the residual is not finite", remedy="check the log for NaN or overflow")
+    grid, share, ridge = chosen
+    return _with_weights(grid, share, _weights(triangle(np.column_stack([share, y])), ridge), y), best
+
+
+def _grid(z: Array, count: int) -> Experts:
+    """Centres spread evenly between the inputs' extremes (E, eq. 26), width from their distance; unused ones left out."""
+    low, high = z.min(axis=0), z.max(axis=0)
+    axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
+    centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
+    precision = np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2)
+
+    def network(at: Array) -> Experts:
+        k = len(at)
+        zero = np.zeros(k)
+        return Experts(at, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(at), zero, False)
+
+    used = network(centres).gates(z).sum(axis=0) > 0.5
+    return network(centres[used])
+
+
+def _weights(factor: Array, ridge: float) -> Array:
+    """Ridge regression from a factor of ``[gates | torque]``; the penalty is relative to what an average centre sees."""
+    count = factor.shape[1] - 1
+    penalty = np.sqrt(ridge * float(np.sum(factor[:, :-1] ** 2)) / count) * np.eye(count, count + 1)
+    R = triangle(factor, penalty)
+    return np.asarray(solve_triangular(R[:count, :count], R[:count, count]))
+
+
+def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Experts:
+    error = (y - share @ weights) ** 2
+    variances = (share.T @ error) / np.maximum(share.sum(axis=0), 1e-300)
+    return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
+
+
+def _teach_mixture(
+    z: Array, y: Array, seed: int, splits: Sequence[Split], like: Experts | None, known: float | None
+) -> tuple[Experts, float]:
+    experts = _best_mixture(z, y, seed) if like is None else _mixture(z, y, len(like), seed, like)[0]
+    if known is not None:
+        return experts, known
+    return experts, _gain(lambda inputs, torque: _mixture(inputs, torque, len(experts), seed, experts)[0], z, y, splits)
+
+
+def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
+    """The number of components with the least BIC."""
+    found: list[tuple[float, Experts]] = []
+    for count in _COMPONENTS:
+        if found and 20 * count > len(y):
+            break
+        experts, bic = _mixture(z, y, count, seed, None)
+        found.append((bic, experts))
+        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # past the bottom twice
+            break
+    return min(found, key=lambda item: item[0])[1]
+
+
+def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:
+    """Gaussian mixture over inputs and (scaled) torque by EM, as experts (E, eqs. 31-36), and its BIC."""
+    try:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import GaussianMixture
+    except ImportError as error:
+        raise MissingExtraError(
+            "a mixture residual needs scikit-learn", remedy="pip install 'urdf-ident[residual]', or take kind rbf"
+        ) from error
+    # It comes with scikit-learn, whose threads only wait for each other on problems this small.
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    spread = float(np.std(y))
+    data = np.column_stack([z, y / spread])
+    options = {} if start is None else _start(start, spread)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # not quite settled: still a density, judged like any other
+        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
+    d = z.shape[1]
+    mean, covariance = found.means_, found.covariances_
+    inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
+    slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
+    logweights = np.log(found.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
+    variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
+    experts = Experts(
+        mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * spread, slopes * spread, variances * spread**2, True
+    )
+    return experts, float(found.bic(data))
+
+
+def _start(experts: Experts, spread: float) -> dict[str, Array]:
+    """Where EM starts when a similar mixture is known: at its weights, means and precisions."""
+    inner = np.linalg.inv(experts.precisions)
+    slopes, d = experts.slopes / spread, experts.centres.shape[1]
+    covariance = np.empty((len(experts), d + 1, d + 1))
+    covariance[:, :d, :d] = inner
+    covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
+    covariance[:, d, d] = experts.variances / spread**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
+    weights = np.exp(experts.logweights + 0.5 * np.linalg.slogdet(inner)[1])
+    precisions = np.linalg.inv(covariance)
+    return {
+        "weights_init": weights / weights.sum(),
+        "means_init": np.column_stack([experts.centres, experts.levels / spread]),
+        "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
+    }
