@@ -92,7 +92,7 @@ def contradictions(robot: Robot, segments: Sequence[Segment], cutoff: float) -> 
     tau = np.vstack([_torque(part, cutoff)[::step] for part in parts])
     if len(q) < _SAMPLES_PER_COLUMN * (10 * robot.n + 4):
         return ()
-    motion = _Motion(q, v, a, tau, np.ptp(q, axis=0) > 0.02)
+    motion = _Motion(q, v, a, tau, (np.ptp(q, axis=0) > 0.02) & (np.ptp(tau, axis=0) > 0))  # no torque tells nothing
     if not motion.moves.any():
         return ()
     fits = _fit(robot, motion)
