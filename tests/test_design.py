@@ -25,6 +25,7 @@ from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
@@ -313,13 +314,30 @@ def test_what_is_known_already_is_not_asked_again() -> None:
     assert told(aware) < told(blind) - 0.02
 
 
-def test_an_earlier_result_of_another_robot_is_refused() -> None:
-    other = earlier(DynamicModel(Robot.from_urdf(arm_urdf("zyy"))), [0], 1.0)
-    with pytest.raises(FingerprintError, match="another robot"):
-        design_excitation(small(), after=other, **QUICK)  # type: ignore[arg-type]
-    other = earlier(DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction="none"), [0], 1.0)
-    with pytest.raises(FingerprintError, match="other parameters"):
-        design_excitation(small(), after=other, **QUICK)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (Robot.from_urdf(arm_urdf("zyy")), "joint 'j3' is of another kind"),
+        (Robot.from_urdf(arm_urdf("zyx").replace("j2", "elbow")), "joint 'elbow' is in one only"),
+        (Robot.from_urdf(arm_urdf("zyx"), gravity=(0, 9.81, 0)), "gravity comes from another side"),
+        (Robot.from_urdf(arm_urdf("zyx").replace("0.4", "0.41")), "sits .* elsewhere"),
+    ],
+)
+def test_an_earlier_result_of_another_robot_is_refused(other: Robot, words: str) -> None:
+    with pytest.raises(FingerprintError, match=f"another robot: .*{words}"):
+        design_excitation(small(), after=earlier(DynamicModel(other), [0], 1.0), **QUICK)  # type: ignore[arg-type]
+
+
+def test_the_terms_of_the_earlier_result_are_designed_for() -> None:
+    """Identification may have chosen other friction than the project begins with; corrected masses change no row."""
+    lighter = Robot.from_urdf(arm_urdf("zyx").replace('mass value="', 'mass value="1'))
+    other = earlier(DynamicModel(lighter, friction=["viscous", "stribeck"]), [0], 1.0)
+    design = design_excitation(small(), after=other, **QUICK)  # type: ignore[arg-type]
+    assert design.model.names == other.model.names
+    assert design.model.robot is not lighter
+    assert any("friction as in the earlier result" in note for note in design.notes)
+    with pytest.raises(ModelError, match="elastic joints"):
+        design_excitation(small(), after=earlier(ElasticModel(lighter, drive=None), [0], 1.0), **QUICK)  # type: ignore[arg-type]
 
 
 def write_project(folder: Path, text: str) -> tuple[Path, Path]:

@@ -20,7 +20,7 @@ from ..motion.clearance import ClearanceReport, check_clearance
 from ..motion.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from .criteria import check_criterion, condition_number, standard_errors
-from .earlier import IdentificationLike, check_same_robot, known_rows, row_noise
+from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .obstacles import Obstacles
 from .parallel import search
@@ -180,8 +180,8 @@ def design_excitation(
         budget: Time for the search [s].
         starts: Random starts; by default as many as there is time for.
         jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
-        after: An earlier result for the same model: what its logs have told is added to what the motion will tell, and the
-            noise of the row groups is taken from it. Best with criterion D.
+        after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
+            terms and drive replace the model's, and the noise of the row groups is taken from it. Best with criterion D.
         collisions: Links and objects that must keep their distance, ramps included; None: only limits are kept.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.
 
@@ -190,7 +190,7 @@ def design_excitation(
 
     Raises:
         LimitError: A limit is unknown, the start pose is outside or collides, or no motion inside the limits was found.
-        FingerprintError: ``after`` is for another robot or has other parameters.
+        FingerprintError: ``after`` is for another robot.
         ModelError: Unknown criterion, or a model without rigid rows.
     """
     check_criterion(criterion)
@@ -202,11 +202,13 @@ def design_excitation(
     goal = None if end is None else check_joint_array("end", end, limits.joints)
     ramps = float(ramp) if family == "fourier" else 0.0
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
+    if after is not None:
+        model, learnt = continued(after, model)
+        notes = (*notes, *learnt)
     planned, left_out = designable(model)
     base = planned.base()
     known = np.zeros((0, len(base)))
     if after is not None:
-        check_same_robot(after, model)
         noise = row_noise(after) if noise is None else noise
         known = known_rows(after, planned, base) / np.sqrt(shape.period * periods * after.signals["decimate"])
     weights, weighting = row_weights(noise, criterion, limits, planned)

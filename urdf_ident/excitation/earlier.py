@@ -7,11 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import FingerprintError
+from ..errors import FingerprintError, ModelError
 from ..linalg import triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
+from ..model.robot import Robot
+
+#: Joints that sit further apart than this belong to different robots [m, or entries of a rotation].
+SAME_PLACE = 1e-6
 
 
 class FitLike(Protocol):
@@ -42,26 +47,57 @@ class IdentificationLike(Protocol):
         """How its logs were conditioned; ``decimate`` is the rate of the rows [Hz]."""
 
 
-def check_same_robot(after: IdentificationLike, model: DynamicModel) -> None:
-    """Checks that an earlier result speaks about the same parameters.
+def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
+    """The model that an earlier result speaks of, on the robot as it is described now.
+
+    What was learnt belongs to the earlier result's own terms and drive: where identification chose the friction, those are
+    not the project's. Masses and inertias do not enter the rows, so that the URDF may have been corrected since.
 
     Args:
         after: The earlier result.
-        model: The model to design for.
+        model: The model of the project; its robot and limits count, its terms and drive are replaced.
+
+    Returns:
+        The model to design for, and what changed, in words.
 
     Raises:
-        FingerprintError: Another robot, or other terms.
+        FingerprintError: Another robot: other joints, links or gravity.
+        ModelError: The earlier result is of elastic joints.
     """
-    if after.model.robot.sha256 != model.robot.sha256:
+    earlier = after.model
+    difference = _difference(earlier.robot, model.robot)
+    if difference is not None:
         raise FingerprintError(
-            "the earlier result is for another robot", got=after.model.robot.name, expected=model.robot.name,
-            remedy="give the identification.json of this URDF",
+            f"the earlier result is for another robot: {difference}", got=earlier.robot.name, expected=model.robot.name,
+            remedy="give the identification.json of this robot",
         )  # fmt: skip
-    if after.model.names != model.names:
-        raise FingerprintError(
-            "the earlier result has other parameters", got=f"{len(after.model.names)}", expected=f"{len(model.names)}",
-            remedy="use the same project file",
-        )  # fmt: skip
+    if isinstance(earlier, ElasticModel):
+        raise ModelError(
+            "the earlier result has elastic joints, and motions are designed on the rigid model",
+            remedy="identify once with model.elastic: false, and design after that result",
+        )
+    own = model.with_drive(earlier.drive).with_terms(earlier.terms).with_reference(earlier.reference_theta)
+    if model.names == own.names:
+        return own, ()
+    return own, (f"friction as in the earlier result: {len(own.names)} parameters instead of the project's {len(model.names)}",)
+
+
+def _difference(one: Robot, other: Robot) -> str | None:
+    """What makes rows of two robots differ, in words; None where nothing does."""
+    if one.joints != other.joints:
+        apart = sorted(set(one.joints) ^ set(other.joints))
+        return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
+    if [body.name for body in one.bodies] != [body.name for body in other.bodies]:
+        return "its moving links have other names"
+    for j, joint in enumerate(one.joints, 1):
+        a, b = one.model, other.model
+        here, there = (np.asarray(m.jointPlacements[j].homogeneous) for m in (a, b))
+        if a.joints[j].shortname() != b.joints[j].shortname() or a.parents[j] != b.parents[j]:
+            return f"joint '{joint}' is of another kind"
+        if np.abs(here - there).max() > SAME_PLACE:
+            return f"joint '{joint}' sits {np.abs(here - there).max():.2g} m or rad elsewhere"
+    g = np.abs(np.asarray(one.model.gravity.linear) - np.asarray(other.model.gravity.linear)).max()
+    return "gravity comes from another side" if g > SAME_PLACE else None
 
 
 def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParameters) -> Array:

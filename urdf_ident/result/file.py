@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compensation.residual import Residual
-from ..errors import LogError
+from ..errors import LogError, check_shape
 from ..estimation.fit import Fit
 from ..files import read_text, write_text
 from ..model.base import BaseParameters
@@ -53,11 +53,12 @@ def load(path: str | Path) -> Identification:
         MissingFileError: No such file.
         LogError: It is not an identification.json.
     """
+    text = read_text(path, "identification")
     try:
-        return from_dict(json.loads(read_text(path, "identification")))
-    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        return from_dict(json.loads(text))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise LogError(
-            "not an identification.json", where=str(path), got=f"{type(error).__name__}: {error}",
+            "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}",
             remedy="name the file that `urdf-ident identify` wrote",
         ) from error  # fmt: skip
 
@@ -128,6 +129,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
 
     Raises:
         KeyError: An entry is missing.
+        ShapeError: Entries do not fit each other.
     """
     model = DynamicModel.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, stored = data["state"], data["state"]["base"]
@@ -148,6 +150,11 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         state["fit"].get("row_weights", {}),
         None if state["fit"].get("error_dof") is None else _array(state["fit"]["error_dof"]),
     )
+    p, b = len(model.names), len(base)
+    check_shape("parameters.base", fit.params.shape, (b,))
+    check_shape("covariance.matrix", fit.covariance.shape, (b, b))
+    check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
+    check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
     kept = state["prior"]
     prior = Prior(
         _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
