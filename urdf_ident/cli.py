@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -218,7 +218,7 @@ def identify(
     model = project.build_model(robot)
     recordings, held_out = _read(logs, robot, project), _read(validate or [], robot, project)
     check_writable(out)
-    with _progress(sum(len(recording) for recording in recordings)) as progress:
+    with _progress({recording.name for recording in recordings}) as progress:
         ident = run(model, recordings, held_out=held_out, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     typer.echo(ident.summary())
@@ -353,26 +353,22 @@ def _search_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[str, int], None] | None]:
-    """A progress bar on a terminal, nothing in a pipe."""
+def _progress(logs: Collection[str]) -> Iterator[Callable[[str, int], None] | None]:
+    """How far each log and each search is, on a terminal; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns: list[Any] = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} rows"),
-        TimeRemainingColumn(),
-    ]
+    count = TextColumn("{task.completed:.0f}{task.fields[unit]}")
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
         def update(name: str, rows: int) -> None:
             if name not in tasks:
-                tasks[name] = bar.add_task(name, total=None)
+                tasks[name] = bar.add_task(name, total=None, unit=" rows" if name in logs else "")
             bar.update(tasks[name], completed=rows)
 
         yield update

@@ -36,6 +36,8 @@ from .structure import Search, Trial, listed
 
 #: One log must hold this much motion [s] to be cut into parts that say something about each other.
 LEAST_SECONDS = 10.0
+#: A joint moves one way only if it moves the other way by less than this share of the time [1], slow motion left out [1].
+_SHARE, _SLOW = 0.01, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,8 @@ def select_friction(
     """
     reason = _too_little(motion)
     if reason:
-        return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
+        why = f"friction: auto: {reason}; viscous, Coulomb and offset are used"
+        return Selected(model, notes=(why, *_one_way(model, motion)))
     visits = iter(range(1, 1_000_000))
     tick = None if progress is None else lambda: progress("joints searched for friction laws", next(visits))
     settled = settle(model, build, partial(fit_base, base=model.base(), method=method))
@@ -115,8 +118,9 @@ def select_friction(
         settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta)
     after = search.rmse(state)
     return Selected(
-        narrow, search.trials(state), statistics.logs, statistics.groups, before, after, _notes(statistics.logs, before, after)
-    )
+        narrow, search.trials(state), statistics.logs, statistics.groups, before, after,
+        _notes(statistics.logs, before, after) + _one_way(model, motion),
+    )  # fmt: skip
 
 
 def _too_little(motion: Sequence[Segment]) -> str:
@@ -126,6 +130,22 @@ def _too_little(motion: Sequence[Segment]) -> str:
         return ""
     return (
         f"one log with {seconds:.3g} s of motion cannot tell friction laws apart (that takes {LEAST_SECONDS:g} s, or more logs)"
+    )
+
+
+def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
+    """Names joints that never reverse: to them a constant and dry friction are the same."""
+    found = []
+    for axis, joint in enumerate(model.robot.joints):
+        v = np.concatenate([part.v[:, axis] for part in motion])
+        moving = v[np.abs(v) > _SLOW * np.percentile(np.abs(v), 95)]
+        if len(moving) and min(np.mean(moving > 0), np.mean(moving < 0)) < _SHARE:
+            found.append(joint)
+    if not found:
+        return ()
+    return (
+        f"no reversals of {', '.join(found)}: Coulomb friction and offset look the same there, their sum is in either one; "
+        "record motions both ways",
     )
 
 

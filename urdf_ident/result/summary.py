@@ -39,6 +39,7 @@ def summary(ident: Identification) -> str:
         *_bodies(ident),
         "",
         *_joints(ident),
+        *selection_table(ident.selection),
     ]
     if ident.validation:
         lines += ["", *validation_table(ident.validation, robot.joints)]
@@ -82,6 +83,38 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
         means = [f"{item[key]:.3f}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
         rows.append([item["log"], *cells, *means])
     return table(header, rows)
+
+
+def selection_table(selection: Mapping[str, Any]) -> list[str]:
+    """What ``friction: auto`` tried and what it gained: a line a joint, a column a law.
+
+    Args:
+        selection: ``selection`` of identification.json.
+
+    Returns:
+        Lines, the first one empty; none where nothing was tried.
+    """
+    if not selection:
+        return []
+    pairs = zip(selection["groups"], selection["rmse_simple"], selection["rmse_chosen"], strict=True)
+    errors = {group.split(":")[1]: (f"{simple:.3g}", f"{chosen:.3g}") for group, simple, chosen in pairs}
+    laws = {(trial["term"], trial["side"]): None for trial in selection["trials"]}
+    cells = {(trial["joint"], trial["term"], trial["side"]): _tried(trial) for trial in selection["trials"]}
+    joints = dict.fromkeys(trial["joint"] for trial in selection["trials"])
+    header = [
+        "friction: auto, held-out RMSE",
+        "simple",
+        "chosen",
+        *(name if side == "joint" else f"motor {name}" for name, side in laws),
+    ]
+    rows = [[joint, *errors.get(joint, ("-", "-")), *(cells.get((joint, *law), "-") for law in laws)] for joint in joints]
+    legend = "% by which the joint's squared error rises without the law, or (not chosen) falls with it; - cannot be told here"
+    return ["", *table(header, rows), f"  {legend}"]
+
+
+def _tried(trial: Mapping[str, Any]) -> str:
+    percent = f"{100 * trial['gain']:.{0 if abs(trial['gain']) >= 0.1 else 1}f}"
+    return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
 
 
 def finding_words(finding: Mapping[str, Any]) -> str:

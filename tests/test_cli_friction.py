@@ -1,0 +1,96 @@
+"""Friction that is left to the data, on the command line: what the user is told, and data that cannot choose."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, make_log, torques, write_csv
+from test_cli import assert_refused, run
+
+from urdf_ident.model.robot import Robot
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
+    folder = tmp_path_factory.mktemp("friction")
+    (folder / "arm.urdf").write_text(arm_urdf("zyx"))
+    for seed in range(2):
+        make_log(folder / f"log{seed}.csv", robot, seed=seed)
+    make_log(folder / "short.csv", robot, seed=5, seconds=9.0)
+    t, q, v, a = fourier(3, 20.0, 100.0, 1)
+    speed = np.array([0.25, -0.2, 0.22])  # every joint one way only, faster and slower
+    q, v, a = 0.08 * q + speed * (t[:, None] - 10.0), 0.08 * v + speed, 0.08 * a
+    v_sign = np.sign(speed)
+    assert (v * v_sign > 0.02).all()
+    noise = np.random.default_rng(0).standard_normal(q.shape)
+    write_csv(folder / "one_way.csv", robot.joints, t, q, torques(robot, Truth.of(3), q, v, a) + 0.2 * noise)
+    return folder
+
+
+def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_path: Path) -> None:
+    result = run("identify", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.strip().startswith("friction: auto, held-out RMSE"))
+    head, rows = lines[start].split(), [line.split() for line in lines[start + 1 : start + 4]]
+    assert head[-9:] == [
+        "viscous",
+        "offset",
+        "coulomb",
+        "stribeck",
+        "sublinear",
+        "cubic",
+        "load_coulomb",
+        "presliding",
+        "asymmetric",
+    ]
+    data = json.loads((tmp_path / "identification.json").read_text())["selection"]
+    for row in rows:
+        chosen = {law for law, cell in zip(head[-9:], row[-9:], strict=True) if "(" not in cell and cell != "-"}
+        assert chosen == {trial["term"] for trial in data["trials"] if trial["joint"] == row[0] and trial["chosen"]}
+        assert {"viscous", "coulomb"} <= chosen
+
+
+def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tmp_path: Path) -> None:
+    result = run("identify", work / "arm.urdf", work / "short.csv", "-o", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "s of motion cannot tell friction laws apart" in result.stdout
+    assert "viscous, Coulomb and offset are used" in result.stdout
+    assert "held-out RMSE  simple" not in result.stdout
+    laws = json.loads((tmp_path / "identification.json").read_text())["friction"]["j1"]
+    assert {entry["term"] for entry in laws.values()} == {"rotor_inertia", "viscous", "coulomb", "offset"}
+
+
+def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: Path, tmp_path: Path) -> None:
+    result = run("identify", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"no reversals of j1, j2, j3: Coulomb friction and offset look the same there.*both ways", result.stdout)
+    friction = json.loads((tmp_path / "identification.json").read_text())["friction"]
+    truth = Truth.of(3)
+    for j, (joint, sign) in enumerate((("j1", 1), ("j2", -1), ("j3", 1))):
+        constants = [entry["value"] for symbol, entry in friction[joint].items() if symbol in ("Fc", "offset", "Fp")]
+        assert len(constants) == 1
+        assert abs(constants[0]) == pytest.approx(abs(sign * truth.coulomb[j] + truth.offset[j]), abs=0.3)
+
+
+def test_a_constant_target_current_is_no_torque_constant(work: Path, robot: Robot, tmp_path: Path) -> None:
+    lines = (work / "log0.csv").read_text().splitlines()
+    targets = [f"{kind}_{joint}" for kind in ("effort_target", "torque_target") for joint in robot.joints]
+    rows = [f"{line},1.5,1.5,1.5,{line.split(',')[4]},{line.split(',')[5]},{line.split(',')[6]}" for line in lines[1:]]
+    (tmp_path / "log.csv").write_text("\n".join([",".join([lines[0], *targets]), *rows]) + "\n")
+    project = tmp_path / "p.yaml"
+    project.write_text("log: {units: {effort: A}}\n")
+    out = tmp_path / "out"
+    assert_refused(run("identify", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out), 2,
+                   "target current of j1|effort_target", "constant|does not change", "drive.gain")  # fmt: skip
+    assert not out.exists() or not list(out.iterdir())
