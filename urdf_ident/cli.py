@@ -155,7 +155,7 @@ def design(
     with _search_bar() as progress:
         found = design_excitation(
             project.build_model(robot), after=None if after is None else load(after), progress=progress,
-            **project.excitation.options(robot),
+            collisions=project.excitation.build_collisions(robot, folder), **project.excitation.options(robot),
         )  # fmt: skip
     found.trajectory.write(out)
     typer.echo(found.summary())

@@ -126,9 +126,13 @@ class Design:
                 f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
                 f"{100 * m.relative:.2g} % left)"
             )
-        if self.clearance is not None and self.clearance.worst is not None:
-            lines.append(f"  {'distance':12s} {self.clearance.summary(1)}")
+        lines.append(f"  {'distance':12s} {self._closest()}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _closest(self) -> str:
+        if self.clearance is None:
+            return "not watched: only limits are kept"
+        return self.clearance.summary(1) or "nothing can collide"
 
     __str__ = summary
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.inertia import Array
-from ..motion.clearance import check_clearance
+from ..motion.clearance import Clearance, check_clearance
 from ..motion.collisions import Collisions
 from ..motion.limits import Limits
 from ..motion.placements import Poses
@@ -28,8 +28,10 @@ Indices = NDArray[np.intp]
 TRAVEL = 0.12
 #: Fewest and most instants per motion.
 INSTANTS = (80, 1200)
-#: What is kept besides the required distance, for what happens between instants [m].
-PAD = 0.004
+#: What is kept besides the required distance, for what happens between instants [m]; less of pairs that are always close.
+PAD, PAD_SHARE = 0.004, 0.25
+#: Random poses that tell how far apart a pair can be.
+POSES = 100
 #: Over which distance the barrier rises [m].
 RANGE = 0.015
 #: Instants that are added around one where a distance dips.
@@ -47,12 +49,13 @@ class Obstacles:
 
     Attributes:
         collisions: As given.
-        pad: What is kept besides the required distance [m].
+        dipped: The pair that came too close in the last motion that :meth:`keeps` refused.
+        pad: What is kept besides the required distance, of each pair, shape (P,) [m].
     """
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
         self.collisions = collisions
-        self.pad = PAD
+        self.pad = _pads(collisions, limits)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
         bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
         self._arms = bounds.arms.T
@@ -66,6 +69,7 @@ class Obstacles:
         self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
         self._near = collisions.required + self.pad + RANGE
         self._kept: Array | None = None
+        self.dipped: Clearance | None = None
 
     def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
         """The barrier.
@@ -117,6 +121,7 @@ class Obstacles:
         if report.feasible:
             self._kept = X.copy()
             return True
+        self.dipped = report.worst
         dips = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
         around = (dips[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
         self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
@@ -142,7 +147,7 @@ class Obstacles:
         """Barrier of some distances, whose gradient is added to ``by_q``; inf where one is not kept."""
         distance, first, second = self.collisions.exact(poses, where, pairs, float(self._near.max()))
         self._bound[rows, pairs] = distance
-        s = (distance - self.collisions.required[pairs] - self.pad) / RANGE
+        s = (distance - self.collisions.required[pairs] - self.pad[pairs]) / RANGE
         if not s.min(initial=np.inf) > 0:
             return np.inf
         close = np.flatnonzero(s < 1.0)
@@ -153,6 +158,15 @@ class Obstacles:
         by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
         np.add.at(by_q, rows, slope[:, None] * by_distance)
         return -float(((1 - s) ** 2 * np.log(s)).sum())
+
+
+def _pads(collisions: Collisions, limits: Limits) -> Array:
+    """The pad of each pair: a wrist that turns at a constant small distance from the forearm must not block every motion."""
+    if not collisions.pairs:
+        return np.zeros(0)
+    q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
+    most = (collisions.distances(q) - collisions.required).max(axis=0)
+    return np.asarray(np.clip(PAD_SHARE * most, 0.0, PAD))
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,10 +192,10 @@ class Search:
             self.improved = True
             return self.late
 
-        start, obstacles = X, self.problem.obstacles
+        start = X
         for part in (0.9, 0.6, 0.0):
             X = minimise(self.objective, self.limits, X, options, on_iterate)
-            if obstacles is None or obstacles.keeps(X):
+            if self._keeps(X):
                 self._offer(X, self._value(X), found)
                 return X
             if self.late:
@@ -229,9 +229,12 @@ class Search:
     def _value(self, X: Array) -> float:
         return self.objective(X, 0.0)[0]
 
+    def _keeps(self, X: Array) -> bool:
+        return self.problem.obstacles is None or self.problem.obstacles.keeps(X)
+
     def _offer(self, X: Array, value: float, found: Found) -> None:
         better = value < self.best.value or not self.best.X.size
-        if better and (self.problem.obstacles is None or self.problem.obstacles.keeps(X)):
+        if better and self._keeps(X):
             self.best = Candidate(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
@@ -252,8 +255,12 @@ class Search:
                 reach = np.where(change < 0, room / -change, np.inf).min(axis=(0, 1, 2))
             swing = swing * np.where(np.isfinite(reach), 0.85 * reach, 1.0)
             for size in 0.7 ** np.arange(12):
-                if np.isfinite(self._value(rest + size * swing)):
-                    return np.asarray(rest + size * swing)
+                X = np.asarray(rest + size * swing)
+                # The first of all must be one that can be used, however little time there is.
+                if np.isfinite(self._value(X)) and (self.best.X.size or self._keeps(X)):
+                    return X
+            if self.late and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
+                self.problem.obstacles.dipped.require()
         raise LimitError(
             "no motion inside the limits shows every parameter", got=f"{TRIES} random motions without one",
             remedy="widen the limits, choose another start pose, add harmonics, or leave terms out of the model",

@@ -51,7 +51,7 @@ class ExcitationSection(Section):
     collisions: bool | Literal["auto"] = Field(
         "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"
     )
-    world: str | None = Field(None, description="world file: boxes, planes and meshes to keep away from")
+    world: str | None = Field(None, description="world file: boxes, planes and meshes to keep away from, a box for the tool")
     clearance: float | None = Field(None, gt=0, description="smallest distance [m]; the world file's if absent, 0.01 without")
     limits: LimitsSection = Field(LimitsSection(), description="beat the URDF's: position, velocity, acceleration, torque")
 

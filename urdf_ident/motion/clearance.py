@@ -53,6 +53,20 @@ class Clearance:
         """Room left at the worst; negative when the distance is not kept [m]."""
         return self.least - self.required
 
+    def require(self) -> None:
+        """Does nothing if the distance is kept.
+
+        Raises:
+            LimitError: It is not; names the pair, the time and the distance.
+        """
+        if self.margin >= 0:
+            return
+        raise LimitError(
+            "the motion collides" if self.distance < 0 else "the motion comes too close",
+            where=f"{self.first} and {self.second} at t = {self.time:.4g} s", got=f"{self.distance:.4g} m",
+            expected=f"at least {self.required:.4g} m", remedy="design it with these collisions, or make it smaller",
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class ClearanceReport:
@@ -76,14 +90,8 @@ class ClearanceReport:
         Raises:
             LimitError: One is not; names the pair, the time and the distance.
         """
-        worst = self.worst
-        if worst is None or worst.margin >= 0:
-            return
-        raise LimitError(
-            "the motion collides" if worst.distance < 0 else "the motion comes too close",
-            where=f"{worst.first} and {worst.second} at t = {worst.time:.4g} s", got=f"{worst.distance:.4g} m",
-            expected=f"at least {worst.required:.4g} m", remedy="design it with these collisions, or make it smaller",
-        )  # fmt: skip
+        if self.worst is not None:
+            self.worst.require()
 
     def summary(self, limit: int = 3) -> str:
         """The closest calls, one line a pair.

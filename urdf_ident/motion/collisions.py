@@ -22,15 +22,11 @@ from ..model.robot import Robot
 from ..model.segment import freeze_arrays
 from .base import check_joint_array
 from .placements import BodyKinematics, Poses
+from .pruning import worth_watching
 from .solids import Solid, link_solid, object_solid, plane_solid
-from .speeds import never_close
 from .world import ToolBox, World
 
 Indices = NDArray[np.intp]
-#: Random configurations that tell which pairs always touch.
-SAMPLES = 200
-#: Links that are too close on this part of them are modelled so, and do not collide.
-ALWAYS = 0.95
 
 
 @dataclass(frozen=True)
@@ -91,8 +87,9 @@ class Collisions:
         """Finds what can collide.
 
         Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
-        are too close on nearly all configurations (their shapes overlap by design), links that touch an object on all, and
-        pairs with two turning joints between them that no angle of these brings too close, which is proved.
+        touch on nearly all configurations (their shapes overlap by design), a first link that stands on an object, pairs at a
+        distance that no motion changes, and pairs with two turning joints between them that no angle of these brings too
+        close, which is proved. What touches does not depend on the clearance: one that nothing can keep is refused.
 
         Args:
             robot: The robot.
@@ -107,7 +104,7 @@ class Collisions:
 
         Raises:
             ModelError: A pair or a frame names what does not exist.
-            LimitError: The clearance is not positive.
+            LimitError: The clearance is not positive, or so large that two things are closer on all configurations.
         """
         world = world or World()
         distance = world.clearance if clearance is None else float(clearance)
@@ -127,24 +124,11 @@ class Collisions:
             pairs = (*pairs, Pair(-1, -1, (world.tool.frame, "the tool's box")))  # type: ignore[union-attr]
         required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
         found = cls(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
-        return found._pruned(notes, seed) if prune else replace(found, notes=notes)
-
-    def _pruned(self, notes: tuple[str, ...], seed: int) -> Collisions:
-        """Leaves out what always touches, and says so, and what never can."""
-        rng = np.random.default_rng(seed)
-        lower, upper = (np.nan_to_num(self.robot.limit(key), neginf=-np.pi, posinf=np.pi) for key in ("lower", "upper"))
-        close = self.distances(rng.uniform(lower, upper, (SAMPLES, self.robot.n))) < self.required
-        share = close.mean(axis=0)
-        of_world = np.array([pair.second < 0 or self.solids[pair.second].of_world for pair in self.pairs], dtype=bool)
-        always = np.where(of_world, share >= 1.0, share >= ALWAYS) & np.array([pair.second >= 0 for pair in self.pairs])
-        kept = [p for p in range(len(self.pairs)) if not always[p]]
-        touching = dict.fromkeys(" and ".join(self.pairs[p].names) for p in np.flatnonzero(always))
-        if touching:
-            notes = (*notes, f"always closer than the clearance, so not watched: {', '.join(touching)}")
-        kept = [p for p in kept if not never_close(self, p)]
-        pairs = tuple(self.pairs[p] for p in kept)
-        geometry = _geometry_model(self.solids, pairs)
-        return Collisions(self.robot, self.world, self.solids, pairs, self.required[kept], geometry, self.tool, notes)
+        if not prune:
+            return replace(found, notes=notes)
+        kept, more = worth_watching(found, seed)
+        watched = tuple(pairs[p] for p in kept)
+        return cls(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
 
     def distances(self, q: ArrayLike) -> Array:
         """Signed distances of all pairs, by Pinocchio and Coal.

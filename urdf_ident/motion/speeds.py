@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 #: Coal's own error [m]; it stops at 1e-6.
 MEASURED = 2e-6
-#: Cells of the first grid of two angles a side, and how often a cell is cut into four.
-_CELLS, _CUTS = 12, 5
-#: From so many unsure cells on the proof is given up.
-_MANY = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,39 +79,3 @@ class SpeedBounds:
             Shapes (N, P) [m/s, m/s²].
         """
         return v @ self.arms.T, a @ self.linear.T + np.einsum("mj,pjk,mk->mp", v, self.square, v, optimize=True)
-
-
-def never_close(collisions: Collisions, pair: int) -> bool:
-    """Whether two turning joints between two things can never bring them too close, whatever their angles.
-
-    A cell of angles is safe when the distance in its middle is larger than what the joints can change to its edge; a cell
-    that is not is cut into four.
-
-    Args:
-        collisions: The pairs.
-        pair: Index of one.
-
-    Returns:
-        True if it is proved; False says nothing.
-    """
-    kinematics = collisions.kinematics
-    joints = kinematics.chain(*collisions.bodies[pair])
-    if len(joints) != 2 or kinematics.prismatic[joints].any() or collisions.pairs[pair].second < 0:
-        return False
-    arms = SpeedBounds.of(collisions, np.zeros(kinematics.n)).arms[pair, joints]
-    half = np.pi / _CELLS
-    middles = (2 * np.arange(_CELLS) + 1) * half - np.pi
-    cells = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
-    for _ in range(_CUTS):
-        q = np.zeros((len(cells), kinematics.n))
-        q[:, joints] = cells
-        rows = np.arange(len(cells))
-        distance = collisions.exact(kinematics.evaluate(q), rows, np.full(len(cells), pair))[0] - MEASURED
-        if (distance < collisions.required[pair]).any():
-            return False
-        cells = cells[distance - half * arms.sum() < collisions.required[pair]]
-        if not len(cells) or len(cells) > _MANY:
-            return not len(cells)
-        half /= 2
-        cells = (cells[:, None] + half * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])).reshape(-1, 2)
-    return False
