@@ -19,6 +19,7 @@ from .errors import EstimationError, LogError
 from .estimation.covariance import with_covariance
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.fit import Fit, fit_base, fit_columns
+from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
 from .estimation.selection import Selected, select_friction
@@ -73,24 +74,27 @@ def identify(
     model = model.with_drive(resolve_gain(model.drive, logs))
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
-    produce = partial(build_statistics, logs=prepared, progress=progress)
+    wanted = project.estimation
+    trusted = trust(model, prepared, wanted.method, wanted.loss)  # wild samples found before anything listens to them
+    produce = partial(build_statistics, logs=prepared, progress=progress, weights=trusted.weights)
     motion = [part for log in prepared for part in log.segments]
     selected = _selected(model, produce, motion, project, progress)  # nothing where the laws are listed
     model = selected.model
-    shaped = fit_shapes(model, produce, motion, method=project.estimation.method)  # nothing without free shapes
+    shaped = fit_shapes(model, produce, motion, method=row_weighting(wanted.method))  # nothing without free shapes
     model = shaped.model
     base = model.base()
     believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
-    estimate = partial(fit_base, base=base, method=project.estimation.method, reference=reference)
+    estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     settled = settle(model, build, estimate)
-    model, statistics = settled.model, settled.statistics
-    fit = with_covariance(settled.fit, statistics, project.estimation.covariance, model=model, logs=prepared)
+    estimated = refine(trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference)
+    model, statistics = settled.model, estimated.statistics
+    fit = _with_errors(estimated, model, prepared, wanted.covariance)
     springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = _standard(model, statistics, fit, believed, project)
-    notes = [*unseen, *selected.notes, *shaped.notes, *settled.notes, *believed.notes, *standard.solver.get("notes", ())]
+    notes = [estimated.words, *unseen, *selected.notes, *shaped.notes, *settled.notes, *believed.notes]
     result = Identification(
         model,
         fit,
@@ -98,11 +102,16 @@ def identify(
         believed,
         statistics.stacked(fit.weights),
         _urdf_with_friction(model, statistics, fit, believed.theta0),
-        solver={**standard.solver, "notes": notes, **({"springs": springs} if springs else {})},
+        solver={
+            **standard.solver,
+            "notes": [*notes, *standard.solver.get("notes", ())],
+            **({"springs": springs} if springs else {}),
+        },
         signals=_signals(prepared),
         inputs=tuple(log.as_dict() for log in prepared),
-        cross_validation=_cross_validation(settled, build, estimate),
+        cross_validation=_cross_validation(settled, estimated, build, estimate),
         config=project.model_dump(),
+        estimation=estimated.as_dict(),
         selection=selected.as_dict(),
     )
     return replace(result, validation=validate(result, held_out, force=force).entries)
@@ -164,7 +173,7 @@ def _selected(
         return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     if not model.automatic:
         return Selected(model)
-    return select_friction(model, build, motion, method=project.estimation.method, progress=progress)
+    return select_friction(model, build, motion, method=row_weighting(project.estimation.method), progress=progress)
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:
@@ -209,9 +218,19 @@ def _torques(log: PreparedLog) -> list[Array]:
     return [part.tau for part in log.segments if part.tau is not None]
 
 
-def _cross_validation(settled: Settled, build: Build, estimate: Estimate) -> dict[str, Any]:
+def _with_errors(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    if estimated.own_errors:
+        return estimated.fit
+    rows = logs if estimated.plain_rows else ()
+    return with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+
+
+def _cross_validation(settled: Settled, estimated: Estimated, build: Build, estimate: Estimate) -> dict[str, Any]:
     try:
-        found = cross_validate_settled(settled, build, estimate)
+        if estimated.refit is None:
+            found = cross_validate_settled(settled, build, estimate)
+        else:
+            found = held_out_errors(settled, estimated)
     except EstimationError:  # too short to hold anything out: the result says "not validated"
         return {}
     return {

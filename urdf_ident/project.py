@@ -119,7 +119,10 @@ class ModelSection(Section):
 class EstimationSection(Section):
     """Which estimator."""
 
-    method: Literal["auto", "ols", "wls"] = Field("auto", description="auto: WLS, row groups weighted by their residual")
+    method: Literal["auto", "ols", "wls", "irls", "gls", "ridge"] = Field(
+        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where wild samples would outweigh it"
+    )
+    loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives wild samples no weight at all")
     covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
         Field("auto", description="of standard errors; auto: what counts the noise's memory, by the residuals")
     )

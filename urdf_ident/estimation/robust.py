@@ -9,7 +9,7 @@ M-estimate of the textbooks (Huber 1964; Beaton and Tukey 1974), with the median
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
@@ -68,6 +68,7 @@ class RobustFit:
         scale: Row group → robust standard deviation of the samples' residuals [unit of torque].
         down_weighted: Share of samples per row group with a weight below one half.
         rounds: Rounds that were needed.
+        weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1.
     """
 
     fit: Fit
@@ -75,6 +76,7 @@ class RobustFit:
     scale: Mapping[str, float]
     down_weighted: Mapping[str, float]
     rounds: int
+    weights: Mapping[str, Sequence[Array]] = field(default_factory=dict)
 
 
 def fit_robust(
@@ -85,6 +87,7 @@ def fit_robust(
     loss: str = "tukey",
     reference: Array | None = None,
     settled: float = SETTLED,
+    start: Fit | None = None,
 ) -> RobustFit:
     """Estimates the base parameters by IRLS on samples, row groups weighted by their robust scale.
 
@@ -97,6 +100,7 @@ def fit_robust(
         loss: "huber" or "tukey".
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
         settled: See :data:`SETTLED`.
+        start: An estimate of the same parameters to start from; least squares if None.
 
     Returns:
         The estimate.
@@ -106,11 +110,11 @@ def fit_robust(
     """
     if loss not in LOSSES:
         raise EstimationError("unknown robust loss", got=repr(loss), remedy=nearest(loss, LOSSES))
-    fit = fit_base(build_statistics(model, logs), base, reference=reference)
+    fit = fit_base(build_statistics(model, logs), base, reference=reference) if start is None else start
     done = 0
     for step in dict.fromkeys(("huber", loss)):
         for _ in range(ROUNDS):
-            residuals = {log.name: _residuals(model, base, fit, log) for log in logs}
+            residuals = {log.name: sample_residuals(model, fit, log) for log in logs}
             scale = _scales(model, residuals)
             spread = np.array(list(scale.values()))
             weights = {name: [LOSSES[step](e / spread) for e in parts] for name, parts in residuals.items()}
@@ -129,13 +133,25 @@ def fit_robust(
         name: float(np.mean(np.concatenate([w[:, g] for parts in weights.values() for w in parts]) < 0.5))
         for g, name in enumerate(scale)
     }
-    return RobustFit(replace(fit, method=f"irls ({loss})"), statistics, scale, low, done)
+    return RobustFit(replace(fit, method=f"irls ({loss})"), statistics, scale, low, done, weights)
 
 
-def _residuals(model: DynamicModel, base: BaseParameters, fit: Fit, log: PreparedLog) -> list[Array]:
-    """Residuals of the samples in each row group, per segment (N, groups)."""
+def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
+    """Residuals at the log's full rate, before any row filter.
+
+    Args:
+        model: The dynamic model.
+        fit: The estimate.
+        log: The log.
+
+    Returns:
+        Per segment, shape (N, groups) [unit of torque].
+
+    Raises:
+        EstimationError: The log holds no torque.
+    """
     theta = np.zeros(len(model.names))
-    theta[base.independent] = fit.params
+    theta[fit.base.independent] = fit.params
     out = []
     for segment in log.segments:
         if segment.tau is None:
@@ -145,9 +161,20 @@ def _residuals(model: DynamicModel, base: BaseParameters, fit: Fit, log: Prepare
     return out
 
 
+def robust_scale(residuals: Array) -> Array:
+    """Standard deviation of residuals that some wild ones do not change: median absolute residual over :data:`MAD`.
+
+    Args:
+        residuals: Shape (N, groups).
+
+    Returns:
+        Shape (groups,), same unit.
+    """
+    return np.asarray(np.median(np.abs(residuals), axis=0) / MAD)
+
+
 def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[str, float]:
-    every = np.concatenate([part for parts in residuals.values() for part in parts])
-    spread = np.median(np.abs(every), axis=0) / MAD
+    spread = robust_scale(np.concatenate([part for parts in residuals.values() for part in parts]))
     if not (spread > 0).all():
         group = model.groups[int(np.argmin(spread))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")

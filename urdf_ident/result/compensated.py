@@ -21,6 +21,7 @@ from ..data.recording import Recording
 from ..data.signals import SignalConfig
 from ..errors import LogError
 from ..estimation.fit import Fit, fit_base, fit_columns
+from ..estimation.method import row_weighting
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
 from ..linalg import triangle
@@ -75,7 +76,7 @@ def compensate(
     found = three_loop(model, prepared, runs, kind=kind, use=use, rounds=rounds, seed=seed)
     known = [with_external(log, [-x for x in residual_torque(found.residual, log)]) for log in prepared]
     statistics = _anchored(build_statistics(found.model, known), found, prepared[0].conditioned.decimate_rate)
-    fit = fit_base(statistics, found.model.base(), method=project.estimation.method)
+    fit = fit_base(statistics, found.model.base(), method=row_weighting(project.estimation.method))
     believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     believed = prior_with_first_fit(believed, found.model.parameters, statistics, fit.weights)
     standard = _standard(found.model, statistics, fit, believed, project)

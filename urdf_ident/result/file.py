@@ -101,6 +101,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
+        "estimation": dict(ident.estimation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
         "config": dict(ident.config),
         "versions": versions(),
@@ -174,6 +175,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         config=data["config"],
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
+        estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
     )
 

@@ -42,6 +42,7 @@ class Identification:
         cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
         config: The resolved settings.
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
+        estimation: Which estimator, why, and what it found on its way.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
     """
@@ -60,6 +61,7 @@ class Identification:
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None
+    estimation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze_arrays(self)

@@ -1,0 +1,179 @@
+"""Weighted least squares with the full covariance of one sample's rows, iterated (E, §III.C; Aitken 1936).
+
+The joints' residuals are not independent: what the model lacks at one joint, its neighbours feel at the same instant.
+With Ω (n × n) the covariance of one sample's rows and Ω = L Lᵀ, the rows ``L⁻¹ [W | tau]`` have independent residuals of
+variance 1; Ω comes from the residuals, the estimate from the whitened rows, in turn until they agree.
+
+A row of the whitened problem mixes all joints, so that it needs a second pass over the rows; its factors then serve every
+estimator as those of plain rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..linalg import triangle
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from .fit import Fit, fit_base
+from .pieces import Piece, row_pieces
+from .rows import BLOCKS, RowFilter
+from .statistic import Layout, Statistic, StatisticSet
+
+#: Settled when no parameter moves by more than this share of its standard error; rounds at most.
+SETTLED, ROUNDS = 1e-3, 20
+#: Condition number of Ω's correlations above which two joints say the same.
+SINGULAR = 1e10
+
+
+@dataclass(frozen=True, eq=False)
+class FullCovarianceFit:
+    """An estimate with the full covariance of a sample's rows.
+
+    Attributes:
+        fit: The estimate, ``method`` "gls"; its standard errors are scaled by the whitened residual.
+        statistics: The whitened rows, times the marginal standard deviation of their group, so that units stay.
+        covariance: Ω, shape (groups, groups) [unit of torque squared].
+        rounds: Rounds that were needed.
+    """
+
+    fit: Fit
+    statistics: StatisticSet
+    covariance: Array
+    rounds: int
+
+    @property
+    def correlation(self) -> Array:
+        """Correlation of the residuals of one sample, shape (groups, groups)."""
+        spread = np.sqrt(np.diag(self.covariance))
+        return np.asarray(self.covariance / np.outer(spread, spread))
+
+
+def fit_full_covariance(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    base: BaseParameters,
+    start: Fit,
+    *,
+    reference: Array | None = None,
+) -> FullCovarianceFit:
+    """Estimates the base parameters with the full covariance of one sample's rows.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        base: Its reduction.
+        start: An estimate to take the first residuals from.
+        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        EstimationError: Fewer rows than parameters, residuals that are not independent at all, or it does not settle.
+    """
+    fit = start
+    for turn in range(1, ROUNDS + 1):
+        covariance = residual_covariance(model, logs, fit)
+        statistics = whitened_statistics(model, logs, covariance)
+        weights = {group.name: 1.0 / s for group, s in zip(model.groups, np.sqrt(np.diag(covariance)), strict=True)}
+        before, fit = fit, fit_base(statistics, base, reference=reference, weights=weights)
+        moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
+        if moved.max(initial=0.0) < SETTLED:
+            kind = "model-based (full covariance of a sample's rows, samples independent)"
+            return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
+    raise EstimationError("covariance and estimate do not settle", got=f"{ROUNDS} rounds", remedy="use method wls")
+
+
+def residual_covariance(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> Array:
+    """Covariance of the residuals of one sample's rows.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        fit: The estimate.
+
+    Returns:
+        Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
+
+    Raises:
+        EstimationError: The residuals of two groups are the same, or one is zero.
+    """
+    theta = np.zeros(len(model.names))
+    theta[fit.base.independent] = fit.params
+    total, rows = np.zeros((len(model.groups), len(model.groups))), 0
+    for piece in row_pieces(model, logs):
+        error = np.column_stack(
+            [part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in zip(model.groups, piece.rows, strict=True)]
+        )
+        total += error.T @ error
+        rows += len(error)
+    # every row group loses about its share of the parameters
+    covariance = total / max(rows - fit.seen.sum() / len(model.groups), 1.0)
+    spread = np.sqrt(np.diag(covariance))
+    if not (spread > 0).all():
+        raise EstimationError("a residual is exactly zero", where=model.groups[int(np.argmin(spread))].name,
+                              remedy="use method wls")  # fmt: skip
+    if np.linalg.cond(covariance / np.outer(spread, spread)) > SINGULAR:
+        raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
+    return np.asarray(covariance)
+
+
+def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covariance: Array) -> StatisticSet:
+    """Factors of the rows ``diag(Ω)^½ L⁻¹ [W | tau]``.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        covariance: Ω, shape (groups, groups) [unit of torque squared].
+
+    Returns:
+        Statistics with the groups and time blocks of plain rows; every group holds all columns.
+
+    Raises:
+        EstimationError: No log, or one without torque.
+    """
+    mixing = np.sqrt(np.diag(covariance))[:, None] * linalg.solve_triangular(
+        linalg.cholesky(covariance, lower=True), np.eye(len(covariance)), lower=True
+    )
+    layouts = tuple(Layout(group.name, group.joint, np.arange(len(model.names))) for group in model.groups)
+    totals = {log.name: _output_rows(log) for log in logs}
+    begins = {log.name: np.concatenate([[0], np.cumsum(_segment_rows(log))]) for log in logs}
+    factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
+    for piece in row_pieces(model, logs):
+        place = begins[piece.log][piece.segment] + piece.first + np.arange(len(piece))
+        block_of = place * BLOCKS // totals[piece.log]
+        wide = _wide(model, piece)
+        for g, row in enumerate(mixing):
+            mixed = np.tensordot(row[: g + 1], wide[: g + 1], axes=1)
+            for block in np.unique(block_of):
+                fresh = mixed[block_of == block]
+                old, count = factors.get((piece.log, int(block), g), (fresh[:0], 0))
+                factors[piece.log, int(block), g] = triangle(np.vstack([old, fresh])), count + len(fresh)
+    entries = tuple(Statistic(log, block, layouts[g].group, R, rows) for (log, block, g), (R, rows) in sorted(factors.items()))
+    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} whitened")
+
+
+def _wide(model: DynamicModel, piece: Piece) -> Array:
+    """Rows of all groups with all columns, shape (groups, N, p + 1)."""
+    wide = np.zeros((len(model.groups), len(piece), len(model.names) + 1))
+    for g, (group, rows) in enumerate(zip(model.groups, piece.rows, strict=True)):
+        wide[g][:, group.columns] = rows[:, :-1]
+        wide[g][:, -1] = rows[:, -1]
+    return wide
+
+
+def _segment_rows(log: PreparedLog) -> list[int]:
+    row_filter = RowFilter(log.conditioned.factor)
+    return [row_filter.output_rows(len(segment)) for segment in log.segments]
+
+
+def _output_rows(log: PreparedLog) -> int:
+    return sum(_segment_rows(log))

@@ -1,0 +1,221 @@
+"""``estimation.method``: which estimator, and why.
+
+Two steps. Before anything is estimated: may the samples be trusted (:func:`trust`)? Wild ones get small weights, so that
+neither the friction laws nor the last estimate listens to them. Once the model is settled (:func:`refine`): the estimator
+that was asked for, or that the data ask for, beginning from weighted least squares.
+
+Whatever the estimator, what follows (standard parameters, folds, standard errors) reads factors. So every estimator hands
+on statistics of which weighted least squares *is* its estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError, nearest
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from ..model.prior import Prior
+from .cross_validation import CrossValidation, fold_errors, folds_of
+from .fit import Fit, fit_base
+from .full_covariance import fit_full_covariance
+from .outliers import find_outliers
+from .reference_torque import Settled
+from .ridge import fit_ridge
+from .robust import fit_robust
+from .rows import build_statistics
+from .statistic import StatisticSet
+
+METHODS = ("auto", "ols", "wls", "irls", "gls", "ridge")
+#: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
+RIGID_ONLY = ("irls", "gls", "ridge")
+#: The first robust estimate only has to find the wild samples.
+_ROUGHLY = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """The estimator that was chosen before anything was estimated.
+
+    Attributes:
+        name: "ols", "wls", … of :data:`METHODS`; "auto" where the data are still to choose.
+        why: The reason in words; empty where it was asked for.
+        weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; None: all 1.
+    """
+
+    name: str
+    why: str = ""
+    weights: Mapping[str, Sequence[Array]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """The estimate.
+
+    Attributes:
+        fit: The estimate; weighted least squares on ``statistics`` gives the same parameters.
+        statistics: What standard parameters are chosen from.
+        why: Why this estimator, in words.
+        own_errors: True where the standard errors are the estimator's own.
+        plain_rows: True where the rows behind the statistics can be made again from the logs alone.
+        details: What it found on its way, for identification.json.
+        refit: The same estimator on part of ``solved``, for folds; None: as the model was settled.
+        solved: The statistics that the estimator reads.
+    """
+
+    fit: Fit
+    statistics: StatisticSet
+    why: str = "as configured"
+    own_errors: bool = False
+    plain_rows: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+    refit: Callable[[StatisticSet], Fit] | None = None
+    solved: StatisticSet | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry ``estimation`` of identification.json."""
+        return {"method": self.fit.method, "why": self.why, **self.details}
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        return f"estimator: {self.fit.method.upper()} ({self.why})"
+
+
+def row_weighting(method: str) -> str:
+    """How row groups are weighted while the model is still sought.
+
+    Args:
+        method: One of :data:`METHODS`.
+
+    Returns:
+        "ols" or "wls".
+    """
+    return "ols" if method == "ols" else "wls"
+
+
+def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto", loss: str = "tukey") -> Trust:
+    """Decides whether samples get weights of their own.
+
+    Args:
+        model: The model to start from.
+        logs: Prepared logs.
+        method: One of :data:`METHODS`.
+        loss: Of IRLS, "tukey" or "huber".
+
+    Returns:
+        The decision.
+
+    Raises:
+        EstimationError: Unknown method, one that elastic joints do not have, or too few rows.
+    """
+    if method not in METHODS:
+        raise EstimationError("unknown estimation.method", got=repr(method), remedy=nearest(method, METHODS))
+    if isinstance(model, ElasticModel):
+        if method in RIGID_ONLY:
+            raise EstimationError(f"estimation.method {method} is for rigid joints", got="elastic joints",
+                                  expected="auto, ols or wls")  # fmt: skip
+        return Trust("ols" if method == "ols" else "wls")
+    if method not in ("auto", "irls"):
+        return Trust(method)
+    if model.loaded:  # without a rigid torque yet; wild samples stand out all the same
+        model = model.with_terms([item for item in model.terms if not item.term.loaded])
+    base = model.base()
+    first = fit_base(build_statistics(model, logs), base)
+    found = find_outliers(model, first, logs)
+    if method == "auto" and not found.matter:
+        return Trust("auto")
+    robust = fit_robust(model, logs, base, loss=loss, settled=_ROUGHLY, start=first)
+    return Trust("irls", found.words() if found.matter else "", robust.weights)
+
+
+def refine(
+    trusted: Trust,
+    settled: Settled,
+    logs: Sequence[PreparedLog],
+    *,
+    loss: str = "tukey",
+    prior: Prior | None = None,
+    reference: Array | None = None,
+) -> Estimated:
+    """The estimate of a settled model by the estimator that was chosen.
+
+    Args:
+        trusted: What :func:`trust` decided.
+        settled: The model with its estimate by (weighted) least squares.
+        logs: Prepared logs.
+        loss: Of IRLS, "tukey" or "huber".
+        prior: Of the inertial parameters, for ridge.
+        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        EstimationError: The estimator does not settle, or lacks what it needs.
+    """
+    plain = Estimated(settled.fit, settled.statistics, trusted.why or "as configured")
+    if trusted.name == "irls":
+        return _robust(plain, trusted, settled, logs, loss, reference)
+    if trusted.name == "gls":
+        return _full_covariance(settled, logs, reference)
+    if trusted.name == "ridge":
+        if prior is None:
+            raise EstimationError("ridge needs a prior", remedy="use method wls")
+        return replace(plain, fit=fit_ridge(settled.statistics, settled.fit, prior), own_errors=True, solved=settled.statistics,
+                       refit=lambda part: fit_ridge(part, settled.fit, prior))  # fmt: skip
+    if trusted.name == "auto":
+        return replace(plain, why="no outliers that matter")
+    return plain
+
+
+def _robust(
+    plain: Estimated, trusted: Trust, settled: Settled, logs: Sequence[PreparedLog], loss: str, reference: Array | None
+) -> Estimated:
+    found = fit_robust(settled.model, logs, settled.fit.base, loss=loss, reference=reference, start=settled.fit)
+    details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
+    refit = lambda part: fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)  # noqa: E731
+    return replace(plain, fit=found.fit, statistics=found.statistics, plain_rows=False, details=details, refit=refit,
+                   solved=found.statistics)  # fmt: skip
+
+
+def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    found = fit_full_covariance(settled.model, logs, settled.fit.base, settled.fit, reference=reference)
+    details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
+
+    def refit(part: StatisticSet) -> Fit:
+        return fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)
+
+    return Estimated(found.fit, found.statistics, plain_rows=False, details=details, refit=refit, solved=found.statistics)
+
+
+def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:
+    """Held-out error per fold, the model as it was settled on all data.
+
+    Args:
+        settled: The model and its plain rows, on which errors are judged.
+        estimated: With ``refit`` and ``solved``, whose blocks in time are those of the plain rows.
+
+    Returns:
+        The held-out errors.
+
+    Raises:
+        EstimationError: One log that is too short to be cut into folds.
+    """
+    judged, learnt = folds_of(settled.statistics), folds_of(estimated.solved or settled.statistics)
+    refit = estimated.refit or (lambda part: fit_base(part, settled.fit.base))
+    rmse, effort = [], []
+    for fold in judged.logs:
+        fit = refit(learnt.without([fold]))
+        theta = np.zeros(judged.p)
+        theta[fit.base.independent] = fit.params
+        errors = fold_errors(judged.only([fold]), theta)
+        rmse.append(errors[0])
+        effort.append(errors[1])
+    return CrossValidation(judged.logs, judged.groups, np.array(rmse), np.array(effort))

@@ -1,0 +1,79 @@
+"""Wild samples: whether a log holds so many that least squares listens to them more than to the robot.
+
+A friction law that the model lacks leaves large residuals too, but for many samples in a row, around every reversal. A
+wild sample stands alone: it is far from its neighbours and far from what the model leaves unexplained elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..model.dynamic_model import DynamicModel
+from .fit import Fit
+from .robust import robust_scale, sample_residuals
+
+#: A sample is wild when it is this many robust standard deviations of the residual away from its neighbours.
+FAR = 10.0
+#: Neighbours, the sample itself included, whose median it is compared with.
+NEIGHBOURS = 5
+#: Wild samples matter when they hold more than this share of a row group's squared residual: standard errors then grow
+#: by more than a factor of √2 through them alone.
+POWER = 0.5
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Wild samples of some logs.
+
+    Attributes:
+        group: The row group that is hit hardest.
+        share: Share of its samples that are wild.
+        power: Share of its squared residual that they hold.
+    """
+
+    group: str
+    share: float
+    power: float
+
+    @property
+    def matter(self) -> bool:
+        """True where least squares would mostly listen to them."""
+        return self.power > POWER
+
+    def words(self) -> str:
+        """What was found, in a sentence."""
+        joint = self.group.split(":", 1)[-1]
+        return (
+            f"{100 * self.share:.2g} % of the torque samples of {joint} stand alone, {FAR:g} times farther off than the model "
+            f"is wrong elsewhere, and hold {100 * self.power:.3g} % of its squared residual"
+        )
+
+
+def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) -> Outliers:
+    """Counts wild samples at the logs' full rate.
+
+    Args:
+        model: The dynamic model.
+        fit: Any estimate; one by least squares is good enough, because wild samples stand out from their neighbours.
+        logs: Prepared logs.
+
+    Returns:
+        The row group that is hit hardest.
+
+    Raises:
+        EstimationError: A log holds no torque.
+    """
+    from scipy.ndimage import median_filter
+
+    parts = [part for log in logs for part in sample_residuals(model, fit, log)]
+    away = np.concatenate([part - median_filter(part, size=(NEIGHBOURS, 1), mode="nearest") for part in parts])
+    residuals = np.concatenate(parts)
+    wild = np.abs(away) > FAR * np.maximum(robust_scale(residuals), 1e-300)
+    squares = residuals**2
+    power = (squares * wild).sum(axis=0) / np.maximum(squares.sum(axis=0), 1e-300)
+    hit = int(np.argmax(power))
+    return Outliers(model.groups[hit].name, float(wild[:, hit].mean()), float(power[hit]))
