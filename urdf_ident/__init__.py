@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
+    from .excitation.sequential import forecast as forecast
     from .model.base import BaseParameters as BaseParameters
     from .model.drive import Drive as Drive
     from .model.dynamic_model import DynamicModel as DynamicModel
@@ -42,6 +43,7 @@ _HOME = {
     "UrdfIdentError": "errors",
     "design_excitation": "excitation.design",
     "expand_logs": "data.sources",
+    "forecast": "excitation.sequential",
     "identify": "pipeline",
     "load": "result.file",
     "load_project": "project",

@@ -140,7 +140,7 @@ class Design:
 def design_excitation(
     model: DynamicModel,
     duration: float = 20.0,
-    criterion: str = "D",
+    criterion: str = "auto",
     seed: int = 0,
     *,
     family: str = "modified_fourier",
@@ -167,7 +167,8 @@ def design_excitation(
     Args:
         model: The model to identify, with its friction, rotor inertia and drive.
         duration: Of one period [s].
-        criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`.
+        criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`. ``"auto"``: D;
+            after an earlier result A, which spends the time on what is still unknown, weighed by the torque that it costs.
         seed: Of the random starts.
         family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom,
             and ramps from and to a pose; ``"tied_fourier"`` and ``"spline"`` may end in another pose.
@@ -185,7 +186,7 @@ def design_excitation(
         starts: Random starts; by default as many as there is time for.
         jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
         after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
-            terms and drive replace the model's, and the noise of the row groups is taken from it. Best with criterion D.
+            terms and drive replace the model's, and the noise of the row groups is taken from it.
         collisions: Links and objects that must keep their distance, ramps included; None: only limits are kept.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.
 
@@ -197,6 +198,8 @@ def design_excitation(
         FingerprintError: ``after`` is for another robot.
         ModelError: Unknown criterion, or a model without rigid rows.
     """
+    if criterion == "auto":
+        criterion = "D" if after is None else "A"
     check_criterion(criterion)
     if not budget > 0:
         raise LimitError("the time budget must be positive", got=f"{budget} s")

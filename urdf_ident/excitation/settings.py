@@ -36,7 +36,9 @@ class ExcitationSection(Section):
 
     duration: float = Field(20.0, gt=0, description="of one period [s]")
     harmonics: int = Field(5, description="of the Fourier series")
-    criterion: Literal["D", "A", "E", "cond", "frobenius", "block"] = Field("D", description="D: small standard errors overall")
+    criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
+        "auto", description="auto: D, small standard errors overall; after earlier logs A, which goes for what is still unknown"
+    )
     family: Literal["modified_fourier", "fourier", "tied_fourier", "spline"] = Field(
         "modified_fourier", description="all but fourier start and end at rest; that one has more freedom and needs ramps"
     )

@@ -1,0 +1,314 @@
+"""What the next motion will tell: standard errors after it, before it is driven.
+
+Factors add up: the rows of a planned motion, made by the producer that will make those of its log, are stacked under the
+factor of the earlier logs. What the textbook says of both together is then enlarged as the earlier result's own standard
+errors were enlarged against the textbook, parameter by parameter: noise with memory and a model that lacks something will
+not be gone in the next log. Standard parameters are told with the prior, as the result tells them.
+
+An unknown is ranked by what it costs: its standard error times the size of its column over the states that the limits
+allow, in units of the torque noise. One that costs less than the noise of a single row is hardly worth another log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..estimation.fit import Fit
+from ..estimation.rows import RowFilter, accumulate
+from ..linalg import triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.posterior import posterior_std
+from ..model.prior import Prior
+from ..model.segment import Segment, freeze_arrays
+from ..motion.base import Trajectory
+from ..motion.fourier import random_fourier
+from ..motion.limits import Limits
+from .criteria import standard_errors
+from .earlier import continued, row_noise
+from .planning import column_scale, usable_limits
+from .rows import PlannedRows, designable
+
+
+#: Singular values of the scaled rows below this part of the largest are rounding, and entries of their directions, none.
+RANK, UNSEEN = 1e-12, 1e-7
+#: Weakest base parameters that are named even if none costs more than the noise.
+FEWEST = 5
+#: Harmonics of the random motion of an offer.
+HARMONICS = 10
+#: A mass that is not known better than this part of what it was is not worth a word.
+NOTICEABLE = 0.8
+
+
+class EarlierResult(Protocol):
+    """What is read of an identification."""
+
+    @property
+    def model(self) -> DynamicModel:
+        """Its model."""
+
+    @property
+    def fit(self) -> Fit:
+        """Its base parameters with honest standard errors."""
+
+    @property
+    def factor(self) -> Array:
+        """Whitened data factor with the torque as last column, shape (m, p + 1)."""
+
+    @property
+    def signals(self) -> Mapping[str, Any]:
+        """How its logs were conditioned: ``rate`` and ``decimate`` [Hz]."""
+
+    @property
+    def theta(self) -> Array:
+        """Standard parameters, shape (p,)."""
+
+    @property
+    def prior(self) -> Prior:
+        """What was believed before."""
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight of the prior against the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Standard errors before and after a motion.
+
+    Attributes:
+        duration: Of the motion [s].
+        labels: Short names of the base parameters, length b.
+        units: Their units, length b.
+        values: Their estimates, shape (b,).
+        before: Their standard errors now, shape (b,); inf where nothing is known.
+        after: Their standard errors once the motion has been driven and identified together with the earlier logs, (b,).
+        size: Torque that one unit of each parameter makes on the states that the limits allow, shape (b,) [noise/unit].
+        bodies: Names of the bodies, length n.
+        masses: Their masses, shape (n,) [kg].
+        masses_before: Standard deviations now, data and prior together, shape (n,) [kg].
+        masses_after: Standard deviations then, shape (n,) [kg].
+        kind: How the standard errors before were found, in words.
+    """
+
+    duration: float
+    labels: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    before: Array
+    after: Array
+    size: Array
+    bodies: tuple[str, ...]
+    masses: Array
+    masses_before: Array
+    masses_after: Array
+    kind: str
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def cost(self) -> Array:
+        """What not knowing each base parameter costs in torque, shape (b,) [standard deviations of the noise of a row]."""
+        return np.asarray(self.before * self.size)
+
+    @property
+    def weakest(self) -> NDArray[np.intp]:
+        """Base parameters that are unknown, those that cost most first; at least :data:`FEWEST`, shape (k,)."""
+        order = np.argsort(-self.cost, kind="stable")
+        return order[: min(len(order), max(FEWEST, int((self.cost > 1.0).sum())))]
+
+    def sentence(self) -> str:
+        """Which directions are unknown, and what the motion changes, in one line."""
+        weak, unknown = self.weakest, int((self.cost > 1.0).sum())
+        listed = ", ".join(self.labels[k] for k in weak[:FEWEST]) + (", …" if len(weak) > FEWEST else "")
+        if unknown:
+            head = f"{unknown} of {len(self.labels)} directions are unknown beyond the noise: {listed}"
+        else:
+            head = f"no direction is unknown beyond the noise, the weakest are {listed}"
+        gain = self.before[weak] / self.after[weak]
+        words = f"{head}; after {self.duration:.3g} s their standard errors are {_times(float(np.median(gain)))}"
+        rest = np.setdiff1d(np.arange(len(self.labels)), weak)
+        return words + (f", the others {_times(float(np.median((self.before / self.after)[rest])))}" if len(rest) else "")
+
+    def mass_words(self) -> str:
+        """What happens to the masses, in one line."""
+        now, then = self.masses_before / np.abs(self.masses), self.masses_after / np.abs(self.masses)
+        better = np.flatnonzero(then < NOTICEABLE * now)
+        if not len(better):
+            return "masses by themselves hardly change: torque shows them only together with other numbers, the rest is the URDF's"
+        which = ", ".join(self.bodies[k] for k in better)
+        return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
+
+    def summary(self, limit: int = 8) -> str:
+        """The weakest base parameters and the masses, now and then.
+
+        Args:
+            limit: Lines of the table.
+
+        Returns:
+            Several lines of text.
+        """
+        weak = self.weakest[:limit]
+        width = max(len(f"{self.labels[k]} [{self.units[k]}]") for k in weak)
+        lines = [
+            self.sentence(),
+            f"  {'parameter':{width}s} {'value':>10s} {'now':>22s} {'then':>22s}",
+            *(
+                f"  {f'{self.labels[k]} [{self.units[k]}]':{width}s} {self.values[k]:10.4g} "
+                f"{_plus_minus(self.before[k], self.values[k]):>22s} {_plus_minus(self.after[k], self.values[k]):>22s}"
+                for k in weak
+            ),
+            f"  {self.mass_words()}",
+        ]
+        return "\n".join(lines)
+
+    __str__ = summary
+
+
+def _times(gain: float) -> str:
+    return "known at last" if np.isinf(gain) else f"{gain:.2g} times smaller"
+
+
+def _plus_minus(error: float, value: float) -> str:
+    if np.isinf(error):
+        return "unknown"
+    share = 100.0 * error / abs(value) if value else np.inf
+    return f"± {error:.3g}" + (f" ({share:.2g} %)" if share < 1000.0 else "")
+
+
+def _range(share: Array) -> str:
+    low, high = 100.0 * float(share.min()), 100.0 * float(share.max())
+    return f"±{low:.2g} %" if f"{low:.2g}" == f"{high:.2g}" else f"±{low:.2g}-{high:.2g} %"
+
+
+def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
+    """Whitened factor of the rows that a motion will give, by the producer that will make them.
+
+    Args:
+        after: The earlier result: rates and noise of the rows.
+        model: Its model.
+        trajectory: The motion, all repetitions included.
+
+    Returns:
+        Shape (≤ p, p): ``RᵀR`` is the information it will bring, for independent rows.
+    """
+    rate, factor = after.signals["rate"], max(1, round(after.signals["rate"] / after.signals["decimate"]))
+    q, v, a = trajectory.evaluate(trajectory.times(rate))
+    segment = Segment("planned", 0.0, rate, q, v, a, np.zeros_like(q))
+    statistics = accumulate(model, "planned", [segment], RowFilter(factor), blocks=1)
+    return statistics.stacked(after.fit.weights)[:, :-1]
+
+
+def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None = None) -> Forecast:
+    """Predicts what will be known once a motion has been driven and identified together with the earlier logs.
+
+    Args:
+        after: The earlier result.
+        trajectory: The motion.
+        limits: Limits of the joints, for the states whose torque the unknowns are weighed by; the URDF's if None.
+
+    Returns:
+        The prediction.
+
+    Raises:
+        ModelError: The earlier result is of elastic joints.
+        LimitError: A position or velocity limit is unknown.
+    """
+    model, _ = continued(after, after.model)
+    fit, columns = after.fit, after.fit.base.independent
+    limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
+    old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
+    place = slice(0, model.n_inertial, 10)
+    masses = (posterior_std(R, after.prior, after.prior_weight)[place] for R in (old, triangle(old, new)))
+    return Forecast(
+        trajectory.duration, fit.base.labels, tuple(model.parameters[k].unit for k in columns), fit.params, fit.bse,
+        joint_errors(fit, old[:, columns], new[:, columns]), column_sizes(after, model, limits), tuple(body.name for body in model.robot.bodies), after.theta[place],
+        *masses, fit.covariance_kind,
+    )  # fmt: skip
+
+
+def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
+    """Standard errors of base parameters from the logs of a fit and new rows together.
+
+    The weighted estimate moves by ``P [e_old; e_new]`` with the pseudo-inverse P of the stacked rows. The old rows' part
+    scatters as the fit's covariance says; the new rows' part as independent rows do, times the median factor by which that
+    covariance exceeds the textbook's.
+
+    Args:
+        fit: The fit of the earlier logs.
+        old: Whitened factor of its rows, shape (m, b).
+        new: Whitened factor of the new rows, shape (k, b).
+
+    Returns:
+        Shape (b,); inf where neither shows a parameter.
+    """
+    stack = np.vstack([old, new])
+    scale = np.linalg.norm(stack, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    left, sigma, right = np.linalg.svd(stack / scale, full_matrices=False)
+    kept = sigma > RANK * sigma[0]
+    inverse = (right[kept].T / sigma[kept]) @ left[:, kept].T / scale[:, None]
+    values, vectors = np.linalg.eigh(fit.covariance / np.outer(1.0 / scale, 1.0 / scale))
+    root = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
+    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(overrated(fit, old)) * inverse[:, len(old) :]]
+    unseen = np.linalg.norm(right[~kept], axis=0) > UNSEEN
+    return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(parts), axis=1)))
+
+
+def overrated(fit: Fit, old: Array) -> float:
+    """How much less a row is worth than an independent one would be: the fit's variances over the textbook's, median.
+
+    Args:
+        fit: The fit.
+        old: Whitened factor of its rows, shape (m, b).
+
+    Returns:
+        At least 1 for most logs; 1 where nothing is known.
+    """
+    textbook = standard_errors(old)
+    usual = fit.seen & np.isfinite(textbook) & (textbook > 0)
+    return float(np.median((fit.bse[usual] / textbook[usual]) ** 2)) if usual.any() else 1.0
+
+
+def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:
+    """Torque of one unit of each base parameter on random states inside the limits, in units of the noise.
+
+    Args:
+        after: The earlier result, for the noise of the row groups.
+        model: Its model.
+        limits: The limits, finite for positions and velocities.
+
+    Returns:
+        Shape (b,) [1/unit]; terms that only live in reversals count as their law says at a hundred instants a period.
+    """
+    planned, _ = designable(model)
+    base, full = planned.base(), model.base()
+    sizes = dict(zip([base.names[k] for k in base.independent],
+                     1.0 / column_scale("columns", PlannedRows(planned, base, row_noise(after)), limits), strict=True))  # fmt: skip
+    return np.array([sizes.get(full.names[k], 1.0) for k in full.independent])
+
+
+def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) -> Forecast:
+    """What even a random motion inside the limits would tell: cheap, and a lower bound of what a designed one does.
+
+    Args:
+        after: The earlier result.
+        limits: Limits of the joints.
+        duration: Of the motion [s].
+        seed: Of the motion.
+
+    Returns:
+        The prediction.
+
+    Raises:
+        LimitError: Limits are unknown or leave no room.
+        ModelError: The earlier result is of elastic joints.
+    """
+    usable, _ = usable_limits(limits, None)
+    return forecast(after, random_fourier(usable, duration, HARMONICS, seed), usable)
