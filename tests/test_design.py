@@ -309,8 +309,8 @@ def test_what_is_known_already_is_not_asked_again() -> None:
         full = np.vstack([R, earlier(model, known, 1e4).factor[:, base.independent]])
         return float(np.mean(np.log(standard_errors(full)[unknown])))
 
-    blind = design_excitation(model, 6.0, noise=1.0, **{**QUICK, "starts": 2})
-    aware = design_excitation(model, 6.0, after=earlier(model, known, 1e4), **{**QUICK, "starts": 2})
+    blind = design_excitation(model, 6.0, "D", noise=1.0, **{**QUICK, "starts": 2})
+    aware = design_excitation(model, 6.0, "D", after=earlier(model, known, 1e4), **{**QUICK, "starts": 2})
     assert told(aware) < told(blind) - 0.02
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import make_log
+from logs import Truth, make_log, torques, write_csv
 from test_cli import assert_refused, run
+from typer.testing import CliRunner
 
+from urdf_ident.cli import app
 from urdf_ident.data.readers import read_recording
-from urdf_ident.errors import LogError
+from urdf_ident.errors import LimitError, LogError
+from urdf_ident.excitation.design import design_excitation
+from urdf_ident.excitation.sequential import forecast, joint_errors, overrated
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.files import read_trajectory
 from urdf_ident.pipeline import identify
 from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification
@@ -41,9 +48,10 @@ def first(work: Path) -> Identification:
 def test_design_after_a_result_whose_friction_was_chosen_by_the_data(work: Path) -> None:
     """With friction: auto the project's model is not the result's: the result's is designed for."""
     (work / "p.yaml").write_text("model: {friction: [viscous, coulomb]}\nexcitation: {budget: 0.5, duration: 6}\n")
-    done = run("design", work / "arm.urdf", "-c", work / "p.yaml", "--after", work / "first.json", "-o", work / "next.csv")
-    assert done.returncode == 0, done.stderr
-    assert "friction as in the earlier result" in done.stdout
+    text = in_process(
+        "design", work / "arm.urdf", "-c", work / "p.yaml", "--after", work / "first.json", "-o", work / "next.csv"
+    )
+    assert "friction as in the earlier result" in text
 
 
 def test_design_after_another_robot_is_refused(work: Path) -> None:
@@ -83,3 +91,76 @@ def test_a_file_that_is_no_result_says_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.json").write_text(text)
     with pytest.raises(LogError, match=re.escape("not an identification.json")):
         load(tmp_path / "bad.json")
+
+
+def test_errors_of_both_logs_together_are_those_of_the_closed_form(first: Identification) -> None:
+    """Old noise with any covariance of the estimate, new noise white and as overrated: a Monte Carlo of the estimator."""
+    rng = np.random.default_rng(0)
+    b = 6
+    old, new = rng.normal(size=(40, b)) * np.logspace(0, 3, b), rng.normal(size=(25, b)) * np.logspace(3, 0, b)
+    colour = np.linalg.cholesky(0.9 ** np.abs(np.subtract.outer(np.arange(40), np.arange(40))))
+    pseudo = np.linalg.pinv(old)
+    fit = replace(first.fit, params=np.zeros(b), covariance=pseudo @ colour @ colour.T @ pseudo.T, seen=np.ones(b, dtype=bool))
+    factor = np.sqrt(overrated(fit, old))
+    noise = np.vstack([colour @ rng.standard_normal((40, 20000)), factor * rng.standard_normal((25, 20000))])
+    scatter = np.linalg.lstsq(np.vstack([old, new]), noise, rcond=None)[0].std(axis=1)
+    np.testing.assert_allclose(joint_errors(fit, old, new), scatter, rtol=0.03)
+
+
+def test_unseen_parameters_are_known_once_the_motion_shows_them(first: Identification) -> None:
+    old, new = np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 1.0, 2.0, 0.0])
+    seen = np.array([True, True, False, False])
+    fit = replace(first.fit, params=np.zeros(4), covariance=np.diag([4.0, 4.0, 0.0, 0.0]), seen=seen)
+    np.testing.assert_allclose(joint_errors(fit, old, new), [2.0, np.sqrt(2.0), 1.0, np.inf])
+
+
+def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identification) -> None:
+    """Drive the motion, identify with both logs, compare: the prediction knew neither the log nor its noise."""
+    model = first.model
+    found = design_excitation(model, 8.0, after=first, budget=5.0, starts=2, jobs=1)
+    assert found.criterion == "A"
+    told = forecast(first, found.trajectory)
+    t = found.trajectory.times(100.0)
+    q, v, a = found.trajectory.evaluate(t)
+    tau = torques(model.robot, Truth.of(model.n), q, v, a)
+    rng = np.random.default_rng(5)
+    earlier = read_recording(work / "log.csv", model.robot)
+    quiet = np.std(earlier.effort - earlier.effort.mean(axis=0), axis=0) * 0.05  # the noise that make_log adds
+    path = write_csv(work / "next_log.csv", model.robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape),
+                     tau + quiet * rng.standard_normal(tau.shape))  # fmt: skip
+    both = identify(model, [earlier, read_recording(path, model.robot)])  # the same friction: structure is not on trial
+    ratio = told.after / both.fit.bse
+    assert 0.8 < np.median(ratio) < 1.25
+    assert (told.after < told.before).all()
+    assert (told.masses_after < told.masses_before).all()
+    text = told.summary()
+    assert "base parameter" in text
+    assert "then" in text
+
+
+def in_process(*arguments: object) -> str:
+    """What a command prints when all goes well."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_identify_offers_the_next_motion_and_writes_it_on_request(work: Path) -> None:
+    (work / "q.yaml").write_text("model: {friction: [viscous, coulomb]}\nexcitation: {budget: 0.5, duration: 6}\n")
+    options = ("identify", work / "arm.urdf", work / "log.csv", "-c", work / "q.yaml", "-o", work / "out")
+    offered = in_process(*options)
+    assert re.search(r"^next: .*after 6 s their standard errors are [0-9.]+ times smaller.*--next", offered, re.MULTILINE)
+    designed = in_process(*options, "--next", work / "next.csv")
+    motion = read_trajectory(work / "next.csv", Robot.from_urdf(work / "arm.urdf"))
+    assert motion.duration == pytest.approx(6.0, abs=2e-3)
+    assert "criterion A" in designed
+    assert "masses" in designed
+
+
+def test_no_offer_without_limits(work: Path) -> None:
+    (work / "endless.urdf").write_text(re.sub("<limit[^>]*/>", "", arm_urdf("zyx", kind="continuous")))
+    (work / "r.yaml").write_text("model: {friction: [viscous, coulomb]}\n")
+    text = in_process("identify", work / "endless.urdf", work / "log.csv", "-c", work / "r.yaml", "-o", work / "out2")
+    assert "next:" not in text
+    with pytest.raises(LimitError, match="velocity"):
+        in_process("design", work / "endless.urdf", "--after", work / "out2" / "identification.json", "-o", work / "no.csv")

@@ -16,8 +16,11 @@ from .errors import QualityError, UrdfIdentError
 
 if TYPE_CHECKING:
     from .data.recording import Recording
+    from .excitation.design import Design
+    from .model.dynamic_model import DynamicModel
     from .model.robot import Robot
     from .project import Project
+    from .result.identification import Identification
 
 app = typer.Typer(
     help="Find the dynamic model that a robot really has, from its URDF and its logs.",
@@ -145,21 +148,14 @@ def design(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
-    from .excitation.design import design_excitation
     from .files import check_writable
     from .result.file import load
 
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
     check_writable(out.parent)
-    with _search_bar() as progress:
-        found = design_excitation(
-            project.build_model(robot), after=None if after is None else load(after), progress=progress,
-            collisions=project.excitation.build_collisions(robot, folder), **project.excitation.options(robot),
-        )  # fmt: skip
-    found.trajectory.write(out)
-    typer.echo(found.summary())
-    typer.echo(f"wrote {out}")
+    earlier = None if after is None else load(after)
+    found = _designed(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from .motion.limits import prior_torque
         from .viz.limits_plot import plot_limits
@@ -206,6 +202,9 @@ def identify(
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", help="Held-out log; repeatable.")] = None,
     force: Force = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that read logs.")] = 1,
+    following: Annotated[
+        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
+    ] = None,
 ) -> None:
     """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
     from .files import check_writable
@@ -223,6 +222,10 @@ def identify(
     notes = write_all(ident, out)
     typer.echo(ident.summary())
     typer.echo("\n".join(["", *notes]))
+    if following is None:
+        _offer(project, ident)
+    else:
+        _designed(project, folder, model, following, ident)
     if not better_than_urdf(ident.validation):
         raise typer.Exit(JUDGED_BAD)
 
@@ -290,6 +293,38 @@ def export(
             for note in notes if isinstance(notes, tuple) else ():
                 typer.echo(note)
             typer.echo(f"wrote {path}")
+
+
+def _designed(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> Design:
+    """Designs a motion, writes it, and says what it is worth."""
+    from .excitation.design import design_excitation
+    from .excitation.sequential import forecast
+
+    robot = model.robot
+    with _search_bar() as progress:
+        found = design_excitation(
+            model, after=after, progress=progress, collisions=project.excitation.build_collisions(robot, folder),
+            **project.excitation.options(robot),
+        )  # fmt: skip
+    found.trajectory.write(out)
+    typer.echo(found.summary())
+    if after is not None:
+        typer.echo(forecast(after, found.trajectory, found.limits).summary())
+    typer.echo(f"wrote {out}")
+    return found
+
+
+def _offer(project: Project, ident: Identification) -> None:
+    """One line on what another motion would tell; nothing where none can be planned."""
+    from .errors import LimitError, ModelError
+    from .excitation.sequential import offer
+
+    settings = project.excitation
+    try:
+        found = offer(ident, settings.options(ident.model.robot)["limits"], settings.duration)
+    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` says so when it is asked
+        return
+    typer.echo(f"next: {found.sentence()} even with a random motion; --next TRAJ.csv designs a better one")
 
 
 def _project(config: Path | None) -> tuple[Project, Path]:

@@ -34,7 +34,6 @@ from .earlier import continued, row_noise
 from .planning import column_scale, usable_limits
 from .rows import PlannedRows, designable
 
-
 #: Singular values of the scaled rows below this part of the largest are rounding, and entries of their directions, none.
 RANK, UNSEEN = 1e-12, 1e-7
 #: Weakest base parameters that are named even if none costs more than the noise.
@@ -124,13 +123,13 @@ class Forecast:
         return order[: min(len(order), max(FEWEST, int((self.cost > 1.0).sum())))]
 
     def sentence(self) -> str:
-        """Which directions are unknown, and what the motion changes, in one line."""
+        """What is unknown, and what the motion changes, in one line."""
         weak, unknown = self.weakest, int((self.cost > 1.0).sum())
         listed = ", ".join(self.labels[k] for k in weak[:FEWEST]) + (", …" if len(weak) > FEWEST else "")
         if unknown:
-            head = f"{unknown} of {len(self.labels)} directions are unknown beyond the noise: {listed}"
+            head = f"{unknown} of {len(self.labels)} base parameters are unknown beyond the noise: {listed}"
         else:
-            head = f"no direction is unknown beyond the noise, the weakest are {listed}"
+            head = f"no base parameter is unknown beyond the noise, the weakest are {listed}"
         gain = self.before[weak] / self.after[weak]
         words = f"{head}; after {self.duration:.3g} s their standard errors are {_times(float(np.median(gain)))}"
         rest = np.setdiff1d(np.arange(len(self.labels)), weak)
@@ -141,7 +140,7 @@ class Forecast:
         now, then = self.masses_before / np.abs(self.masses), self.masses_after / np.abs(self.masses)
         better = np.flatnonzero(then < NOTICEABLE * now)
         if not len(better):
-            return "masses by themselves hardly change: torque shows them only together with other numbers, the rest is the URDF's"
+            return "masses by themselves hardly change: torque shows them only together with other parameters"
         which = ", ".join(self.bodies[k] for k in better)
         return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
 
@@ -179,12 +178,17 @@ def _plus_minus(error: float, value: float) -> str:
     if np.isinf(error):
         return "unknown"
     share = 100.0 * error / abs(value) if value else np.inf
-    return f"± {error:.3g}" + (f" ({share:.2g} %)" if share < 1000.0 else "")
+    return f"± {error:.3g}" + (f" ({_percent(share)} %)" if share < 1000.0 else "")
 
 
 def _range(share: Array) -> str:
     low, high = 100.0 * float(share.min()), 100.0 * float(share.max())
-    return f"±{low:.2g} %" if f"{low:.2g}" == f"{high:.2g}" else f"±{low:.2g}-{high:.2g} %"
+    ends = dict.fromkeys((_percent(low), _percent(high)))
+    return f"±{'-'.join(ends)} %"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0f}" if share >= 10.0 else f"{share:.2g}"
 
 
 def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
@@ -225,12 +229,20 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
     place = slice(0, model.n_inertial, 10)
-    masses = (posterior_std(R, after.prior, after.prior_weight)[place] for R in (old, triangle(old, new)))
     return Forecast(
-        trajectory.duration, fit.base.labels, tuple(model.parameters[k].unit for k in columns), fit.params, fit.bse,
-        joint_errors(fit, old[:, columns], new[:, columns]), column_sizes(after, model, limits), tuple(body.name for body in model.robot.bodies), after.theta[place],
-        *masses, fit.covariance_kind,
-    )  # fmt: skip
+        duration=trajectory.duration,
+        labels=fit.base.labels,
+        units=tuple(model.parameters[k].unit for k in columns),
+        values=fit.params,
+        before=fit.bse,
+        after=joint_errors(fit, old[:, columns], new[:, columns]),
+        size=column_sizes(after, model, limits),
+        bodies=tuple(body.name for body in model.robot.bodies),
+        masses=after.theta[place],
+        masses_before=posterior_std(old, after.prior, after.prior_weight)[place],
+        masses_after=posterior_std(triangle(old, new), after.prior, after.prior_weight)[place],
+        kind=fit.covariance_kind,
+    )
 
 
 def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
@@ -285,13 +297,14 @@ def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> A
         limits: The limits, finite for positions and velocities.
 
     Returns:
-        Shape (b,) [1/unit]; terms that only live in reversals count as their law says at a hundred instants a period.
+        Shape (b,) [1/unit]; of terms that only live in reversals, where they are saturated.
     """
     planned, _ = designable(model)
-    base, full = planned.base(), model.base()
-    sizes = dict(zip([base.names[k] for k in base.independent],
-                     1.0 / column_scale("columns", PlannedRows(planned, base, row_noise(after)), limits), strict=True))  # fmt: skip
-    return np.array([sizes.get(full.names[k], 1.0) for k in full.independent])
+    noise, base, full = row_noise(after), planned.base(), model.base()
+    typical = 1.0 / column_scale("columns", PlannedRows(planned, base, noise), limits)
+    sizes = {planned.names[k]: size for k, size in zip(base.independent, typical, strict=True)}
+    level = {joint: 1.0 / noise[j] for j, joint in enumerate(model.robot.joints)}
+    return np.array([sizes.get(full.names[k], level.get(model.parameters[k].owner, 0.0)) for k in full.independent])
 
 
 def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) -> Forecast:
