@@ -9,11 +9,14 @@ import numpy as np
 
 from .consistency.repair import assess_urdf
 from .data.motor_side import visible_stiffness
-from .model.base import random_motion
+from .estimation.identifiability import structural_verdicts
+from .model.base import ALONE, COMBINED, NEVER, random_motion
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.engine.pinocchio import regressor
+from .model.geometry_rank import geometric_rank
 from .model.prior import inertial_prior
+from .model.terms import RotorInertia
 from .result.summary import finding_words, table
 
 #: Encoder step [rad or m] that a check assumes where the project file gives none.
@@ -32,9 +35,7 @@ def check_dict(model: DynamicModel) -> dict[str, Any]:
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
     findings = assess_urdf(robot)
-    dependent = {model.names[k] for k in base.dependent}
-    zero = {model.names[k] for k in base.zero}
-    alone = {name for row, name in enumerate(base.labels) if len(base.terms(row)) == 1}
+    kinds = list(zip(model.names, base.kinds, strict=True))
     return {
         "robot": robot.name,
         "path": robot.path,
@@ -58,13 +59,28 @@ def check_dict(model: DynamicModel) -> dict[str, Any]:
             for item in findings if item.level != "ok"
         ],
         "identifiable": {
-            "parameters": len(model.names), "base": len(base), "rank_gap": base.rank_gap,
-            "alone": sorted(alone, key=model.names.index),
-            "in_combination": [name for name in model.names if name in dependent],
-            "never": [name for name in model.names if name in zero],
+            "parameters": len(model.names), "inertial": model.n_inertial, "base": len(base), "rank_gap": base.rank_gap,
+            "alone": [name for name, kind in kinds if kind == ALONE],
+            "in_combination": [name for name, kind in kinds if kind == COMBINED],
+            "never": [name for name, kind in kinds if kind == NEVER],
+            "combinations": [base.combination(row) for row in range(len(base))],
+            "blurred": [model.names[k] for k in base.blurred],
+            "geometric_rank": _geometric(model),
+            "verdicts": [
+                {"name": item.parameter, **item.as_dict(), "motion": item.motion} for item in structural_verdicts(model, base)
+            ],
         },
         "springs": _springs(model) if isinstance(model, ElasticModel) else [],
     }  # fmt: skip
+
+
+def _geometric(model: DynamicModel) -> dict[str, int] | None:
+    """Rank of inertials and rotor inertias from the geometry alone, beside the regressor's; None where it has no rule."""
+    rotors = [item for item in model.terms if isinstance(item.term, RotorInertia)]
+    if isinstance(model, ElasticModel) or model.drive.coupled.any() or len(rotors) not in (0, model.n):
+        return None
+    plain = DynamicModel(model.robot, friction="none", rotor_inertia=bool(rotors), drive=model.drive)
+    return {"geometry": geometric_rank(model.robot, bool(rotors)), "regressor": len(plain.base())}
 
 
 def _springs(model: ElasticModel) -> list[dict[str, Any]]:
@@ -114,13 +130,7 @@ def check_text(found: dict[str, Any]) -> str:
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
         lines.append("  every inertial is physical")
-    seen = found["identifiable"]
-    lines += [
-        "",
-        f"  {seen['base']} of {seen['parameters']} parameters (or combinations) can be identified, "
-        f"{len(seen['alone'])} of them alone; {len(seen['never'])} never act on a joint torque:",
-        "    " + (", ".join(seen["never"]) or "-"),
-    ]
+    lines += ["", *_identifiable(found["identifiable"])]
     if found["springs"]:
         first = found["springs"][0]
         said = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
@@ -132,6 +142,29 @@ def check_text(found: dict[str, Any]) -> str:
         titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
         lines += table(titles, cells)
     return "\n".join(lines)
+
+
+def _identifiable(seen: dict[str, Any]) -> list[str]:
+    """What perfect data could tell, and the simplest motion for each part of it."""
+    lines = [
+        f"  {seen['base']} of {seen['parameters']} parameters (or combinations) can be identified: {len(seen['alone'])} alone, "
+        f"{len(seen['in_combination'])} in combination; {len(seen['never'])} never act on a joint torque:",
+        "    " + (", ".join(seen["never"]) or "-"),
+    ]
+    if seen["blurred"]:
+        lines.append(f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
+                     "(1.5708 for a right angle): torque could not tell")  # fmt: skip
+    ranks = seen["geometric_rank"]
+    if ranks is not None and ranks["geometry"] != ranks["regressor"]:
+        lines.append(f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
+                     f"{ranks['regressor']}: some limits leave a joint no room")  # fmt: skip
+    by_motion: dict[str, list[str]] = {}
+    for item in seen["verdicts"][: seen["inertial"]]:
+        if item["motion"]:
+            by_motion.setdefault(item["motion"], []).append(item["name"])
+    lines.append("  the simplest motion that shows them well (friction and rotor inertia: each joint slowly and fast):")
+    lines += [f"    {motion}: {', '.join(names)}" for motion, names in by_motion.items()]
+    return lines
 
 
 def findings_text(found: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ never on ``WᵀW``, whose digits are half gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,16 @@ if TYPE_CHECKING:
 
 #: Columns smaller than this fraction of the largest are zero: scaled up they would make false parameters.
 ZERO_FLOOR = 1e-10
-#: A unit column whose distance from the span of the others is below this depends on them.
-RANK_TOLERANCE = 1e-8
+#: A unit column whose distance from the span of the others is below this depends on them. Real ones are 0.2 and more away
+#: (thirty published robots); angles that a URDF rounds (1.5708 for π/2) leave 1e-5, which no torque sensor would notice.
+RANK_TOLERANCE = 1e-4
+#: A distance above this is more than rounding of doubles: the URDF's numbers are blurred.
+BLUR = 1e-8
+#: Scaled coefficients below so many times the largest distance that is neglected are neglected with it.
+_COEFFICIENT = 30.0
+
+#: The three kinds of parameter (A, C).
+ALONE, COMBINED, NEVER = "alone", "in combination", "never"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +49,8 @@ class BaseParameters:
         dependent: Indices of the columns that are combinations, shape (d,).
         zero: Indices of the columns that are zero.
         K: Shape (b, d) [unit of independent / unit of dependent].
-        rank_gap: Smallest accepted over largest rejected distance; large (1e6 and more) means a clear rank.
+        rank_gap: Smallest accepted over largest rejected distance; large (1e3 and more) means a clear rank.
+        blurred: Indices of columns that are combinations only up to the rounding of the URDF's numbers.
     """
 
     names: tuple[str, ...]
@@ -50,6 +59,7 @@ class BaseParameters:
     zero: NDArray[np.intp]
     K: Array
     rank_gap: float
+    blurred: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -100,6 +110,54 @@ class BaseParameters:
             self.names[index] + ("+" if len(self.terms(row)) > 1 else "") for row, index in enumerate(self.independent)
         )
 
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """What each standard parameter is: :data:`ALONE`, :data:`COMBINED` or :data:`NEVER` (A, C), length p.
+
+        It does not depend on the column order: a parameter is alone when no change of others can make up for its own.
+        """
+        kinds = [COMBINED] * len(self.names)
+        for k in self.zero:
+            kinds[k] = NEVER
+        for row, k in enumerate(self.independent):
+            if not self.K[row].any():
+                kinds[k] = ALONE
+        return tuple(kinds)
+
+    def partners(self, index: int) -> list[tuple[str, float]]:
+        """With which parameters one is seen in combination, those that weigh most first.
+
+        Args:
+            index: Of the parameter in theta.
+
+        Returns:
+            ``[(parameter name, coefficient), …]``: what is added to an independent one, or where a dependent one is added.
+        """
+        if index in self.independent:
+            row = int(np.flatnonzero(self.independent == index)[0])
+            found = [(self.names[k], float(c)) for k, c in zip(self.dependent, self.K[row], strict=True) if c]
+        else:
+            column = self.K[:, np.flatnonzero(self.dependent == index)].ravel()
+            found = [(self.names[k], float(c)) for k, c in zip(self.independent, column, strict=False) if c]
+        return sorted(found, key=lambda item: -abs(item[1]))
+
+    def combination(self, row: int) -> str:
+        """One base parameter as people write it: ``Izz_1 + Iyy_2 - 0.36·m_3``.
+
+        Args:
+            row: Index of the base parameter.
+
+        Returns:
+            The sum.
+        """
+        first, *others = self.terms(row)
+        parts = [first[0]]
+        for name, coefficient in others:
+            size = abs(coefficient)
+            factor = "" if abs(size - 1) < 1e-5 else f"{size:.4g}·"
+            parts.append(f"{'-' if coefficient < 0 else '+'} {factor}{name}")
+        return " ".join(parts)
+
     def summary(self, limit: int | None = None) -> str:
         """The reduction in words.
 
@@ -114,8 +172,7 @@ class BaseParameters:
             f"({len(self.dependent)} only in combination, {len(self.zero)} not at all; rank gap {self.rank_gap:.1e})"
         ]
         for row in range(len(self) if limit is None else min(limit, len(self))):
-            parts = [f"{coefficient:+.6g}·{name}" for name, coefficient in self.terms(row)[1:]]
-            lines.append("  " + " ".join([self.names[self.independent[row]], *parts]))
+            lines.append(f"  {self.combination(row)}")
         return "\n".join(lines)
 
 
@@ -145,7 +202,12 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
 
 
 def reduce_to_base(
-    model: DynamicModel, *, order: Sequence[str | int] | None = None, tolerance: float = RANK_TOLERANCE, seed: int = 0
+    model: DynamicModel,
+    *,
+    order: Sequence[str | int] | None = None,
+    tolerance: float = RANK_TOLERANCE,
+    seed: int = 0,
+    method: str = "qr",
 ) -> BaseParameters:
     """Finds the base parameters of a model on random motion.
 
@@ -154,12 +216,30 @@ def reduce_to_base(
         order: All parameters by name or index, those preferred as independent first; theta's order if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         seed: Seed of the random motion.
+        method: "qr"; "rref" and "svd" find the same from other arithmetic (:mod:`.reductions`).
 
     Returns:
         The reduction.
 
     Raises:
-        ModelError: ``order`` is not a permutation of the parameters.
+        ModelError: ``order`` is not a permutation of the parameters, or the method is unknown.
+    """
+    from .reductions import reduction
+
+    permutation, R = _permutation(model.names, order), structural_factor(model, seed)
+    scale = _column_scale(R, [parameter.unit for parameter in model.parameters])
+    return reduction(method)(R, model.names, permutation, tolerance, scale)
+
+
+def structural_factor(model: DynamicModel, seed: int = 0) -> Array:
+    """Triangular factor of the regressor on random motion.
+
+    Args:
+        model: The dynamic model.
+        seed: Seed of the random motion.
+
+    Returns:
+        Shape (≤ p, p).
     """
     names = model.names
     motion = random_motion(model.robot, max(200, 4 * len(names) // model.n), seed)
@@ -169,13 +249,28 @@ def reduce_to_base(
             rows = np.zeros((len(block), len(names)))
             rows[:, group.columns] = block
             R = triangle(R, rows)
-    return reduce_factor(R, names, _permutation(names, order), tolerance)
+    return R
+
+
+def _column_scale(R: Array, units: Sequence[str]) -> Array:
+    """What counts as size one: a column's own length, but no less than a tenth of the longest of its unit.
+
+    A first axis that a URDF's rounding puts 1e-5 rad off gravity makes columns of that size: scaled up to one they would be
+    parameters.
+    """
+    norms, unit = np.linalg.norm(R, axis=0), np.array(units)
+    longest = np.array([norms[unit == own].max() for own in unit])
+    return np.asarray(np.maximum(norms, 0.1 * longest))
 
 
 def reduce_factor(
-    R: Array, names: Sequence[str], order: NDArray[np.intp] | None = None, tolerance: float = RANK_TOLERANCE
+    R: Array,
+    names: Sequence[str],
+    order: NDArray[np.intp] | None = None,
+    tolerance: float = RANK_TOLERANCE,
+    scale: Array | None = None,
 ) -> BaseParameters:
-    """Finds the base parameters that a triangular factor (or any regressor) shows.
+    """Finds the base parameters that a triangular factor (or any regressor) shows, by QR.
 
     Columns are taken in the given order; one joins the independent set if its distance from the span of those
     before it is above the tolerance. The result is the one of RREF with that column order.
@@ -185,19 +280,18 @@ def reduce_factor(
         names: Names of the p columns.
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
+        scale: What counts as size one in each column, shape (p,); its own length if None.
 
     Returns:
         The reduction.
     """
-    norms = np.linalg.norm(R, axis=0)
-    floor = ZERO_FLOOR * norms.max(initial=0.0)
-    scaled = R / np.where(norms > floor, norms, 1.0)
+    scaled, sizes, zero = scaled_columns(R, tolerance, scale)
     Q = np.zeros((R.shape[0], min(R.shape)))
     independent: list[int] = []
     dependent: list[int] = []
-    accepted, rejected = np.inf, float(np.finfo(float).eps)
+    accepted, rejected = np.inf, []
     for j in np.arange(R.shape[1]) if order is None else order:
-        if norms[j] <= floor:
+        if zero[j]:
             continue
         basis = Q[:, : len(independent)]
         rest = scaled[:, j]
@@ -210,15 +304,76 @@ def reduce_factor(
             accepted = min(accepted, distance)
         else:
             dependent.append(int(j))
-            rejected = max(rejected, distance)
+            rejected.append(distance)
     basis = Q[:, : len(independent)]
     left, right = basis.T @ scaled[:, independent], basis.T @ scaled[:, dependent]
-    K = np.linalg.solve(left, right) if independent else np.zeros((0, len(dependent)))
-    K = K * norms[dependent] / norms[independent][:, None]
-    zero = np.flatnonzero(norms <= floor)
-    return BaseParameters(
-        tuple(names), np.array(independent, dtype=np.intp), np.array(dependent, dtype=np.intp), zero, K, accepted / rejected
-    )
+    K = np.asarray(np.linalg.solve(left, right)) if independent else np.zeros((0, len(dependent)))
+    found = assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected))
+    return with_faint(found, scaled, zero)
+
+
+def scaled_columns(
+    R: Array, tolerance: float = RANK_TOLERANCE, scale: Array | None = None
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Columns of about length one, and which of them are zero.
+
+    Args:
+        R: Shape (k, p).
+        tolerance: Columns shorter than this after scaling are zero.
+        scale: What counts as size one in each column, shape (p,); its own length if None.
+
+    Returns:
+        The scaled columns (k, p), the scale (p,), and which are zero (p,).
+    """
+    norms = np.linalg.norm(R, axis=0)
+    sizes = norms if scale is None else scale
+    zero = (norms <= ZERO_FLOOR * norms.max(initial=0.0)) | (norms <= tolerance * sizes)
+    return R / np.where(sizes > 0, sizes, 1.0), sizes, zero
+
+
+def with_faint(found: BaseParameters, scaled: Array, zero: NDArray[np.bool_]) -> BaseParameters:
+    """The reduction, with zero columns that are more than the rounding of doubles counted as blurred.
+
+    Args:
+        found: The reduction.
+        scaled: Scaled columns, shape (k, p).
+        zero: Which are zero, shape (p,).
+
+    Returns:
+        The reduction.
+    """
+    faint = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
+    return replace(found, blurred=np.union1d(found.blurred, faint).astype(np.intp)) if len(faint) else found
+
+
+def assembled(
+    names: Sequence[str],
+    independent: Sequence[int],
+    dependent: Sequence[int],
+    K: Array,
+    sizes: Array,
+    accepted: float,
+    rejected: Array,
+) -> BaseParameters:
+    """The reduction in the units of the parameters, without coefficients that are smaller than what is neglected.
+
+    Args:
+        names: Names of the p columns.
+        independent, dependent: Indices of columns, lengths b and d.
+        K: For scaled columns, shape (b, d).
+        sizes: What the columns were scaled with, shape (p,).
+        accepted: Smallest distance of an independent column.
+        rejected: Distances of the dependent columns, shape (d,).
+
+    Returns:
+        The reduction.
+    """
+    first, rest = np.array(independent, dtype=np.intp), np.array(dependent, dtype=np.intp)
+    largest = max(float(rejected.max(initial=0.0)), float(np.finfo(float).eps))
+    K = np.where(np.abs(K) > max(_COEFFICIENT * largest, 1e-11), K, 0.0)
+    K = K * sizes[rest] / sizes[first][:, None]
+    zero = np.setdiff1d(np.arange(len(names)), np.concatenate([first, rest])).astype(np.intp)
+    return BaseParameters(tuple(names), first, rest, zero, K, accepted / largest, rest[rejected > BLUR])
 
 
 def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDArray[np.intp] | None:

@@ -154,6 +154,10 @@ class DynamicModel:
         """
         return self._changed(drive=drive)
 
+    def tilted(self) -> DynamicModel:
+        """The same robot as if mounted at a slant, for the question what gravity from another side would show."""
+        return self._changed(robot=self.robot.with_gravity((3.0, -4.0, -8.0)))
+
     def _changed(self, **attributes: Any) -> DynamicModel:
         """A copy with other attributes; what was derived from the old ones is forgotten."""
         other = copy.copy(self)

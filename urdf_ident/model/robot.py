@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -100,6 +100,22 @@ class Robot:
         model = _build(text, where, locked)
         model.gravity.linear = _vector3(gravity)
         return cls(description.name, text, where, description, locked, order, model)
+
+    def with_gravity(self, gravity: Sequence[float]) -> Robot:
+        """The same robot under another gravity.
+
+        Args:
+            gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
+
+        Returns:
+            The robot.
+
+        Raises:
+            ModelError: They are not three finite numbers.
+        """
+        model = self.model.copy()
+        model.gravity.linear = _vector3(gravity)
+        return replace(self, model=model)
 
     @property
     def n(self) -> int:

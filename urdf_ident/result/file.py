@@ -107,7 +107,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "versions": versions(),
         "model": model,
         "state": {
-            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")},
+            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K", "blurred")},
             "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
             "prior": {
                 key: getattr(ident.prior, key)
@@ -136,7 +136,8 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
     state, stored = data["state"], data["state"]["base"]
     index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
     K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
-    base = BaseParameters(model.names, K=K, rank_gap=float(data["rank_gap"]), **index)
+    blurred = np.array(stored.get("blurred", ()), dtype=np.intp)
+    base = BaseParameters(model.names, K=K, rank_gap=float(data["rank_gap"]), blurred=blurred, **index)
     fit = Fit(
         base,
         np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float),
@@ -207,6 +208,7 @@ def _array(value: Any) -> Any:
 
 
 def _base_entries(fit: Fit) -> list[dict[str, Any]]:
+    intervals = fit.conf_int()
     return [
         {
             "name": fit.base.labels[row],
@@ -214,6 +216,7 @@ def _base_entries(fit: Fit) -> list[dict[str, Any]]:
             "value": fit.params[row],
             "std_error": fit.bse[row],
             "rel_std_percent": fit.relative_percent[row],
+            "interval": intervals[row],
         }
         for row in range(len(fit.base))
     ]
@@ -221,7 +224,7 @@ def _base_entries(fit: Fit) -> list[dict[str, Any]]:
 
 def _standard_entries(ident: Identification) -> list[dict[str, Any]]:
     entries, intervals = [], ident.interval()
-    for k, parameter in enumerate(ident.model.parameters):
+    for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True)):
         owner = "body" if k < ident.model.n_inertial else "joint"
         entries.append(
             {
@@ -235,6 +238,7 @@ def _standard_entries(ident: Identification) -> list[dict[str, Any]]:
                 "from_data": ident.from_data[k],
                 "posterior_std": ident.posterior_std[k],
                 "interval": intervals[k],
+                **verdict.as_dict(),
             }
         )
     return entries

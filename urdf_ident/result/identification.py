@@ -16,12 +16,14 @@ from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.fit import Fit
+from ..estimation.identifiability import Verdict, verdicts
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..model.segment import freeze_arrays
+from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,52 @@ class Identification:
                              remedy="leave it out, or learn one (compensate)")  # fmt: skip
         return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
 
+    def torque_interval(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
+        """Interval of the torque, from the data alone (:func:`.intervals.torque_interval`).
+
+        Args:
+            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            alpha: One minus the level of confidence, a fraction.
+
+        Returns:
+            Shape (N, n, 2) or (n, 2) [N·m or N]: lower and upper ends around the fit; ±inf where the data say nothing.
+        """
+        return torque_interval(self, q, v, a, alpha)
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """Mass matrix with reflected rotor inertia (:func:`.intervals.mass_matrix`).
+
+        Args:
+            q: One configuration, shape (n,) [rad or m].
+
+        Returns:
+            Shape (n, n) [kg·m², kg·m or kg].
+        """
+        return mass_matrix(self, q)
+
+    def mass_matrix_interval(self, q: ArrayLike, alpha: float = 0.05) -> Array:
+        """Intervals of the mass matrix, from the data alone (:func:`.intervals.mass_matrix_interval`).
+
+        Args:
+            q: One configuration, shape (n,) [rad or m].
+            alpha: One minus the level of confidence, a fraction.
+
+        Returns:
+            Shape (n, n, 2): lower and upper ends around the fit; ±inf where the data say nothing.
+        """
+        return mass_matrix_interval(self, q, alpha)
+
+    def mass_interval(self, alpha: float = 0.05) -> Array:
+        """Intervals of the bodies' masses, from the data alone; :meth:`interval` takes the prior in.
+
+        Args:
+            alpha: One minus the level of confidence, a fraction.
+
+        Returns:
+            Shape (n, 2) [kg]: ±inf for every mass that is only seen in sums.
+        """
+        return mass_interval(self, alpha)
+
     @cached_property
     def online(self) -> OnlineModel | None:
         """The model for single samples; None with elastic joints, whose torque has no short cut."""
@@ -172,6 +220,12 @@ class Identification:
         alone = np.abs(self.fit.base.K).max(axis=1, initial=0.0) < 1e-9
         errors[self.fit.base.independent[alone]] = self.fit.bse[alone]
         return errors
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What these data tell of every standard parameter, and what motion would tell more; in the order of theta."""
+        rate = float(self.signals.get("decimate", 0.0)) or 100.0
+        return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
 
     def term_values(self, symbol: str) -> dict[str, float]:
         """Identified values of one kind of joint term.

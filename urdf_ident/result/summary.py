@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from ..estimation.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from .identification import Identification
 from .springs import SPRING_SYMBOLS, springs
 
 #: Warnings about the logs that a summary shows, at most.
 _DOUBTS = 6
-#: Share of the data below which a joint's number is somebody else's.
-_GUESSED = 0.005
+#: Motions that a summary asks for, and parameters it names for each, at most.
+_MOTIONS, _NAMED = 3, 4
 
 
 def summary(ident: Identification) -> str:
@@ -34,6 +33,7 @@ def summary(ident: Identification) -> str:
         f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
+        *_verdicts(ident),
         *_doubts(ident),
         "",
         *_bodies(ident),
@@ -132,6 +132,23 @@ def finding_words(finding: Mapping[str, Any]) -> str:
     return f"{owner}{finding['message']}{where}" + (f" -> {remedy}" if remedy else "")
 
 
+def _verdicts(ident: Identification) -> list[str]:
+    """How many parameters have which verdict, and the motions that would help most of the poor ones."""
+    levels = [verdict.level for verdict in ident.verdicts]
+    counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
+    wanting: dict[str, list[str]] = {}
+    for verdict in ident.verdicts:
+        if verdict.motion:
+            wanting.setdefault(verdict.motion, []).append(verdict.parameter)
+    lines = [f"  of {len(levels)} standard parameters: {counted}"]
+    for motion, names in sorted(wanting.items(), key=lambda item: -len(item[1]))[:_MOTIONS]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lines.append(f"  to see {', '.join(names[:_NAMED])}{more}: {motion}")
+    if len(wanting) > _MOTIONS:
+        lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
+    return lines
+
+
 def _doubts(ident: Identification) -> list[str]:
     """Warnings about the logs, those of one kind and joint once, however many logs have them."""
     seen: dict[tuple[str, str | None], list[str]] = {}
@@ -182,7 +199,7 @@ def _joints(ident: Identification) -> list[str]:
     values = {symbol: ident.term_values(symbol) for symbol in symbols}
     hidden = {(joint, symbol) for joint, item in springs(ident).items() if not item["seen"] for symbol in SPRING_SYMBOLS}
     for k in range(ident.model.n_inertial, len(ident.theta)):
-        if np.isinf(ident.std_error[k]) and ident.from_data[k] < _GUESSED:
+        if ident.verdicts[k].level == LOST:
             hidden.add((ident.model.parameters[k].owner, ident.model.parameters[k].symbol))
     rows = [
         [

@@ -1,0 +1,135 @@
+"""Intervals of torque, mass matrix and masses: coverage by simulation, closed forms, infinity where nothing is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from estimation_samples import as_log, coloured
+from motion_samples import coupled_model, make_segment, robot_3r, truth
+from scipy import stats
+
+from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.estimation.covariance import with_covariance
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.inertia import Array
+from urdf_ident.model.prior import inertial_prior, with_joint_terms
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.result.identification import Identification
+
+LAWS = ["viscous", "coulomb", "offset"]
+
+
+def result(model: DynamicModel, segment: Segment, kind: str = "model") -> Identification:
+    log = as_log(segment)
+    statistics = build_statistics(model, [log])
+    fit = with_covariance(fit_base(statistics, model.base(), method="ols"), statistics, kind, model=model, logs=[log])
+    terms = np.ones(len(model.names) - model.n_inertial)
+    prior = with_joint_terms(inertial_prior(model.robot), model.parameters, terms)
+    weights = dict.fromkeys(statistics.groups, 1.0)
+    return Identification(model, fit, truth(model), prior, statistics.stacked(weights), truth(model))
+
+
+def inside(ends: Array, value: Array) -> Array:
+    return (ends[..., 0] <= value) & (value <= ends[..., 1])
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+def test_intervals_cover(rho: float) -> None:
+    """White and coloured noise; the covariance that fits the noise makes 95 % intervals hold in 95 % of runs."""
+    model = DynamicModel(robot_3r(), friction=LAWS)
+    runs, rng = (120, np.random.default_rng(0)) if rho == 0 else (40, np.random.default_rng(1))
+    q, v, a = rng.uniform(-1, 1, (3, 6, 3))
+    torque = model.torque(truth(model), q, v, a)
+    torques, matrices = [], []
+    clean = make_segment(model, 400)
+    for run in range(runs):
+        ident = result(model, coloured(clean, 0.5, rho, run), "model" if rho == 0 else "ar")
+        torques.append(inside(ident.torque_interval(q, v, a), torque))
+        matrices.append(inside(ident.mass_matrix_interval(q[0]), ident.mass_matrix(q[0])))
+    for held in (np.array(torques), np.array(matrices)):
+        assert 0.91 <= held.mean() <= 0.985
+        assert held.reshape(runs, -1).mean(axis=0).min() > 0.8
+
+
+def test_mass_matrix_is_crba_with_rotors() -> None:
+    model = DynamicModel(robot_3r(), friction=LAWS)
+    ident = result(model, make_segment(model, 300, sigma=0.1))
+    q = np.array([0.3, -0.4, 0.9])
+    robot, data = model.robot.model, model.robot.model.createData()
+    plain = pin.crba(robot, data, q)
+    plain = np.triu(plain) + np.triu(plain, 1).T
+    np.testing.assert_allclose(ident.mass_matrix(q), plain + np.diag(list(ident.term_values("Ia").values())), atol=1e-12)
+    ends = ident.mass_matrix_interval(q)
+    np.testing.assert_allclose(ends, np.swapaxes(ends, 0, 1), atol=1e-9)
+    wide = ident.mass_matrix_interval(q, alpha=0.01)
+    assert (np.diff(wide) >= np.diff(ends)).all()
+
+
+def test_an_interval_of_one_parameter_is_conf_int() -> None:
+    """A sliding carriage at unit acceleration and no speed: torque = mass + offset, by hand."""
+    model = DynamicModel(Robot.from_urdf(arm_urdf("x", fixed_tip=False, kind="prismatic")), friction=LAWS, rotor_inertia=False)
+    ident = result(model, make_segment(model, 300, sigma=0.2))
+    row = ident.fit.base.labels.index("m_l1")
+    np.testing.assert_allclose(ident.mass_interval()[0], ident.fit.conf_int()[row], rtol=1e-12)
+    np.testing.assert_allclose(ident.mass_matrix_interval(np.zeros(1))[0, 0], ident.fit.conf_int()[row], rtol=1e-9)
+    other = ident.fit.base.labels.index("offset_j1")
+    both = ident.torque_interval([0.0], [0.0], [1.0])
+    covariance = ident.fit.covariance
+    slope = float(
+        ident.model.torque(np.eye(len(model.names))[:, model.names.index("m_l1")], *np.array([[0.0], [0.0], [1.0]]))[0]
+    )
+    spread = np.sqrt(slope**2 * covariance[row, row] + covariance[other, other] + 2 * slope * covariance[row, other])
+    assert np.diff(both[0])[0] == pytest.approx(2 * stats.t.ppf(0.975, ident.fit.dof) * spread, rel=1e-9)
+
+
+def test_infinite_where_the_data_say_nothing() -> None:
+    model = DynamicModel(robot_3r(), friction=LAWS)
+    free = make_segment(model, 600)
+    q, v, a = (np.array(x) for x in (free.q, free.v, free.a))
+    q[:, 2], v[:, 2], a[:, 2] = 0.4, 0.0, 0.0
+    true = model.torque(truth(model), q, v, a)
+    held = []
+    for seed in range(20):
+        tau = true + 0.1 * np.random.default_rng(seed).normal(size=q.shape)
+        ident = result(model, replace(free, q=q, v=v, a=a, tau=tau))
+        asleep = ident.torque_interval(q[::60], v[::60], a[::60])
+        assert np.isfinite(asleep).all()  # what was done can be predicted
+        held.append(inside(asleep, true[::60]))
+    assert 0.9 <= np.mean(held) <= 0.99
+    awake = ident.torque_interval(q[::60], v[::60], a[::60] + [0, 0, 3.0])
+    assert np.isinf(awake[:, 2]).all()  # what was not, cannot
+    matrix = ident.mass_matrix_interval(q[0])
+    assert np.isinf(matrix[2, 2]).all()
+    assert np.isfinite(matrix[0, 0]).all()
+    assert np.isinf(ident.mass_interval()).all()  # masses of a turning arm are only seen in sums
+
+
+def test_coupled_drive_and_shapes() -> None:
+    model = coupled_model()
+    ident = result(model, make_segment(model, 600, sigma=np.array([0.2, 0.004, 0.001])))
+    q = np.array([0.3, -0.4, 0.9])
+    assert ident.torque_interval(q, q, q).shape == (3, 2)
+    assert ident.torque_interval([q, q], [q, q], [q, q]).shape == (2, 3, 2)
+    assert inside(ident.mass_matrix_interval(q, 1e-4), ident.mass_matrix(q)).all()
+    with pytest.raises(ShapeError):
+        ident.torque_interval(q, q[:2], q)
+    with pytest.raises(ShapeError):
+        ident.mass_matrix_interval([q, q])
+
+
+def test_elastic_joints_are_refused() -> None:
+    model = DynamicModel(robot_3r(), friction=LAWS)
+    ident = result(model, make_segment(model, 300, sigma=0.1))
+    springs = replace(ident, model=ElasticModel(robot_3r(), drive=Drive.build(3, reduction=[100.0] * 3)))
+    for call in (lambda: springs.torque_interval(*np.zeros((3, 3))), lambda: springs.mass_matrix_interval(np.zeros(3))):
+        with pytest.raises(ModelError, match="elastic"):
+            call()

@@ -1,0 +1,164 @@
+"""Three reductions beside each other, the rank from geometry alone, and URDFs whose angles are rounded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.check import check_dict, check_text
+from urdf_ident.errors import ModelError
+from urdf_ident.model.base import ALONE, COMBINED, NEVER, structural_factor
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.geometry_rank import geometric_rank
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.reductions import disagreement
+from urdf_ident.model.robot import Robot
+
+NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_qr_elimination_and_singular_vectors_agree(name: str, shuffled: bool) -> None:
+    model = DynamicModel(Robot.from_urdf(robot_path(name)))
+    order = list(np.random.default_rng(3).permutation(len(model.names))) if shuffled else None
+    R = structural_factor(model)
+    first, *others = (model.base(order=order, method=method) for method in ("qr", "rref", "svd"))
+    for other in others:
+        np.testing.assert_array_equal(other.independent, first.independent)
+        np.testing.assert_array_equal(np.sort(other.zero), np.sort(first.zero))
+        assert disagreement(first, other, R) < 1e-9
+        assert other.kinds == first.kinds
+        assert other.rank_gap > 1e6
+    smaller = model.base(order=order, tolerance=0.9)
+    assert disagreement(first, smaller, R) == 1.0
+
+
+def test_kinds_are_those_of_the_null_space() -> None:
+    """Alone: no null vector moves it. Never: its own column is null. Whatever the order of the columns."""
+    model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none")
+    R = structural_factor(model, seed=5)
+    norms = np.linalg.norm(R, axis=0)
+    unit = R / np.where(norms > 0, norms, 1)
+    _, values, right = np.linalg.svd(unit)
+    null = right[int((values > 1e-9).sum()) :]
+    for order in (None, model.names[::-1]):
+        kinds = model.base(order=order).kinds
+        for k, kind in enumerate(kinds):
+            if norms[k] < 1e-10 * norms.max():
+                assert kind == NEVER
+            else:
+                assert kind == (ALONE if np.abs(null[:, k]).max() < 1e-9 else COMBINED)
+
+
+def test_partners_are_the_terms_of_the_combinations() -> None:
+    model = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")))
+    base = model.base()
+    for row, k in enumerate(base.independent):
+        assert dict(base.partners(int(k))) == dict(base.terms(row)[1:])
+    for k in base.dependent:
+        rows = [row for row in range(len(base)) if base.projection[row, k]]
+        assert {name for name, _ in base.partners(int(k))} == {base.names[base.independent[row]] for row in rows}
+    text = " ".join(base.combination(row) for row in range(len(base)))
+    assert "1·" not in text.replace(".1·", "").replace("01·", "")  # a factor of one is not written
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rotors", [False, True])
+def test_geometry_alone_gives_the_rank_of_the_regressor(name: str, rotors: bool) -> None:
+    robot = Robot.from_urdf(robot_path(name))
+    assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
+
+
+@pytest.mark.parametrize("axes", ["z", "zz", "zy", "zyx", "zzz", "yyy", "zyyxyx", "zyzyzyz"])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "continuous"])
+def test_geometry_alone_on_arms_of_all_kinds(axes: str, kind: str) -> None:
+    for gravity in ((0, 0, -9.81), (0, 0, 0), (3, 2, -9)):
+        robot = Robot.from_urdf(arm_urdf(axes, kind=kind), gravity=gravity)
+        for rotors in (False, True):
+            assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
+
+
+def test_geometry_alone_on_a_tree_with_a_sliding_branch() -> None:
+    trunk = arm_urdf("zy", fixed_tip=False)
+    side = (
+        '<joint name="s1" type="prismatic"><parent link="l1"/><child link="m1"/><origin xyz="0 0.2 0.1" rpy="0.3 0 0"/>'
+        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint><link name="m1"/>'
+        '<joint name="s2" type="revolute"><parent link="m1"/><child link="m2"/><origin xyz="0 0.1 0"/>'
+        '<axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint><link name="m2"/></robot>'
+    )
+    robot = Robot.from_urdf(trunk.replace("</robot>", side))
+    for rotors in (False, True):
+        assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
+
+
+def scara(right: str, straight: str) -> str:
+    """Two vertical axes, a vertical slide and a turn; frames turned by right angles as exporters like them."""
+    frames = [
+        ("0 0 0.4", f"{right} 0 0"),
+        ("0.3 0 0", "0 0 0"),
+        ("0.25 0 0", f"{straight} 0 0"),
+        ("0 0 -0.1", f"0 {straight} 0"),
+    ]
+    axes, kinds = ("0 1 0", "0 1 0", "0 1 0", "0 1 0"), ("revolute", "revolute", "prismatic", "revolute")
+    parts, parent = ['<robot name="scara"><link name="base"/>'], "base"
+    for k, ((xyz, rpy), axis, kind) in enumerate(zip(frames, axes, kinds, strict=True), 1):
+        parts.append(
+            f'<joint name="j{k}" type="{kind}"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{xyz}" rpy="{rpy}"/>'
+            f'<axis xyz="{axis}"/><limit lower="-2" upper="2" velocity="2" effort="9"/></joint><link name="l{k}"><inertial>'
+            '<origin xyz="0.1 0.02 0.03"/><mass value="2"/><inertia ixx="0.02" '
+            'ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.02"/>'
+            "</inertial></link>"
+        )
+        parent = f"l{k}"
+    return "".join([*parts, "</robot>"])
+
+
+@pytest.mark.parametrize(("right", "straight"), [("1.5708", "3.1416"), ("1.57079", "3.14159"), ("1.5707963", "3.1415927")])
+def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> None:
+    """A URDF that rounds π/2 gave three parameters more than the robot has."""
+    exact = DynamicModel(Robot.from_urdf(scara("1.5707963267948966", "3.141592653589793")))
+    rounded = DynamicModel(Robot.from_urdf(scara(right, straight)))
+    meant, found = exact.base(), rounded.base()
+    assert len(found) == len(meant)
+    np.testing.assert_array_equal(found.independent, meant.independent)
+    np.testing.assert_allclose(found.K, meant.K, atol=1e-4)
+    assert found.kinds == meant.kinds
+    assert found.rank_gap > 1e3
+    assert not len(meant.blurred)
+    assert len(found.blurred) > 0
+    assert len(rounded.base(tolerance=1e-9)) > len(found)
+    assert geometric_rank(rounded.robot, True) == geometric_rank(exact.robot, True)
+    text = check_text(check_dict(rounded))
+    assert "rounds its numbers" in text
+    assert "rounds its numbers" not in check_text(check_dict(exact))
+    # What is neglected is as small as the angles' error: no torque sensor would notice.
+    theta, rng = np.random.default_rng(0).normal(size=len(rounded.names)), np.random.default_rng(1)
+    q, v, a = rng.normal(size=(3, 50, 4))
+    only = np.zeros(len(theta))
+    only[found.independent] = found.of(theta)
+    full = rounded.torque(theta, q, v, a)
+    assert np.abs(rounded.torque(only, q, v, a) - full).max() < 1e-4 * np.abs(full).max()
+
+
+def test_a_drive_that_couples_axes_has_no_rank_from_geometry() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    drive = Drive.build(3, reduction=np.array([[50.0, 0, 0], [0, 45, 0], [0, 32, 32]]))
+    assert check_dict(DynamicModel(robot, drive=drive))["identifiable"]["geometric_rank"] is None
+    ranks = check_dict(DynamicModel(robot))["identifiable"]["geometric_rank"]
+    assert ranks["geometry"] == ranks["regressor"]
+
+
+def test_a_joint_without_room_is_told_by_geometry() -> None:
+    text = arm_urdf("zyx").replace('<limit lower="-2.6" upper="2.6"', '<limit lower="0.5" upper="0.5"', 2)
+    found = check_dict(DynamicModel(Robot.from_urdf(text)))
+    ranks = found["identifiable"]["geometric_rank"]
+    assert ranks["geometry"] > ranks["regressor"]
+    assert "no room" in check_text(found)
+
+
+def test_unknown_reduction_is_refused() -> None:
+    with pytest.raises(ModelError, match="rref"):
+        DynamicModel(Robot.from_urdf(arm_urdf("z"))).base(method="rreff")

@@ -1,0 +1,218 @@
+"""A verdict on every standard parameter, and in one sentence what motion would make it visible.
+
+Before any data the structure decides: alone, only in combination, or never (A, C). With data, each combination is also
+judged by its standard error. An error is small or large beside the parameter's size, and that is not only its estimate: an
+offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, what was believed
+before, and how unsure that was.
+
+The advice is found by trying simple motions (:mod:`.exercises`), simplest first, and taking the first that is nearly as
+good as the best; where there are data, by the standard error that follows when it is added to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import triangle
+from ..model.base import ALONE, NEVER, BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from .exercises import exercises, shown
+from .fit import Fit
+from .least_squares import solve
+
+IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
+#: Standard error over size up to which a parameter is identified, and beyond which the data say less than a tenth of what
+#: was known before (an error of three prior standard deviations leaves the prior nine tenths of the weight).
+KNOWN, NOTHING = 0.5, 3.0
+#: An exercise is good enough when it leaves no more than so many times the best one's error.
+_NEARLY = 3.0
+#: Length of the motion that advice speaks of [s].
+SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one standard parameter.
+
+    Attributes:
+        parameter: Its name.
+        level: "identifiable", "weak", "only in combination" or "not identifiable".
+        partners: With which parameters it is seen, the weightiest first; empty if alone or never seen.
+        error: Standard error of it, or of its best known combination, over its size, a fraction; inf if not seen, and None
+            without data.
+        motion: The simplest motion that shows it; empty where nothing is missing, or no motion helps.
+        note: What that motion would gain, or what would help instead of one.
+    """
+
+    parameter: str
+    level: str
+    partners: tuple[str, ...]
+    error: float | None
+    motion: str = ""
+    note: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What would make it visible, one sentence; empty where nothing is missing."""
+        return ": ".join(part for part in (self.motion, self.note) if part)
+
+    def as_dict(self) -> dict[str, object]:
+        """Entries of identification.json."""
+        return {"verdict": self.level, "with": list(self.partners), "advice": self.advice}
+
+
+def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:
+    """What perfect data could tell of every parameter.
+
+    Args:
+        model: The dynamic model.
+        base: Its reduction.
+
+    Returns:
+        One verdict a parameter, none of them "weak"; the advice names the simplest motion that shows it.
+    """
+    trials = [(item.words, _errors(shown(model, base, item, {}))) for item in exercises(model.robot)]
+    motions = [_simplest(row, trials)[0] for row in range(len(base))]
+    found = []
+    for k, name, kind, elsewhere in _by_kind(model, base):
+        row = _rows_of(base, k)
+        partners = tuple(other for other, _ in base.partners(k))
+        if kind == NEVER:
+            found.append(Verdict(name, LOST, (), None, note=elsewhere))
+        elif kind == ALONE:
+            found.append(Verdict(name, IDENTIFIABLE, (), None, motions[row[0]]))
+        else:
+            found.append(Verdict(name, COMBINATION, partners, None, motions[row[0]], f"shows the sum; {elsewhere}"))
+    return tuple(found)
+
+
+def verdicts(
+    model: DynamicModel, fit: Fit, factor: Array, believed: Array, unsure: Array, row_rate: float
+) -> tuple[Verdict, ...]:
+    """What these data tell of every parameter.
+
+    Args:
+        model: The dynamic model.
+        fit: The estimate with its standard errors.
+        factor: Data factor ``[R | rho]`` whitened by the noise, shape (≤ p + 1, p + 1).
+        believed: What was believed of every parameter before, shape (p,).
+        unsure: Its standard deviation, shape (p,); for terms that only the data know, see :func:`sizes`.
+        row_rate: Equations per second [Hz].
+
+    Returns:
+        One verdict a parameter.
+    """
+    base = fit.base
+    usual = sizes(model, base, fit, believed, unsure)
+    size = np.maximum(usual, np.abs(fit.params))
+    error = fit.bse / size
+    known = fit.seen & (error <= KNOWN)
+    nothing = ~fit.seen | ((fit.bse > NOTHING * usual) & (np.abs(fit.params) < 2.0 * fit.bse))
+    advice = _advice(model, fit, factor, size, np.flatnonzero(~known), row_rate)
+    found = []
+    for k, name, kind, elsewhere in _by_kind(model, base):
+        if kind == NEVER:
+            found.append(Verdict(name, LOST, (), np.inf, note=elsewhere))
+            continue
+        rows = _rows_of(base, k)
+        row = min(rows, key=lambda r: error[r])
+        partners = tuple(other for other, _ in base.partners(k))
+        level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
+        motion, gain = advice.get(row, ("", ""))
+        found.append(Verdict(name, level, partners, float(error[row]), motion, elsewhere if level == COMBINATION else gain))
+    return tuple(found)
+
+
+def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, believed: Array, unsure: Array) -> Array:
+    """How large base parameters usually are, whatever these data say of each.
+
+    Args:
+        model: The dynamic model.
+        base: The reduction.
+        fit: The estimate, for terms a URDF lacks: they are as large as their kind is on the joints that show it.
+        believed: Values before the data, shape (p,).
+        unsure: Standard deviations of those, shape (p,).
+
+    Returns:
+        Shape (b,), positive.
+    """
+    found = np.maximum(np.abs(base.of(believed)), np.sqrt(base.projection**2 @ unsure**2))
+    symbols = np.array([model.parameters[k].symbol for k in base.independent])
+    units = np.array([model.parameters[k].unit for k in base.independent])
+    sharp = fit.seen & (np.abs(fit.params) > 2.0 * fit.bse)
+    for row, k in enumerate(base.independent):
+        if k >= model.n_inertial:
+            alike = (symbols == symbols[row]) & (units == units[row]) & sharp
+            values = fit.params[alike if alike.any() else (symbols == symbols[row]) & fit.seen]
+            found[row] = np.sqrt(np.mean(values**2)) if len(values) else 0.0
+    return np.asarray(np.maximum(found, 1e-300))
+
+
+def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:
+    """Index, name and kind of every parameter, and what but a motion could separate it."""
+    tilted = model.tilted().base().kinds if not isinstance(model, ElasticModel) else base.kinds
+    found = []
+    for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
+        text = ""
+        if kind == NEVER:
+            text = "no motion shows it as the robot stands; mounted at a slant, gravity would" if tilted[k] != NEVER else (
+                "no joint torque ever shows it: weigh the link, or put a force sensor under the base")  # fmt: skip
+        elif kind != ALONE:
+            text = "only mounting the robot at a slant shows it alone" if tilted[k] == ALONE else (
+                "no motion takes it apart: weigh a part of it, or believe the URDF")  # fmt: skip
+        found.append((k, name, kind, text))
+    return found
+
+
+def _rows_of(base: BaseParameters, k: int) -> list[int]:
+    """Base parameters that hold a standard one."""
+    return [int(row) for row in np.flatnonzero(base.projection[:, k])]
+
+
+def _errors(R: Array) -> Array:
+    """Standard errors from a whitened factor, shape (b,); inf where it shows nothing."""
+    found = solve(np.column_stack([R, np.zeros(len(R))]), max(10 * R.shape[1], 1)) if R.any() else None
+    if found is None:
+        return np.full(R.shape[1], np.inf)
+    return np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
+
+
+def _simplest(row: int, trials: Sequence[tuple[str, Array]]) -> tuple[str, float]:
+    """The first exercise that is nearly as good as the best for one base parameter, and the error that it leaves."""
+    best = min(float(errors[row]) for _, errors in trials)
+    return next((words, float(errors[row])) for words, errors in trials if errors[row] <= _NEARLY * best)
+
+
+def _advice(
+    model: DynamicModel, fit: Fit, factor: Array, size: Array, rows: NDArray[np.intp], row_rate: float
+) -> Mapping[int, tuple[str, str]]:
+    """For some base parameters: which motion, and what it would gain."""
+    if not len(rows):
+        return {}
+    base = fit.base
+    data = triangle(factor[:, base.independent])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (fit.bse / _errors(data))[fit.seen]
+    inflation = float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else 1.0
+    elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
+    trials = []
+    for item in exercises(model.robot):
+        taught = np.sqrt(SECONDS * row_rate) * shown(model, base, item, fit.weights)
+        trials.append((item.words, inflation * _errors(taught if elastic else triangle(data, taught))))
+    found = {}
+    for row in map(int, rows):
+        words, left = _simplest(row, trials)
+        before = f" instead of {_percent(fit.bse[row] / size[row])}" if np.isfinite(fit.bse[row]) else ""
+        gain = f"{SECONDS:g} s of it would leave {_percent(left / size[row])}{before}"
+        found[row] = words, "" if elastic or not np.isfinite(left) else gain
+    return found
+
+
+def _percent(error: float) -> str:
+    return f"±{100 * error:.2g} %" if error < 10 else "more than ±1000 %"

@@ -1,0 +1,169 @@
+"""Intervals of what follows from the base parameters: torque, mass matrix, masses.
+
+All are linear in them, ``z = c β``, so their variance is ``c Σ cᵀ`` with the covariance that the fit chose. They say what the
+data alone know: the prior narrows none of them, and where ``c`` leaves the span of what the data show, the interval is
+infinite. What no model explains (friction that was left out) is in them only as far as the covariance felt it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, check_shape
+from ..linalg import triangle
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+
+if TYPE_CHECKING:
+    from .identification import Identification
+
+#: A functional whose part outside the data's span is larger than this share of it is not determined.
+_OUTSIDE = 1e-7
+
+
+def functional_interval(ident: Identification, rows: Array, alpha: float) -> Array:
+    """Intervals of linear functions of the base parameters (Student's t).
+
+    Several parameters may have different degrees of freedom; each functional gets those of its parts, weighted by
+    their share in its variance.
+
+    Args:
+        ident: The result.
+        rows: Coefficients, shape (…, b).
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (…, 2): lower and upper ends; ±inf where the data say nothing.
+    """
+    from scipy import stats
+
+    fit = ident.fit
+    variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
+    own = rows**2 * np.diag(fit.covariance)
+    dof = np.broadcast_to(fit.dof if fit.error_dof is None else fit.error_dof, fit.params.shape)
+    total = own.sum(axis=-1)
+    effective = np.where(total > 0, total / np.maximum((own / dof).sum(axis=-1), 1e-300), fit.dof)
+    reach = stats.t.ppf(1 - alpha / 2, effective) * np.sqrt(variance)
+    reach = np.where(_determined(ident, rows), reach, np.inf)
+    centre = rows @ fit.params
+    return np.stack([centre - reach, centre + reach], axis=-1)
+
+
+def torque_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+    """Intervals of the torque of links, rotors and friction, as the data alone know it.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (N, n, 2) or (n, 2) [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The arrays do not fit.
+    """
+    place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", speed), ("a", turn)):
+        check_shape(name, x.shape, place.shape)
+    return functional_interval(ident, _torque_rows(ident, place, speed, turn), alpha)
+
+
+def mass_matrix(ident: Identification, q: ArrayLike) -> Array:
+    """The mass matrix of the identified model, reflected rotor inertia included.
+
+    Args:
+        ident: The result.
+        q: One configuration, shape (n,) [rad or m].
+
+    Returns:
+        Shape (n, n) [kg·m², kg·m or kg].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: Not one configuration.
+    """
+    still = _still(ident, q)
+    n = ident.model.n
+    torque = ident.model.torque(ident.theta, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
+    return np.asarray((torque[:-1] - torque[-1]).T)
+
+
+def mass_matrix_interval(ident: Identification, q: ArrayLike, alpha: float) -> Array:
+    """Intervals of the entries of the mass matrix, as the data alone know them.
+
+    Args:
+        ident: The result, without elastic joints.
+        q: One configuration, shape (n,) [rad or m].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (n, n, 2) [kg·m², kg·m or kg].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: Not one configuration.
+    """
+    still = _still(ident, q)
+    n = ident.model.n
+    rows = _torque_rows(ident, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
+    return functional_interval(ident, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
+
+
+def mass_interval(ident: Identification, alpha: float) -> Array:
+    """Intervals of the masses of the moving bodies from the data alone: mostly infinite, for masses are seen in sums.
+
+    Args:
+        ident: The result.
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (n, 2) [kg].
+    """
+    base, n = ident.fit.base, ident.model.n
+    alone = {int(k): row for row, k in enumerate(base.independent) if not base.K[row].any()}
+    ends = np.tile([-np.inf, np.inf], (n, 1))
+    for body in range(n):
+        if 10 * body in alone:
+            ends[body] = functional_interval(ident, np.eye(len(base))[alone[10 * body]], alpha)
+    return ends
+
+
+def _still(ident: Identification, q: ArrayLike) -> Array:
+    place = np.asarray(q, dtype=float)
+    check_shape("q", place.shape, (ident.model.n,))
+    _need_rigid(ident)
+    return np.tile(place, (ident.model.n + 1, 1))
+
+
+def _torque_rows(ident: Identification, q: Array, v: Array, a: Array) -> Array:
+    """Coefficients of the base parameters in the torque, shape (…, n, b)."""
+    _need_rigid(ident)
+    base = ident.fit.base
+    return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
+
+
+def _need_rigid(ident: Identification) -> None:
+    if isinstance(ident.model, ElasticModel):
+        raise ModelError("no intervals of torque or mass matrix with elastic joints", got="springs, which are not linear in it",
+                         remedy="read those of the parameters: fit.conf_int(), elasticity")  # fmt: skip
+
+
+def _determined(ident: Identification, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which functionals lie in the span of what the data show, shape (…)."""
+    if ident.fit.seen.all():
+        return np.ones(rows.shape[:-1], dtype=bool)
+    data = triangle(ident.factor[:, ident.fit.base.independent])
+    norms = np.linalg.norm(data, axis=0)
+    scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
+    _, values, right = np.linalg.svd(data / scale)
+    values = np.append(values, np.zeros(len(right) - len(values)))
+    tolerance = np.finfo(float).eps * max(ident.fit.rows, 10 * len(right))  # the solver's
+    null = right[values <= tolerance * values.max(initial=0.0)].T
+    white = rows / np.where(np.isfinite(scale), scale, 1.0)
+    outside = np.linalg.norm(white @ null, axis=-1)
+    return np.asarray(outside <= _OUTSIDE * np.linalg.norm(white, axis=-1))
