@@ -192,7 +192,7 @@ def test_a_compensated_result_predicts_other_logs_better(ident, compensated, rob
     assert score["mean_rmse"] < 0.8 * before
     assert score["mean_rmse"] < 0.8 * score["rigid_mean_rmse"]
     assert compensated.consistency.consistent
-    assert compensated.solver["loops"][0]["loop"] == "wls"
+    assert compensated.compensation["loops"][0]["loop"] == "wls"
 
 
 def test_a_compensated_result_is_one_callable_and_survives_its_file(compensated, tmp_path) -> None:

@@ -200,6 +200,10 @@ def identify(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
     validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", help="Held-out log; repeatable.")] = None,
+    sweeps: Annotated[
+        list[str] | None,
+        typer.Option("--sweeps", metavar="LOG", help="Runs at constant speed both ways, one joint at a time; repeatable."),
+    ] = None,
     force: Force = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that read logs.")] = 1,
     following: Annotated[
@@ -215,10 +219,10 @@ def identify(
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
-    recordings, held_out = _read(logs, robot, project), _read(validate or [], robot, project)
+    recordings, held_out, runs = (_read(some or [], robot, project) for some in (logs, validate, sweeps))
     check_writable(out)
     with _progress({recording.name for recording in recordings}) as progress:
-        ident = run(model, recordings, held_out=held_out, project=project, force=force, progress=progress)
+        ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     typer.echo(ident.summary())
     typer.echo("\n".join(["", *notes]))

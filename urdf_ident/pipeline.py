@@ -31,6 +31,7 @@ from .model.inertia import Array
 from .model.prior import Prior, inertial_prior
 from .model.segment import Segment
 from .project import Project
+from .result.compensated import check_compensation, compensate, compensated_score
 from .result.identification import Identification
 from .result.summary import validation_table
 from .validation import better_than_urdf, validate_log
@@ -41,6 +42,7 @@ def identify(
     logs: Sequence[Recording],
     *,
     held_out: Sequence[Recording] = (),
+    sweeps: Sequence[Recording] = (),
     prior: str = "urdf",
     project: Project | None = None,
     force: bool = False,
@@ -52,6 +54,7 @@ def identify(
         model: The dynamic model.
         logs: Logs to learn from.
         held_out: Logs to score on; they take no part in the fit.
+        sweeps: Runs at constant speed both ways, one joint at a time, from which friction curves are taken.
         prior: What the standard parameters stay close to: "urdf".
         project: Settings; all defaults if None.
         force: Use logs in spite of findings that refuse them.
@@ -70,6 +73,9 @@ def identify(
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
     _refuse_overlap(logs, held_out)
+    loops = project.compensation
+    if loops.residual != "none" or sweeps:
+        check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
     model = model.with_drive(resolve_gain(model.drive, logs))
     prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
@@ -114,6 +120,9 @@ def identify(
         estimation=estimated.as_dict(),
         selection=selected.as_dict(),
     )
+    if loops.residual != "none" or sweeps:
+        options = loops.options()
+        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
     return replace(result, validation=validate(result, held_out, force=force).entries)
 
 
@@ -161,6 +170,8 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
         entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
+        if ident.residual is not None and recording.motor_position is not None:
+            entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
 

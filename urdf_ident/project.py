@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
+from .compensation.settings import CompensationSection
 from .data.columns import LogLayout
 from .data.signals import SignalConfig
 from .errors import MissingFileError, ProjectError, nearest
@@ -169,6 +170,7 @@ class Project(Section):
     model: ModelSection = ModelSection()
     estimation: EstimationSection = EstimationSection()
     consistency: ConsistencySection = ConsistencySection()
+    compensation: CompensationSection = CompensationSection()
     excitation: ExcitationSection = ExcitationSection()
     simulation: SimulationSection = SimulationSection()
 

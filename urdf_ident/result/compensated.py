@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
+from ..compensation.judgement import Judgement, judge
 from ..compensation.loop_rows import residual_inputs, with_external
-from ..compensation.residual import DEFAULT_INPUTS, Residual
+from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.demands import demands
 from ..consistency.standard import Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
-from ..data.filters import lowpass
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
-from ..errors import LogError
+from ..errors import LogError, ModelError
 from ..estimation.fit import Fit, fit_base, fit_columns
 from ..estimation.method import row_weighting
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
 from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.prior import Prior, inertial_prior
 from ..project import Project
+from ..validation import predict, score
 from .identification import Identification
 
 
@@ -40,7 +43,9 @@ def compensate(
     use: Sequence[str] = DEFAULT_INPUTS,
     rounds: int = 20,
     seed: int = 0,
+    judged: bool = False,
     force: bool = False,
+    progress: Callable[[str, int], None] | None = None,
 ) -> Identification:
     """Runs the three loops from a result, and gives it their friction, links and residual.
 
@@ -48,16 +53,19 @@ def compensate(
 
     Args:
         ident: A result with rigid joints.
-        logs: Logs to learn from, with both encoders.
+        logs: Logs to learn from, with both encoders where a residual is wanted.
         sweeps: Logs of the bidirectional experiment; without them the result keeps its own friction laws.
-        kind: Of the residual: "rbf" or "gmr".
+        kind: Of the residual: "rbf", "gmr", "none", or "auto" for what predicts held-out motions best.
         use: What the residual reads; others than the deformation invite over-fitting.
         rounds: At most.
         seed: Of the residual's random numbers.
+        judged: Score it on motions left out in turn, as "auto" does anyway; the result is in ``compensation``.
         force: Use logs in spite of findings that refuse them.
+        progress: Called with what is being done and a count.
 
     Returns:
-        A new result; its scores on held-out logs are to be made anew (:func:`urdf_ident.validate`).
+        A new result; its scores on held-out logs are to be made anew (:func:`urdf_ident.validate`). The same one, with
+        the judgement, where nothing is to be gained.
 
     Raises:
         LogError: A log has no motor positions, or a joint's sweeps go one way only.
@@ -65,37 +73,121 @@ def compensate(
         QualityError: A log is refused.
         EstimationError: Too little data, or an unknown kind or input.
     """
-    model, project = ident.model, Project.model_validate(ident.config)
+    model = ident.model
+    check_compensation(model, logs, kind, use)
+    ripple = _ripple(ident, [*logs, *sweeps])
+    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
+    prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
+    runs = [prepared_log(ident, log, True) for log in clean[len(logs) :]]  # a quality check refuses one joint at a time
+    options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
+    judgement = None
+    if judged or kind == "auto":
+        kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
+        judgement = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
+        kind = judgement.chosen
+    found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
+    if judgement is not None:
+        ident = replace(ident, compensation=judgement.as_dict())
+    if found is None:
+        return ident
+    solved = _solved(ident, found, prepared)
+    solved = replace(
+        solved,
+        inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
+        cross_validation=_cross_validation(judgement, prepared),
+        compensation={
+            **ident.compensation,
+            "kind": kind,
+            "settled": found.settled,
+            "loops": [gain.as_dict() for gain in found.gains],
+            "friction_curves": [curve.as_dict() for curve in found.friction],
+        },
+    )
+    if kind == "none":
+        return solved
+    left = learn_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
+    return replace(solved, residual=replace(left, ripple=ripple))
+
+
+def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
+    """Refuses what the three loops cannot do, before any work is done.
+
+    Args:
+        model: The dynamic model.
+        logs: Logs to learn from, as read.
+        kind: Of the residual.
+        use: What it reads.
+
+    Raises:
+        LogError: No log, or one without motor positions where the residual reads the deformation.
+        ModelError: A model with elastic joints.
+    """
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
-    ripple = _ripple(ident, [*logs, *sweeps], force)
-    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in logs]
-    prepared = [prepared_log(ident, log, force) for log in clean]
-    both = [log if ripple is None else ripple.cleaned(log, model.drive) for log in sweeps]
-    runs = [prepared_log(ident, log, True) for log in both]  # one joint at a time is what a quality check refuses
-    found = three_loop(model, prepared, runs, kind=kind, use=use, rounds=rounds, seed=seed)
-    known = [with_external(log, [-x for x in residual_torque(found.residual, log)]) for log in prepared]
-    statistics = _anchored(build_statistics(found.model, known), found, prepared[0].conditioned.decimate_rate)
-    fit = fit_base(statistics, found.model.base(), method=row_weighting(project.estimation.method))
+    if isinstance(model, ElasticModel):
+        raise ModelError("the three loops want a rigid model: springs already explain the deformation",
+                         remedy="set model.elastic: false, or compensation.residual: none and no --sweeps")  # fmt: skip
+    if kind == "none" or not any(name.startswith("deformation") for name in use):
+        return
+    for log in logs:
+        if log.motor_position is None:
+            joint = log.joints[0]
+            raise LogError(
+                "a residual was asked for, and the log has no motor positions", where=log.path or log.name,
+                expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
+                remedy="log both encoders, or leave the residual out",
+            )  # fmt: skip
+
+
+def _available() -> list[str]:
+    """Kinds that can be learnt with what is installed."""
+    return [kind for kind in KINDS if kind != "gmr" or find_spec("sklearn") is not None]
+
+
+def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]) -> Identification:
+    """The result with the loops' model: fit and standard parameters from what the residual leaves."""
+    project, model = Project.model_validate(ident.config), found.model
+    silent = found.residual.kind == "none"
+    known = list(logs) if silent else [
+        with_external(log, [-x for x in residual_torque(found.residual, log)]) for log in logs
+    ]  # fmt: skip
+    statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
+    fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    believed = prior_with_first_fit(believed, found.model.parameters, statistics, fit.weights)
-    standard = _standard(found.model, statistics, fit, believed, project)
-    left = learn_residual(found.model, standard.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
+    believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
+    standard = _standard(model, statistics, fit, believed, project)
+    notes = [*ident.solver.get("notes", ()), *standard.solver.get("notes", ())]
+    if found.friction:
+        driven = ", ".join(curve.joint for curve in found.friction)
+        notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
     return replace(
         ident,
-        model=found.model,
+        model=model,
         fit=fit,
         theta=standard.theta,
         prior=believed,
         factor=statistics.stacked(fit.weights),
-        baseline=_urdf_with_friction(found.model, statistics, fit, believed),
-        solver={**standard.solver, "loops": [gain.as_dict() for gain in found.gains], "friction_curves": _curves(found)},
-        inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        cross_validation={},
+        baseline=_urdf_with_friction(model, statistics, fit, believed),
+        solver={**standard.solver, "notes": notes},
         validation=(),
-        selection={},
-        residual=replace(left, ripple=ripple),
+        selection={} if found.friction else ident.selection,
     )
+
+
+def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog]) -> dict[str, Any]:
+    """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
+    if judgement is None:
+        return {}
+    rmse = judgement.rmse("none")
+    measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
+    size = np.maximum(np.sqrt(np.mean(measured**2, axis=0)), 1e-300)
+    return {
+        "folds": list(judgement.folds),
+        "groups": [f"joint:{joint}" for joint in judgement.joints],
+        "group_rmse": rmse.tolist(),
+        "mean_rmse": float(rmse.mean()),
+        "relative": float(np.mean(rmse / size)),
+    }
 
 
 def prepared_log(ident: Identification, recording: Recording, force: bool = False) -> PreparedLog:
@@ -130,13 +222,15 @@ def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any
     return [residual.torque(**residual_inputs(part)) for part in log.segments]
 
 
-def compensated_score(ident: Identification, recording: Recording, cutoff: float, *, force: bool = False) -> dict[str, Any]:
-    """Errors on a log with and without the residual.
+def compensated_score(
+    ident: Identification, recording: Recording, cutoff: float | str = "auto", *, force: bool = False
+) -> dict[str, Any]:
+    """Errors on a log with and without the residual, measured and predicted torque behind the same low-pass.
 
     Args:
         ident: A result with a residual.
         recording: The log, with both encoders.
-        cutoff: Zero-phase low-pass of the measured torque [Hz].
+        cutoff: Zero-phase low-pass [Hz]; "auto" is the log's own conditioning.
         force: Score it in spite of findings that refuse it.
 
     Returns:
@@ -149,19 +243,13 @@ def compensated_score(ident: Identification, recording: Recording, cutoff: float
     residual, model = ident.residual, ident.model
     if residual is None:
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
-    if recording.motor_position is None:
-        raise LogError("a residual was asked for, and the log has no motor positions", where=recording.path or recording.name,
-                       expected=f"qm_{recording.joints[0]}, … before the gear", remedy="log both encoders")  # fmt: skip
+    check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
     log = prepared_log(ident, clean, force)
-    rigid, full = [], []
-    for part, extra in zip(log.segments, residual_torque(residual, log), strict=True):
-        if part.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        total = part.tau if part.external is None else part.tau + part.external
-        rigid.append(lowpass(total, part.rate, cutoff) - model.torque_along(ident.theta, part))
-        full.append(rigid[-1] - extra)
-    without, with_ = (np.sqrt(np.mean(np.vstack(errors) ** 2, axis=0)) for errors in (rigid, full))
+    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    rigid = predict(model, ident.theta, log)
+    full = rigid + np.concatenate(residual_torque(residual, log))
+    without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))
     joints = [
         {"joint": joint, "rmse": float(a), "rigid_rmse": float(b)}
         for joint, a, b in zip(model.robot.joints, with_, without, strict=True)
@@ -169,7 +257,7 @@ def compensated_score(ident: Identification, recording: Recording, cutoff: float
     return {"mean_rmse": float(with_.mean()), "rigid_mean_rmse": float(without.mean()), "per_joint": joints}
 
 
-def _ripple(ident: Identification, recordings: Sequence[Recording], force: bool) -> GearRipple | None:
+def _ripple(ident: Identification, recordings: Sequence[Recording]) -> GearRipple | None:
     both = [log for log in recordings if log.motor_position is not None]
     return fit_gear_ripple([prepared_log(ident, log, True) for log in both], ident.model.drive) if both else None
 
@@ -207,7 +295,3 @@ def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit,
     fixed[model.n_inertial :] = 0.0
     friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
     return fit_columns(statistics, friction, fixed, fit.weights)
-
-
-def _curves(found: ThreeLoop) -> list[dict[str, Any]]:
-    return [curve.as_dict() for curve in found.friction]

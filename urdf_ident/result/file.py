@@ -102,6 +102,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
         "estimation": dict(ident.estimation),
+        "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
         "config": dict(ident.config),
         "versions": versions(),
@@ -178,6 +179,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         selection=data.get("selection", {}),
         estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
+        compensation=data.get("compensation", {}),
     )
 
 

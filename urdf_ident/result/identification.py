@@ -47,6 +47,7 @@ class Identification:
         estimation: Which estimator, why, and what it found on its way.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
+        compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
     """
 
     model: DynamicModel
@@ -64,6 +65,7 @@ class Identification:
     selection: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
+    compensation: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze_arrays(self)

@@ -40,6 +40,7 @@ def summary(ident: Identification) -> str:
         "",
         *_joints(ident),
         *selection_table(ident.selection),
+        *compensation_table(ident),
     ]
     if ident.validation:
         lines += ["", *validation_table(ident.validation, robot.joints)]
@@ -76,11 +77,15 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     Returns:
         Lines.
     """
-    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", "fit", "URDF", "URDF+friction"]
+    compensated = any("residual" in item for item in validations)
+    more = ["with residual"] if compensated else []
+    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "fit", "URDF", "URDF+friction"]
     rows = []
     for item in validations:
         cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
         means = [f"{item[key]:.3f}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
+        if compensated:
+            means.insert(1, f"{item['residual']['mean_rmse']:.3f}" if "residual" in item else "no encoders")
         rows.append([item["log"], *cells, *means])
     return table(header, rows)
 
@@ -115,6 +120,29 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
 def _tried(trial: Mapping[str, Any]) -> str:
     percent = f"{100 * trial['gain']:.{0 if abs(trial['gain']) >= 0.1 else 1}f}"
     return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
+
+
+def compensation_table(ident: Identification) -> list[str]:
+    """Held-out errors with and without the residual and the friction of sweeps, beside plain WLS.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        Lines, the first one empty; none without a judgement.
+    """
+    judged = ident.compensation
+    if "wls" not in judged:
+        return []
+    words = {"wls": "WLS", "none": "friction and links", "rbf": "and RBF residual", "gmr": "and GMR residual"}
+    header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
+    rows = []
+    for key in (key for key in words if key in judged):
+        used = " (used)" if key == judged["chosen"] else ""
+        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{np.mean(judged[key]):.3f}"])
+    curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
+    lines = table(header, rows) + [f"  {judged['why']}"]
+    return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
 
 
 def finding_words(finding: Mapping[str, Any]) -> str:

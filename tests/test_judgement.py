@@ -1,0 +1,204 @@
+"""Whether a residual is worth it: judged on motions that took no part, in the library and on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import arm_urdf
+from test_cli import assert_refused, run
+from test_three_loop import GEAR, RATE, SIGNALS, excitation, record
+
+import urdf_ident as ui
+from urdf_ident.compensation.bidirectional import bidirectional_experiment
+from urdf_ident.compensation.judgement import PARTS, judge
+from urdf_ident.compensation.three_loop import three_loop
+from urdf_ident.data.prepare import PreparedLog, prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import ProjectError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.project import parse_project
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def model(robot: Robot) -> DynamicModel:
+    return DynamicModel(robot, friction=["viscous", "coulomb", "offset"], drive=Drive.build(3, reduction=[GEAR] * 3))
+
+
+def prepared(model: DynamicModel, recordings: list[Recording]) -> list[PreparedLog]:
+    return prepare_logs(recordings, model.robot, model.drive, SIGNALS)
+
+
+@pytest.fixture(scope="module")
+def logs(model: DynamicModel) -> list[PreparedLog]:
+    return prepared(model, [excitation(model.robot, seed) for seed in (1, 2, 3)])
+
+
+def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: list[PreparedLog]) -> None:
+    steps: list[int] = []
+    found = judge(model, logs, [], kinds=["rbf"], rounds=3, progress=lambda _, done: steps.append(done))
+    assert found.folds == ("log1", "log2", "log3")
+    assert steps == list(range(1, 7))
+    for k, unseen in enumerate(logs):
+        by_hand = three_loop(model, [log for log in logs if log is not unseen], [], kind="rbf", held_out=[unseen], rounds=3)
+        np.testing.assert_array_equal(found.errors["rbf"][k], by_hand.gains[-1].held_out)
+        np.testing.assert_array_equal(found.plain[k], by_hand.gains[0].held_out)
+    assert found.rmse("rbf") == pytest.approx(np.sqrt(np.mean(found.errors["rbf"] ** 2, axis=0)))
+    assert (found.rmse("rbf") < 0.85 * found.rmse()).all()
+    assert json.loads(json.dumps(found.as_dict()))["chosen"] == "rbf"
+
+
+def test_where_nothing_is_to_be_gained_nothing_is_used(robot: Robot, model: DynamicModel) -> None:
+    """An arm that its model describes, with encoders that show a deformation all the same."""
+    rich = DynamicModel(robot, friction=["asymmetric", "offset"], drive=model.drive)
+    logs = prepared(rich, [excitation(robot, seed, loss=False) for seed in (1, 2)])
+    found = judge(rich, logs, [], kinds=["rbf", "gmr"], rounds=1)
+    assert found.chosen == "none"
+    assert "too little to be used" in found.why
+    asked = judge(rich, logs, [], kinds=["rbf"], rounds=1)
+    assert asked.chosen == "rbf"
+    assert "used because it was asked for" in asked.why
+
+
+def test_one_log_is_cut_into_parts_in_time(model: DynamicModel, logs: list[PreparedLog]) -> None:
+    found = judge(model, logs[:1], [], kinds=["rbf"], rounds=2)
+    assert found.folds == tuple(f"log1[{k}/{PARTS}]" for k in range(1, PARTS + 1))
+    assert "parts in time of one log" in found.why
+    assert np.isfinite(found.errors["rbf"]).all()
+
+
+# -- command line ----------------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, log: Recording, encoders: bool = True) -> None:
+    blocks = {"q": log.position, "tau": log.effort, **({"qm": log.motor_position} if encoders else {})}
+    names = ["t", *(f"{prefix}_{joint}" for prefix in blocks for joint in log.joints)]
+    table = np.column_stack([log.time, *blocks.values()])
+    np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.10g")
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
+    folder = tmp_path_factory.mktemp("compensation")
+    (folder / "arm.urdf").write_text(arm_urdf("zyx"))
+    for seed in (1, 2, 4):
+        write(folder / f"log{seed}.csv", excitation(robot, seed))
+    write(folder / "blind.csv", excitation(robot, 1), encoders=False)
+    motion = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), count=5, cruise=1.0).trajectory
+    t = motion.times(RATE)
+    for name, loss in (("sweeps", True), ("lossless", False)):
+        write(folder / f"{name}.csv", record(robot, name, t, *motion.evaluate(t), seed=50, loss=loss))
+    common = f"drive: {{reduction: [{GEAR}, {GEAR}, {GEAR}]}}\nmodel: {{friction: [viscous, coulomb, offset]}}\n"
+    projects = {
+        "auto": "residual: auto, rounds: 1", "none": "residual: none", "rbf": "residual: rbf",
+        "one": "residual: rbf, inputs: [deformation], rounds: 1",
+    }  # fmt: skip
+    for name, line in projects.items():
+        (folder / f"{name}.yaml").write_text(f"{common}compensation: {{{line}}}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def identified(work: Path) -> tuple[Path, str]:
+    logs = [work / f"log{seed}.csv" for seed in (1, 2)]
+    result = run("identify", work / "arm.urdf", *logs, "--validate", work / "log4.csv", "--sweeps", work / "sweeps.csv",
+                 "-c", work / "auto.yaml", "-o", work / "out")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return work / "out" / "identification.json", result.stdout
+
+
+def test_identify_learns_judges_and_saves(identified: tuple[Path, str]) -> None:
+    path, text = identified
+    data = json.loads(path.read_text())
+    judged = data["compensation"]
+    assert judged["chosen"] in ("rbf", "gmr")
+    assert judged["folds"] == ["log1", "log2"]
+    assert np.mean(judged[judged["chosen"]]) < 0.85 * np.mean(judged["wls"])
+    assert {curve["joint"] for curve in judged["friction_curves"]} == {"j1", "j2", "j3"}
+    assert data["residual"]["kind"] == judged["chosen"]
+    entry = data["validation"][0]
+    assert entry["residual"]["mean_rmse"] < 0.8 * entry["mean_rmse"]
+    assert entry["residual"]["rigid_mean_rmse"] == pytest.approx(entry["mean_rmse"], rel=1e-3)
+    assert "residual (used)" in text
+    assert "with residual" in text
+    assert "friction curves through the sweeps" in text
+    assert data["verdict"]["level"] in ("good", "usable")
+
+
+def test_validate_scores_with_the_residual_beside_without(identified: tuple[Path, str], work: Path) -> None:
+    path, _ = identified
+    result = run("validate", path, work / "log4.csv", work / "blind.csv", "--json")
+    assert result.returncode == 0, result.stderr
+    both = {entry["log"]: entry for entry in json.loads(result.stdout)}
+    assert both["log4"] == json.loads(path.read_text())["validation"][0]
+    assert "residual" not in both["blind"]  # no encoders: scored without
+
+
+def test_the_loaded_result_is_one_callable(identified: tuple[Path, str]) -> None:
+    ident = ui.load(identified[0])
+    rng = np.random.default_rng(0)
+    q, v, a = rng.uniform(-1, 1, (3, 5, 3))
+    inside = 1e-3 * rng.uniform(-0.2, 0.2, (2, 5, 3))
+    extra = ident.torque(q, v, a, deformation=inside[0], deformation_rate=inside[1]) - ident.torque(q, v, a)
+    assert np.abs(extra).max() > 0.01
+    far = ident.torque(q, v, a, deformation=inside[0] + 1.0, deformation_rate=inside[1])
+    np.testing.assert_array_equal(far, ident.torque(q, v, a))  # outside the hull: silent
+    mean, variance, trust = ident.residual.predict(deformation=inside[0], deformation_rate=inside[1])
+    assert (variance > 0).all()
+    assert ((trust >= 0) & (trust <= 1)).all()
+    assert mean.shape == (5, 3)
+
+
+def test_a_residual_on_the_deformation_alone(work: Path, tmp_path: Path) -> None:
+    result = run("identify", work / "arm.urdf", work / "log1.csv", work / "log2.csv", "-c", work / "one.yaml", "-o", tmp_path)
+    assert result.returncode == 0, result.stderr
+    ident = ui.load(tmp_path / "identification.json")
+    zero = np.zeros(3)
+    assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
+
+
+def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
+    """No residual, no second encoder in the log: the friction of the arm, by formulas of its own."""
+    result = run("identify", work / "arm.urdf", work / "blind.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
+                 "-o", tmp_path)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "from the sweeps, in the place of the laws found in the logs" in result.stdout
+    data = json.loads((tmp_path / "identification.json").read_text())
+    assert data["residual"] is None
+    for curve in data["compensation"]["friction_curves"]:
+        v, torque = np.array(curve["velocity"]), np.array(curve["torque"])
+        truth = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3)
+        assert (torque - torque[::-1]) / 2 == pytest.approx(truth + 0.1 * np.sign(v), abs=0.15)
+
+
+def test_a_residual_without_motor_encoders(work: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("identify", work / "arm.urdf", work / "log2.csv", work / "blind.csv", "-c", work / "rbf.yaml", "-o", out)
+    assert_refused(
+        result, 2, "blind.csv", "a residual was asked for, and the log has no motor positions", "qm_j1", "log both encoders"
+    )
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_wrong_use_is_named(work: Path, tmp_path: Path) -> None:
+    for line, words in (
+        ("residual: gmm", r"compensation\.residual.*gmm.*gmr"), ("residual: rbf, inputs: []", r"compensation\.inputs"),
+        ("inputs: [deformation, deformation]", "each input once"), ("residuals: rbf", "did you mean 'residual'"),
+        ("rounds: 0", r"compensation\.rounds"),
+    ):  # fmt: skip
+        with pytest.raises(ProjectError, match=words):
+            parse_project(yaml.safe_load(f"compensation: {{{line}}}"))
+    result = run("identify", work / "arm.urdf", work / "log1.csv", "--sweeps", work / "log2.csv", "-c", work / "none.yaml",
+                 "-o", tmp_path / "out")  # fmt: skip
+    assert_refused(result, 2, "the sweeps drive no joint|no runs at constant speed", "bidirectional")

@@ -1,0 +1,178 @@
+"""Is a residual worth it? Its error on motions that took no part in learning it, beside that of friction and links alone.
+
+Every log is left out in turn (logs are dealt out to at most :data:`FOLDS` parts), and all three loops run on the others. One
+log alone is cut into parts in time, which is less of a test: the parts are of one motion, and may repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .residual import DEFAULT_INPUTS
+from .three_loop import three_loop
+
+#: Parts that logs are dealt out to, and parts in time that one log is cut into.
+FOLDS, PARTS = 5, 3
+#: A residual must lower the held-out squared error by this part of it.
+LEAST_GAIN = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Held-out errors of what could be done about a result.
+
+    Attributes:
+        joints: Joint names.
+        folds: What was held out in turn.
+        plain: RMSE of plain WLS before any loop, shape (folds, n) [N·m or N].
+        errors: "none" (friction and links), "rbf", "gmr": RMSE after the last loop, shape (folds, n) each [N·m or N].
+        chosen: The kind to take.
+        why: In words.
+    """
+
+    joints: tuple[str, ...]
+    folds: tuple[str, ...]
+    plain: Array
+    errors: Mapping[str, Array]
+    chosen: str
+    why: str
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def rmse(self, kind: str | None = None) -> Array:
+        """Root mean square over the folds.
+
+        Args:
+            kind: A key of :attr:`errors`; plain WLS if None.
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        errors = self.plain if kind is None else self.errors[kind]
+        return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "chosen": self.chosen,
+            "why": self.why,
+            "folds": list(self.folds),
+            "joints": list(self.joints),
+            "wls": self.rmse().tolist(),
+            **{kind: self.rmse(kind).tolist() for kind in self.errors},
+        }
+
+
+def judge(
+    model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog], *, kinds: Sequence[str],
+    use: Sequence[str] = DEFAULT_INPUTS, rounds: int = 20, seed: int = 0,
+    progress: Callable[[str, int], None] | None = None,
+) -> Judgement:  # fmt: skip
+    """Runs the loops without each part of the data, and scores them on it.
+
+    Args:
+        model: As for :func:`three_loop`.
+        logs: As for :func:`three_loop`; one is cut into parts in time.
+        sweeps: Runs at constant speed; they take part in every fold.
+        kinds: Residuals to try: "rbf", "gmr"; with one only, it is chosen whatever comes out.
+        use: What the residual reads.
+        rounds: At most.
+        seed: Of the residual's random numbers.
+        progress: Called with ``"compensation judged on held-out motions"`` and the number of runs done.
+
+    Returns:
+        The judgement; its choice is "none" where no kind gains more than its standard error over the folds.
+
+    Raises:
+        LogError, ModelError, EstimationError: See :func:`three_loop`.
+    """
+    parts, folds = _folds(logs)
+    errors: dict[str, list[Array]] = {kind: [] for kind in dict.fromkeys(("none", *kinds))}
+    plain: list[Array] = []
+    done = 0
+    for fold in folds:
+        learn, unseen = [log for log in parts if log.name not in fold], [log for log in parts if log.name in fold]
+        for kind, found in errors.items():
+            gains = three_loop(
+                model, learn, sweeps, kind=kind, use=use, held_out=unseen, rounds=rounds if kind != "none" or sweeps else 1,
+                seed=seed,
+            ).gains  # fmt: skip
+            if gains[0].held_out is None or gains[-1].held_out is None:
+                raise EstimationError("nothing was held out", got=fold)
+            found.append(gains[-1].held_out)
+            if kind == "none":
+                plain.append(gains[0].held_out)
+            done += 1
+            if progress is not None:
+                progress("compensation judged on held-out motions", done)
+    stacked = {kind: np.array(found) for kind, found in errors.items()}
+    what = f"{len(folds)} {'parts in time of one log' if len(logs) == 1 else 'held-out motions'}"
+    chosen, why = _choice(stacked, tuple(kinds), what)
+    if sweeps:
+        why += _sweeps_words(np.array(plain), stacked["none"])
+    return Judgement(model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, chosen, why)
+
+
+def _choice(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
+    """The kind with the least squared error, each joint in units of its own, and why."""
+    if not kinds:
+        return "none", f"friction and links judged on {what}"
+    own = np.mean(errors["none"] ** 2, axis=0)
+    gains = {kind: ((errors["none"] ** 2 - errors[kind] ** 2) / own).mean(axis=1) for kind in kinds}
+    best = max(kinds, key=lambda kind: float(gains[kind].mean()))
+    mean, spread = float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
+    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * spread:.2g} %"
+    enough = mean > max(LEAST_GAIN, spread)
+    if len(kinds) == 1:
+        return best, words if enough else f"{words}: too little to tell, and used because it was asked for"
+    return (best, words) if enough else ("none", f"{words}: too little to be used")
+
+
+def _sweeps_words(plain: Array, swept: Array) -> str:
+    """Whether the friction of the sweeps is better on other motions than the laws found in the logs."""
+    before, after = (float(np.sqrt(np.mean(errors**2, axis=0)).mean()) for errors in (plain, swept))
+    if after <= before:
+        return f"; friction from the sweeps lowers the error from {before:.3g} to {after:.3g}"
+    return (
+        f"; friction from the sweeps raises the error from {before:.3g} to {after:.3g}: the laws found in the logs are better, "
+        "leave the sweeps out or drive more speeds"
+    )
+
+
+def _folds(logs: Sequence[PreparedLog]) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:
+    parts = list(logs) if len(logs) > 1 else _cut(logs[0])
+    count = min(FOLDS, len(parts))
+    if count < 2:
+        raise EstimationError(
+            "too little motion to hold anything out", where=logs[0].name, remedy="record longer, or more logs"
+        )
+    return parts, [tuple(log.name for log in parts[k::count]) for k in range(count)]
+
+
+def _cut(log: PreparedLog) -> list[PreparedLog]:
+    """Parts in time with about the same number of samples."""
+    total = sum(len(part) for part in log.segments)
+    cuts = [round(total * k / PARTS) for k in range(PARTS + 1)]
+    found = []
+    for k in range(PARTS):
+        pieces, at = [], 0
+        for segment in log.segments:
+            begin, end = max(cuts[k] - at, 0), min(cuts[k + 1] - at, len(segment))
+            if end > begin:
+                pieces.append(segment.slice(begin, end))
+            at += len(segment)
+        if pieces:
+            name = f"{log.name}[{k + 1}/{PARTS}]"
+            found.append(replace(log, recording=replace(log.recording, name=name),
+                                 conditioned=replace(log.conditioned, segments=tuple(pieces))))  # fmt: skip
+    return found
