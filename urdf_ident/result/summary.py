@@ -139,7 +139,7 @@ def compensation_table(ident: Identification) -> list[str]:
     rows = []
     for key in (key for key in words if key in judged):
         used = " (used)" if key == judged["chosen"] else ""
-        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{np.mean(judged[key]):.3f}"])
+        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3f}"])
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
