@@ -3,7 +3,7 @@
 Before any data the structure decides: alone, only in combination, or never (A, C). With data, each combination is also
 judged by its standard error. An error is small or large beside the parameter's size, and that is not only its estimate: an
 offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, what was believed
-before, and how unsure that was.
+before, and how unsure that was; the estimate only counts where noise alone would hardly make it.
 
 The advice is found by trying simple motions (:mod:`.exercises`), simplest first, and taking the first that is nearly as
 good as the best; where there are data, by the standard error that follows when it is added to them.
@@ -30,8 +30,11 @@ IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combina
 #: Standard error over size up to which a parameter is identified, and beyond which the data say less than a tenth of what
 #: was known before (an error of three prior standard deviations leaves the prior nine tenths of the weight).
 KNOWN, NOTHING = 0.5, 3.0
-#: An exercise is good enough when it leaves no more than so many times the best one's error.
-_NEARLY = 3.0
+#: An exercise is good enough when it leaves no more than so many times the best one's error: alone, or beside data, where
+#: even the best one cannot do much more than half the error.
+_NEARLY, _BESIDE = 3.0, 1.15
+#: A friction term is as large as this share of the joint's largest friction of its unit, at least.
+_FRICTION_SHARE = 0.1
 #: Length of the motion that advice speaks of [s].
 SECONDS = 20.0
 
@@ -110,10 +113,9 @@ def verdicts(
     """
     base = fit.base
     usual = sizes(model, base, fit, believed, unsure)
-    size = np.maximum(usual, np.abs(fit.params))
-    error = fit.bse / size
-    known = fit.seen & (error <= KNOWN)
-    nothing = ~fit.seen | ((fit.bse > NOTHING * usual) & (np.abs(fit.params) < 2.0 * fit.bse))
+    size = np.where(fit.bse <= KNOWN * np.abs(fit.params), np.maximum(usual, np.abs(fit.params)), usual)
+    error = fit.bse / size  # an estimate that noise alone could make says nothing of the size
+    known, nothing = error <= KNOWN, error > NOTHING
     advice = _advice(model, fit, factor, size, np.flatnonzero(~known), row_rate)
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -143,14 +145,16 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, believed: Array, 
         Shape (b,), positive.
     """
     found = np.maximum(np.abs(base.of(believed)), np.sqrt(base.projection**2 @ unsure**2))
-    symbols = np.array([model.parameters[k].symbol for k in base.independent])
-    units = np.array([model.parameters[k].unit for k in base.independent])
+    symbols, units, owners = (
+        np.array([getattr(model.parameters[k], key) for k in base.independent]) for key in ("symbol", "unit", "owner")
+    )
     sharp = fit.seen & (np.abs(fit.params) > 2.0 * fit.bse)
     for row, k in enumerate(base.independent):
         if k >= model.n_inertial:
-            alike = (symbols == symbols[row]) & (units == units[row]) & sharp
-            values = fit.params[alike if alike.any() else (symbols == symbols[row]) & fit.seen]
-            found[row] = np.sqrt(np.mean(values**2)) if len(values) else 0.0
+            alike = (symbols == symbols[row]) & (units == units[row])
+            values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[alike & fit.seen]
+            beside = np.abs(fit.params[(owners == owners[row]) & (units == units[row]) & sharp]).max(initial=0.0)
+            found[row] = max(np.sqrt(np.mean(values**2)) if len(values) else 0.0, _FRICTION_SHARE * beside)
     return np.asarray(np.maximum(found, 1e-300))
 
 
@@ -165,7 +169,7 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
                 "no joint torque ever shows it: weigh the link, or put a force sensor under the base")  # fmt: skip
         elif kind != ALONE:
             text = "only mounting the robot at a slant shows it alone" if tilted[k] == ALONE else (
-                "no motion takes it apart: weigh a part of it, or believe the URDF")  # fmt: skip
+                "no motion takes it apart: only other knowledge of a part does (a weighed link, a data sheet)")  # fmt: skip
         found.append((k, name, kind, text))
     return found
 
@@ -183,10 +187,11 @@ def _errors(R: Array) -> Array:
     return np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
 
 
-def _simplest(row: int, trials: Sequence[tuple[str, Array]]) -> tuple[str, float]:
-    """The first exercise that is nearly as good as the best for one base parameter, and the error that it leaves."""
+def _simplest(row: int, trials: Sequence[tuple[str, Array]], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
+    """The first exercise that is enough, or nearly as good as the best, for one base parameter; and the error it leaves."""
     best = min(float(errors[row]) for _, errors in trials)
-    return next((words, float(errors[row])) for words, errors in trials if errors[row] <= _NEARLY * best)
+    limit = max(nearly * best, enough)
+    return next((words, float(errors[row])) for words, errors in trials if errors[row] <= limit)
 
 
 def _advice(
@@ -207,12 +212,18 @@ def _advice(
         trials.append((item.words, inflation * _errors(taught if elastic else triangle(data, taught))))
     found = {}
     for row in map(int, rows):
-        words, left = _simplest(row, trials)
-        before = f" instead of {_percent(fit.bse[row] / size[row])}" if np.isfinite(fit.bse[row]) else ""
-        gain = f"{SECONDS:g} s of it would leave {_percent(left / size[row])}{before}"
-        found[row] = words, "" if elastic or not np.isfinite(left) else gain
+        words, left = _simplest(row, trials, _BESIDE, KNOWN * float(size[row]))
+        before, after = float(fit.bse[row] / size[row]), float(left / size[row])
+        instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
+        if elastic or not np.isfinite(after):
+            found[row] = words, ""
+        elif after > NOTHING or after > before / _BESIDE:
+            best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
+            found[row] = "", f"its torque is too small beside this noise: {best}"
+        else:
+            found[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
     return found
 
 
 def _percent(error: float) -> str:
-    return f"±{100 * error:.2g} %" if error < 10 else "more than ±1000 %"
+    return f"±{100 * error:.2g} %" if error < 1 else f"±{100 * error:.0f} %" if error < 10 else "more than ±1000 %"
