@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from estimation_samples import as_log, stacked
-from motion_samples import coupled_model, make_segment, truth
+from logs import make_log
+from motion_samples import coupled_model, make_segment, robot_3r, truth
 
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers import read_recording
-from urdf_ident.errors import EstimationError
+from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.essential import essential_cross_validation, essential_parameters
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
@@ -22,7 +24,9 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import identify
 from urdf_ident.project import parse_project
+from urdf_ident.result.file import load
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +131,31 @@ def test_the_published_ratio_is_an_option_without_a_guard(model: DynamicModel) -
     assert left.max() / left.min() < 40
     with pytest.raises(EstimationError, match="unknown rule"):
         essential_parameters(statistics, base, fit, rule="size")
+
+
+def test_the_result_names_them(tmp_path: Path) -> None:
+    robot = robot_3r()
+    logs = [read_recording(make_log(tmp_path / f"log{seed}.csv", robot, seed=seed, seconds=12.0), robot) for seed in range(2)]
+    laws = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    counts = {}
+    for rule in ("f-test", "ratio", "none"):
+        ident = identify(laws, logs, project=parse_project({"estimation": {"essential": rule}}))
+        data = json.loads(ident.save(tmp_path / f"{rule}.json").read_text())
+        counts[rule] = data["counts"]["essential"]
+        if rule == "none":
+            assert data["parameters"]["base"][0]["essential"] is None
+            assert "essential" not in ident.summary()
+            continue
+        names = {entry["name"] for entry in data["parameters"]["base"] if entry["essential"]}
+        assert names == set(data["essential"]["names"])
+        assert len(names) == counts[rule]
+        assert {f"Fc_{joint}" for joint in robot.joints} <= names
+        assert f"{counts[rule]} of {len(ident.fit.base)} combinations are essential" in ident.summary()
+        assert load(tmp_path / f"{rule}.json").essential == data["essential"]
+        gone = [step["removed"] for step in data["essential"]["removed"]]
+        assert len(gone) + counts[rule] == len(ident.fit.base)
+        assert not names & set(gone)
+    assert counts["none"] is None
+    assert json.loads((tmp_path / "f-test.json").read_text())["essential"]["held_out"] <= 1.005
+    with pytest.raises(ProjectError, match="essential"):
+        parse_project({"estimation": {"essential": "size"}})

@@ -18,6 +18,7 @@ from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
 from .estimation.covariance import with_covariance
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
+from .estimation.essential import essential_parameters
 from .estimation.fit import Fit, fit_base, fit_columns
 from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
@@ -119,6 +120,7 @@ def identify(
         config=project.model_dump(),
         estimation=estimated.as_dict(),
         selection=selected.as_dict(),
+        essential=_essential(statistics, fit, wanted.essential),
     )
     if loops.residual != "none" or sweeps:
         options = loops.options()
@@ -234,6 +236,16 @@ def _with_errors(estimated: Estimated, model: DynamicModel, logs: Sequence[Prepa
         return estimated.fit
     rows = logs if estimated.plain_rows else ()
     return with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+
+
+def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:
+    """Which base parameters the data need; empty where nobody asks, or too few data to hold any out."""
+    if rule == "none":
+        return {}
+    try:
+        return essential_parameters(statistics, fit.base, fit, rule=rule).as_dict()
+    except EstimationError:
+        return {}
 
 
 def _cross_validation(settled: Settled, estimated: Estimated, build: Build, estimate: Estimate) -> dict[str, Any]:

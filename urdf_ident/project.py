@@ -127,6 +127,9 @@ class EstimationSection(Section):
     covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
         Field("auto", description="of standard errors; auto: what counts the noise's memory, by the residuals")
     )
+    essential: Literal["f-test", "ratio", "none"] = Field(
+        "f-test", description="which base parameters the data need: by residual and held-out error, or the published ratio"
+    )
 
 
 class ConsistencySection(Section):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +77,25 @@ class EssentialFit:
     def __len__(self) -> int:
         return len(self.kept)
 
+    @property
+    def gone(self) -> tuple[Step, ...]:
+        """What was taken out and stayed out."""
+        return self.steps[: int(self.fit.seen.sum()) - len(self)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry in identification.json."""
+        return {
+            "rule": self.rule,
+            "names": [self.fit.base.labels[k] for k in self.kept],
+            "held_out": self.gone[-1].held_out if self.gone else 1.0,
+            "removed": [vars(step) for step in self.gone],
+        }
+
     def summary(self) -> str:
         """One line, and one for each parameter that went."""
-        gone = self.steps[: len(self.fit.base) - len(self)]
         lines = [f"{len(self)} of {len(self.fit.base)} base parameters are essential ({self.rule})"]
         lines += [
-            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}" for step in gone
+            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}" for step in self.gone
         ]
         return "\n".join(lines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +75,14 @@ def as_dict(ident: Identification) -> dict[str, Any]:
     robot, fit = ident.model.robot, ident.fit
     model = ident.model.as_dict()
     model.pop("urdf")
+    essential = len(ident.essential["names"]) if ident.essential else None
     return {
         "schema": SCHEMA,
         "verdict": ident.verdict(),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
         "inputs": list(ident.inputs),
         "joints": list(robot.joints),
-        "parameters": {"base": _base_entries(fit), "standard": _standard_entries(ident)},
+        "parameters": {"base": _base_entries(fit, ident.essential.get("names")), "standard": _standard_entries(ident)},
         "links": {name: link.theta for name, link in robot.description.links.items() if link.theta is not None},
         "bodies": {
             body.name: {"joint": body.joint, "links": [link.name for link in body.links], "theta": theta}
@@ -93,7 +94,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "signals": dict(ident.signals),
         "weights": fit.weights,
         "covariance": {"kind": fit.covariance_kind, "matrix": fit.covariance},
-        "counts": {"standard": len(ident.theta), "base": len(fit.base), "essential": None, "samples": fit.rows},
+        "counts": {"standard": len(ident.theta), "base": len(fit.base), "essential": essential, "samples": fit.rows},
         "condition": fit.condition,
         "rank_gap": fit.base.rank_gap,
         "solver": dict(ident.solver),
@@ -101,6 +102,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
+        "essential": dict(ident.essential),
         "estimation": dict(ident.estimation),
         "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
@@ -177,6 +179,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         config=data["config"],
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
+        essential=data.get("essential", {}),
         estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
         compensation=data.get("compensation", {}),
@@ -209,7 +212,7 @@ def _array(value: Any) -> Any:
     return np.array(value, dtype=float)
 
 
-def _base_entries(fit: Fit) -> list[dict[str, Any]]:
+def _base_entries(fit: Fit, essential: Sequence[str] | None) -> list[dict[str, Any]]:
     intervals = fit.conf_int()
     return [
         {
@@ -219,6 +222,7 @@ def _base_entries(fit: Fit) -> list[dict[str, Any]]:
             "std_error": fit.bse[row],
             "rel_std_percent": fit.relative_percent[row],
             "interval": intervals[row],
+            "essential": None if essential is None else fit.base.labels[row] in essential,
         }
         for row in range(len(fit.base))
     ]

@@ -45,6 +45,7 @@ class Identification:
         config: The resolved settings.
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         estimation: Which estimator, why, and what it found on its way.
+        essential: Which base parameters the data need, by which rule; empty where that was not asked.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
         compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
@@ -63,6 +64,7 @@ class Identification:
     config: Mapping[str, Any] = field(default_factory=dict)
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
+    essential: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)

@@ -169,6 +169,12 @@ def _verdicts(ident: Identification) -> list[str]:
         if verdict.motion:
             wanting.setdefault(verdict.motion, []).append(verdict.parameter)
     lines = [f"  of {len(levels)} standard parameters: {counted}"]
+    if ident.essential:
+        growth = 100 * (ident.essential["held_out"] - 1)
+        lines.append(
+            f"  {len(ident.essential['names'])} of {len(ident.fit.base)} combinations are essential: without the others the "
+            f"held-out error changes by {growth:+.2g} % ({ident.essential['rule']})"
+        )
     for motion, names in sorted(wanting.items(), key=lambda item: -len(item[1]))[:_MOTIONS]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines.append(f"  to see {', '.join(names[:_NAMED])}{more}: {motion}")
