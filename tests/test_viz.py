@@ -29,7 +29,9 @@ from urdf_ident.model.geometry import along, link_capsules, reach, robot_shapes,
 from urdf_ident.model.inertia import from_com, transform
 from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.collisions import Collisions
 from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.motion.world import parse_world
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.kinematics import course, link_placements, transform_points, upright
 from urdf_ident.viz.motion import MAX_FRAMES, frames
@@ -638,6 +640,20 @@ def test_browser_says_the_joint_positions_of_the_moment(browse, tmp_path: Path) 
     wanted = np.rad2deg([np.interp(1.25, motion.time, column) for column in motion.position.T])
     np.testing.assert_allclose([float(shown[joint]) for joint in robot.joints], wanted, atol=0.11)
     assert re.search(r"1\.25 <span>/ 4\.00 s", document)
+
+
+def test_browser_writes_the_distance_beside_the_line(browse, tmp_path: Path) -> None:
+    robot = Robot.from_urdf(robot_path("szabo_3r"))
+    world = parse_world({"objects": {"ball": {"sphere": 0.05, "xyz": [0.0, 0.0, 1.45]}}})
+    collisions = Collisions.build(robot, world)
+    time = np.linspace(0.0, 2.0, 61)
+    lift = np.column_stack([0 * time, 0.3 * (1 - time), 0 * time])  # upright, under the ball, at 1 s
+    play(robot, (time, lift), collisions=collisions, html=tmp_path / "page.html")
+    document, _ = browse(tmp_path / "page.html", "--dump-dom", at=1.0)
+    shown = re.search(r'<div id="nearest"[^>]*>link_3 – ball: ([\d.]+) mm</div>', document)
+    assert shown, re.search(r'<div id="nearest".{0,200}', document)
+    wanted = collisions.distances(np.zeros(3)).min()
+    assert float(shown[1]) == pytest.approx(1000 * wanted, abs=0.2)
 
 
 def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) -> None:

@@ -268,7 +268,8 @@ def play(
     robot = project.build_robot(urdf, folder)
     second = project.build_robot(other, folder) if other is not None else None
     shown = motion_from(motion, robot, project.log_layout(), project.build_drive(robot))
-    written = run(robot, shown, other=second, html=html, port=port, say=typer.echo)
+    around = project.excitation.build_collisions(robot, folder)
+    written = run(robot, shown, other=second, collisions=around, html=html, port=port, say=typer.echo)
     if written is not None:
         typer.echo(f"wrote {written}")
 

@@ -18,10 +18,12 @@ from ..files import read_text
 from ..model.geometry import Colour, Shape, reach, robot_shapes, tinted
 from ..model.inertia import Array
 from ..model.robot import Robot
+from ..motion.collisions import Collisions
 from .kinematics import Course, course, outermost, view_direction
 from .motion import Motion, frames, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
+from .surroundings import Nearest, nearest_commands, nearest_entry, nearest_things, world_commands, world_extent
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
@@ -30,13 +32,16 @@ _INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
 _TRAIL_INDICES = 6 * SIDES  # of one piece of a trail: two triangles a side
 
 
-def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tuple[str, tuple[str, ...]]:
+def player_page(
+    robot: Robot, motion: Motion, other: Robot | None = None, collisions: Collisions | None = None
+) -> tuple[str, tuple[str, ...]]:
     """The page that plays a motion, complete in itself.
 
     Args:
         robot: The robot.
         motion: Its motion.
         other: A second robot with joints of the same names, drawn translucent over the first.
+        collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
 
     Returns:
         The HTML, and notes on what was left out or replaced.
@@ -71,6 +76,14 @@ def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tup
         legend = [{"text": robot.name, "colour": _css(_INERTIA[:3])},
                   {"text": f"{other.name} (other)", "colour": _css(OTHER[:3])}]  # fmt: skip
         notes += note
+    near = None
+    if collisions is not None:
+        moving = np.concatenate(extent)
+        near = nearest_things(collisions, position)
+        commands += world_commands(collisions, first.base, moving)
+        commands += [] if near is None else nearest_commands(near, thickness)
+        extent.append(world_extent(collisions, first.base, moving))
+        notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
     points = outermost(np.concatenate(extent))
     data: dict[str, Any] = {
         "title": robot.name, "subtitle": motion.name, "duration": motion.duration, "rate": rate, "frames": len(position),
@@ -78,7 +91,8 @@ def player_page(robot: Robot, motion: Motion, other: Robot | None = None) -> tup
         "poses": _float32(np.concatenate(poses, axis=1)), "trails": trails, "legend": legend,
         "robots": ["/robot"] if other is None else ["/robot", "/other"],
         "speed": _speed(first, rate) if trails else None, "camera": _camera(points),
-        "layers": _layers(trails, other is not None, masses=other is not None and same),
+        "layers": _layers(trails, other is not None, collisions, near, masses=other is not None and same),
+        "nearest": None if near is None else nearest_entry(near, first.base, _float32),
         "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
     }  # fmt: skip
     title = f"{robot.name}: {motion.name}"
@@ -132,8 +146,15 @@ def _camera(points: Array) -> dict[str, Any]:
             "direction": view_direction(points).tolist()}  # fmt: skip
 
 
-def _layers(trails: list[dict[str, Any]], other: bool, *, masses: bool) -> list[dict[str, Any]]:
+def _layers(
+    trails: list[dict[str, Any]], other: bool, collisions: Collisions | None, near: Nearest | None, *, masses: bool
+) -> list[dict[str, Any]]:
     layers = []
+    if collisions is not None and (collisions.world.names or collisions.world.tool is not None):
+        layers.append({"label": "world", "hint": "what the robot keeps away from", "paths": ["/world"], "on": True})
+    if near is not None:
+        hint = "the two things that are nearest to each other"
+        layers.append({"label": "distance", "hint": hint, "paths": ["/nearest"], "on": True})
     if trails:
         layers.append({"label": "trail", "hint": "path of the tip", "paths": ["/trail"], "on": True})
     if other:

@@ -107,6 +107,29 @@ const cells = data.joints.map(joint => {
     return row.insertCell();
 });
 
+// ---- the line between the nearest things, and its length
+const near = data.nearest && {...data.nearest, table: floats(data.nearest.table), rod: content("/nearest"), node: node("/nearest")};
+function write_distance() {
+    const label = $("nearest");
+    const spot = near.rod.getWorldPosition(near.rod.up.clone()).project(camera);
+    label.hidden = !near.node.visible || spot.z > 1;
+    label.style.left = `${(spot.x + 1) / 2 * window.innerWidth}px`;
+    label.style.top = `${(1 - spot.y) / 2 * window.innerHeight}px`;
+}
+function show_nearest(frame) {
+    const moment = Math.min(Math.round(frame / near.step), near.table.length / 8 - 1);
+    const [x, y, z, u, v, w, distance, which] = near.table.subarray(8 * moment, 8 * moment + 8);
+    const rod = near.rod, length = Math.hypot(u - x, v - y, w - z);
+    const colour = distance < near.required[which] ? "#c62828" : "#1b7f4d";
+    rod.position.set((x + u) / 2, (y + v) / 2, (z + w) / 2);
+    rod.scale.set(1, Math.max(length, 1e-6), 1);
+    const along = rod.up.clone().set(u - x, v - y, w - z).normalize();
+    if (length > 0) rod.quaternion.setFromUnitVectors(rod.up.clone().set(0, 1, 0), along);
+    rod.material.color.set(colour).convertSRGBToLinear();
+    $("nearest").style.setProperty("--colour", colour);
+    $("nearest").textContent = `${near.names[which]}: ${(1000 * distance).toFixed(distance < 0.1 ? 1 : 0)} mm`;
+}
+
 function show(time) {
     const exact = Math.min(Math.max(time * data.rate, 0), last), k = Math.min(Math.floor(exact), Math.max(last - 1, 0)), f = exact - k;
     for (let m = 0; m < count; m++) {
@@ -126,6 +149,7 @@ function show(time) {
         const text = (joint.factor * value).toFixed(1) + joint.unit;
         if (cells[j].textContent !== text) cells[j].textContent = text;
     });
+    if (near) show_nearest(Math.min(exact, last));
     $("scrub").value = time;
     $("clock").innerHTML = `${time.toFixed(2)} <span>/ ${data.duration.toFixed(2)} s</span>`;
     viewer.set_dirty();
@@ -145,6 +169,7 @@ function set_playing(on) {
 }
 function tick(now) {
     requestAnimationFrame(tick);
+    if (near) write_distance();  // the camera may have moved
     if (!playing) return;
     const passed = before === null ? 0 : (now - before) / 1000;
     before = now;

@@ -20,6 +20,7 @@ from ..files import write_text
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.base import Trajectory
+from ..motion.collisions import Collisions
 from .motion import Motion, as_motion
 from .page import player_page
 
@@ -32,6 +33,7 @@ def play(
     *,
     other: Robot | None = None,
     drive: Drive | None = None,
+    collisions: Collisions | None = None,
     html: str | Path | None = None,
     open_browser: bool = True,
     port: int | None = None,
@@ -45,6 +47,7 @@ def play(
         other: A second robot with the same joint names, drawn translucent over the first; its inertias beside the
             first's when both move alike.
         drive: The gears, for a log of motor positions.
+        collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
         html: Write this file instead of starting a server.
         open_browser: Open a browser window, where there is a screen.
         port: Port of the server on this computer; the first free one from 7000 if None.
@@ -59,15 +62,18 @@ def play(
         OutputError: The file cannot be written, or the port is in use.
     """
     tell = say or (lambda _line: None)
-    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other)
-    for note in notes:
-        tell(f"note: {note}")
+    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions)
+    said = [f"note: {note}" for note in notes]
     if html is not None:
+        for line in said:
+            tell(line)
         return write_text(html, page)
     with Server(page, port) as server:
         tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
         if open_browser and not _open(server.url):
             tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
+        for line in said:
+            tell(line)
         try:
             server.wait()
         except KeyboardInterrupt:

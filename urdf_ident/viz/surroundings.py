@@ -1,0 +1,195 @@
+"""What stands around the robot, and a line between the two things that are nearest to each other at every moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.geometry import Colour, along
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from ..motion.collisions import Collisions
+from ..motion.pruning import CONSTANT
+from ..motion.world import Plane, ToolBox
+from .scene import add_shape, plain
+from .three import Command, SceneObject, buffers, hexadecimal
+
+OBJECT: Colour = (0.55, 0.47, 0.38, 0.45)
+_TOOL = (0.16, 0.55, 0.35)
+#: Most moments at which distances are measured; a longer motion gets fewer a second.
+MOMENTS = 1500
+_EDGES = [(a, a | bit) for a in range(8) for bit in (1, 2, 4) if not a & bit]
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The two nearest things at every moment.
+
+    Attributes:
+        step: Frames from one moment to the next.
+        ends: Where they are nearest, shape (M, 2, 3) [m], in the robot's root frame.
+        distance: Shape (M,) [m]; negative where they overlap.
+        which: Index into ``names``, shape (M,).
+        names: Pairs of names.
+        required: Smallest distance allowed of each pair in ``names``, shape (K,) [m].
+    """
+
+    step: int
+    ends: Array
+    distance: Array
+    which: NDArray[np.intp]
+    names: tuple[tuple[str, str], ...]
+    required: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def note(self, rate: float) -> str:
+        """The closest call in words.
+
+        Args:
+            rate: Frames per second [Hz].
+
+        Returns:
+            One sentence.
+        """
+        m = int(np.argmin(self.distance - self.required[self.which]))
+        first, second = self.names[self.which[m]]
+        room = self.distance[m] - self.required[self.which[m]]
+        state = "closest" if room >= 0 else "collision" if self.distance[m] < 0 else "too close"
+        return (
+            f"{state}: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s "
+            f"(allowed {1000 * self.required[self.which[m]]:.4g})"
+        )
+
+
+def nearest_things(collisions: Collisions, position: Array) -> Nearest | None:
+    """Which two things are nearest to each other, and where.
+
+    Pairs whose distance the motion does not change say nothing and are left out, where there are others.
+
+    Args:
+        collisions: What must keep its distance.
+        position: Joint positions of all frames, shape (F, n) [rad or m].
+
+    Returns:
+        The nearest things, None where nothing is watched.
+    """
+    if not collisions.pairs:
+        return None
+    step = -(-len(position) // MOMENTS)
+    q = position[::step]
+    distance = collisions.distances(q)
+    changing = np.ptp(distance, axis=0) >= CONSTANT
+    if changing.any():
+        distance = np.where(changing, distance, np.inf)
+    pair = np.argmin(distance - collisions.required, axis=1)
+    found, first, second = collisions.exact(collisions.kinematics.evaluate(q), np.arange(len(q)), pair)
+    shown, which = np.unique(pair, return_inverse=True)
+    names = tuple(collisions.pairs[p].names for p in shown)
+    return Nearest(step, np.stack([first, second], axis=1), found, which.reshape(-1), names, collisions.required[shown])
+
+
+def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[Command]:
+    """Puts the world's objects into the scene.
+
+    Args:
+        collisions: What must keep its distance.
+        base: Placement of the robot's root in the scene, shape (4, 4) [m].
+        extent: Points around what moves, shape (K, 3) [m]; half-spaces are drawn as squares near them.
+
+    Returns:
+        Commands.
+    """
+    world = collisions.world
+    origin = base @ np.linalg.inv(world.root)
+    shapes = [replace(shape, placement=origin @ shape.placement, colour=OBJECT) for shape in world.shapes]
+    low, high = extent.min(axis=0), extent.max(axis=0)
+    centre, size = (low + high) / 2, float(np.linalg.norm(high - low))
+    commands = [_square(plane, origin, centre, size) for plane in world.planes]
+    for shape in shapes:
+        item = SceneObject(f"/world/{plain(shape.link)}")
+        add_shape(item, shape, ghost=True)
+        commands.append(item.command())
+    return commands if world.tool is None else [*commands, _tool_box(world.tool, origin)]
+
+
+def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
+    """Corners of the objects, as far as they are near what moves: a wall of a hall does not shrink the robot.
+
+    Args:
+        collisions: What must keep its distance.
+        base: Placement of the robot's root in the scene, shape (4, 4) [m].
+        extent: Points around what moves, shape (K, 3) [m].
+
+    Returns:
+        Shape (L, 3) [m].
+    """
+    low, high = extent.min(axis=0), extent.max(axis=0)
+    room = 0.1 * float(np.linalg.norm(high - low))
+    origin = base @ np.linalg.inv(collisions.world.root)
+    corners = [shape.corners() @ origin[:3, :3].T + origin[:3, 3] for shape in collisions.world.shapes]
+    return np.asarray(np.clip(np.concatenate([np.zeros((0, 3)), *corners]), low - room, high + room))
+
+
+def nearest_commands(nearest: Nearest, radius: float) -> list[Command]:
+    """A rod of unit length that the page puts between the nearest points.
+
+    Args:
+        nearest: The nearest things.
+        radius: Of the rod [m].
+
+    Returns:
+        Commands.
+    """
+    item = SceneObject("/nearest")
+    rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
+    material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
+    item.child("Mesh", geometry=rod, material=material, renderOrder=10)
+    return [item.command()]
+
+
+def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
+    """What the page needs to place the rod and write the distance.
+
+    Args:
+        nearest: The nearest things.
+        base: Placement of the robot's root in the scene, shape (4, 4) [m].
+        pack: Writes an array of 32-bit floats as text.
+
+    Returns:
+        JSON.
+    """
+    ends = nearest.ends @ base[:3, :3].T + base[:3, 3]
+    table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])
+    return {"step": nearest.step, "table": pack(table), "names": [" – ".join(pair) for pair in nearest.names],
+            "required": nearest.required.tolist()}  # fmt: skip
+
+
+def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
+    """The face of a half-space nearest to what moves; seen from the free side only, so that it never hides the robot."""
+    normal = origin[:3, :3] @ plane.normal
+    above = float(normal @ (centre - origin[:3, 3])) - plane.offset
+    item = SceneObject(f"/world/{plain(plane.name)}")
+    face = item.geometry(type="PlaneGeometry", width=1.4 * size, height=1.4 * size)
+    look = {"color": hexadecimal(OBJECT[:3]), "transparent": True, "opacity": OBJECT[3], "side": 0, "depthWrite": False}
+    material = item.material(type="MeshStandardMaterial", roughness=0.8, **look)
+    item.child("Mesh", along(normal, centre - above * normal), geometry=face, material=material)
+    return item.command()
+
+
+def _tool_box(tool: ToolBox, origin: Array) -> Command:
+    corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
+    points = (corners @ origin[:3, :3].T + origin[:3, 3])[_flat(_EDGES)]
+    item = SceneObject("/world/box of the tool")
+    material = item.material(type="LineBasicMaterial", color=hexadecimal(_TOOL))
+    item.child("LineSegments", geometry=item.geometry(type="BufferGeometry", data=buffers(points)), material=material)
+    return item.command()
+
+
+def _flat(edges: Sequence[tuple[int, int]]) -> list[int]:
+    return [k for edge in edges for k in edge]
