@@ -224,11 +224,11 @@ def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
     log = as_log(replace(segment, twin=None))
     calls = []
 
-    def simulator(theta: np.ndarray) -> list[Recording]:
-        calls.append(theta)
+    def simulator(params: np.ndarray) -> list[Recording]:
+        calls.append(params)
         clean = segment.twin
         return [Recording("clean", ("j0", "j1", "j2"), clean.time, clean.q, velocity=clean.v, acceleration=clean.a)]
 
-    found = iterate_instrumental(model, [log], base, simulator, np.zeros(len(model.names)))
+    found = iterate_instrumental(model, [log], base, simulator, np.zeros(len(base)))
     assert found.rounds == len(calls) == 2
-    np.testing.assert_allclose(base.of(calls[1]), found.fit.params, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(calls[1], found.fit.params, rtol=1e-9, atol=1e-12)

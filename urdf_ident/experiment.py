@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +127,7 @@ def run_experiment(
             rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
         )  # fmt: skip
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
-    return simulate(
+    log = simulate(
         plant,
         controller,
         trajectory,
@@ -138,3 +139,4 @@ def run_experiment(
         name=name,
         progress=progress,
     )
+    return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log

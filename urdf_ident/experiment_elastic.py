@@ -86,6 +86,11 @@ def motor_law(project: Project, plant: ElasticPlant, robot: Robot, trajectory: T
             "elastic joints are driven by a continuous controller", where="simulation.controller.rate", got=f"{wanted.rate:g}",
             remedy="leave it out",
         )  # fmt: skip
+    if wanted.kp is not None or not wanted.velocity_reference:
+        raise ProjectError(
+            "elastic joints are driven by gains from a bandwidth", where="simulation.controller",
+            got="kp, kd or velocity_reference", expected="bandwidth and damping",
+        )  # fmt: skip
     return motor_control(plant, robot, trajectory, bandwidth=wanted.bandwidth, damping=wanted.damping)
 
 

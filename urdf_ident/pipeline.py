@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from .consistency.demands import demands
-from .consistency.standard import Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
+from .consistency.standard import USUAL_WEIGHT, Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
 from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
+from .estimation.closed_loop import ClosedLoop
 from .estimation.covariance import with_covariance
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.essential import essential_parameters
@@ -95,7 +96,11 @@ def identify(
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     settled = settle(model, build, estimate)
-    estimated = refine(trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference)
+    estimated = refine(
+        trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference,
+        loop=partial(_closed_loop, settled, prepared, believed, project),
+        loop_known="controller" in project.simulation.model_fields_set,
+    )  # fmt: skip
     model, statistics = settled.model, estimated.statistics
     fit = _with_errors(estimated, model, prepared, wanted.covariance)
     springs = with_row_sum(deflections, model, statistics, fit)
@@ -231,10 +236,24 @@ def _torques(log: PreparedLog) -> list[Array]:
     return [part.tau for part in log.segments if part.tau is not None]
 
 
+def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
+    """The simulation of the logs; what moves in it is the robot that could exist closest to an estimate."""
+    model, fit, statistics = settled.model, settled.fit, settled.statistics
+    complete = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
+
+    def plausible(params: Array) -> Array:
+        change = np.zeros(statistics.p)
+        change[fit.base.independent] = params - fit.params
+        moved = statistics.shifted(change)
+        return consistent_parameters(moved, replace(fit, params=params), complete, model.parameters, weight=USUAL_WEIGHT).theta
+
+    return ClosedLoop(model, logs, project.simulation, plausible)
+
+
 def _with_errors(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog], kind: str) -> Fit:
     if estimated.own_errors:
         return estimated.fit
-    rows = logs if estimated.plain_rows else ()
+    rows = logs if estimated.logs is None else estimated.logs
     return with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
 
 

@@ -120,9 +120,10 @@ class ModelSection(Section):
 class EstimationSection(Section):
     """Which estimator."""
 
-    method: Literal["auto", "ols", "wls", "irls", "gls", "ridge"] = Field(
-        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where wild samples would outweigh it"
-    )
+    method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ridge"] = Field(
+        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where wild samples would outweigh it; "
+        "IV where reference and controller are known and show that noise on the motion biases WLS"
+    )  # fmt: skip
     loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives wild samples no weight at all")
     covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
         Field("auto", description="of standard errors; auto: what counts the noise's memory, by the residuals")

@@ -20,6 +20,7 @@ Column = int | str
 PREFIXES = {
     "position": "q", "velocity": "v", "acceleration": "a", "effort": "tau",
     "motor_position": "qm", "motor_velocity": "vm", "effort_target": "effort_target", "torque_target": "torque_target",
+    "position_target": "position_target",
 }  # fmt: skip
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")

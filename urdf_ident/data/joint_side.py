@@ -43,6 +43,8 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     changes: dict[str, object] = {"position_side": "joint", "effort_side": "joint"}
     if on_motor:
         changes["position"] = drive.joint_position(recording.position)
+        if recording.position_target is not None:
+            changes["position_target"] = drive.joint_position(recording.position_target)
         changes["velocity"], changes["acceleration"] = rate(recording.velocity), rate(recording.acceleration)
     if recording.motor_position is not None:
         changes["motor_position"] = drive.joint_position(recording.motor_position)

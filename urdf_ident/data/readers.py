@@ -23,7 +23,10 @@ from .tables import Table, open_table
 
 __all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording"]
 
-_KIND = {"motor_position": "position", "motor_velocity": "velocity", "effort_target": "effort", "torque_target": "effort"}
+_KIND = {
+    "motor_position": "position", "position_target": "position", "motor_velocity": "velocity", "effort_target": "effort",
+    "torque_target": "effort",
+}  # fmt: skip
 _MOTOR = ("motor_position", "motor_velocity")
 
 

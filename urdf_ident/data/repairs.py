@@ -87,11 +87,14 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
     if not wrapped.any():
         return
     fixed = position.copy()
+    target = None if state.recording.position_target is None else state.recording.position_target.copy()
     for j in np.flatnonzero(wrapped):
         fixed[:, j] = np.unwrap(position[:, j])
+        if target is not None:
+            target[:, j] = fixed[:, j] + np.angle(np.exp(1j * (target[:, j] - fixed[:, j])))
         state.add("position_wrapped", "repaired", f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
                   joint=robot.joints[j], at=np.flatnonzero(whole[:, j]) + 1)  # fmt: skip
-    state.recording = replace(state.recording, position=fixed)
+    state.recording = replace(state.recording, position=fixed, position_target=target)
 
 
 def check_time_unit(state: Examination) -> None:

@@ -46,7 +46,7 @@ LEVEL = 0.01
 #: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
 ROUNDS, SETTLED = 8, 0.05
 
-#: Simulates the robot with parameters theta (p,) along the references of the logs: one recording a log.
+#: Simulates the robot with base parameters (b,) along the references of the logs: one recording a log.
 Simulator = Callable[[Array], Sequence[Recording]]
 
 
@@ -86,12 +86,14 @@ class InstrumentalFit:
         least_squares: Of the same rows (sign from the simulated motion) and weights.
         test: Whether they differ by more than chance.
         rounds: Simulations used.
+        statistics: What it was made from, instruments beside columns.
     """
 
     fit: Fit
     least_squares: Fit
     test: HausmanTest
     rounds: int = 1
+    statistics: StatisticSet | None = None
 
 
 def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
@@ -264,7 +266,7 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
         covariance_kind=f"leaving out each of {units} stretches of time" if units >= 4 else "model-based (IV)",
         error_dof=np.full(b, units - 1.0) if units >= 4 else None,
     )  # fmt: skip
-    return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation))
+    return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation), statistics=statistics)
 
 
 def iterate_instrumental(
@@ -282,8 +284,8 @@ def iterate_instrumental(
         model: The dynamic model.
         logs: Prepared logs.
         base: Its reduction.
-        simulator: Called with theta, shape (p,); the motion hardly depends on it, so the first guess may be rough.
-        start: Standard parameters of the first simulation, shape (p,); dependent ones keep these values.
+        simulator: Called with base parameters, shape (b,); the motion hardly depends on them: the first guess may be rough.
+        start: Base parameters of the first simulation, shape (b,).
         method: See :func:`fit_instrumental`.
 
     Returns:
@@ -292,17 +294,15 @@ def iterate_instrumental(
     Raises:
         EstimationError: It does not settle.
     """
-    theta = np.array(start, dtype=float)
-    found: InstrumentalFit | None = None
+    params, found = np.array(start, dtype=float), None
     for turn in range(1, ROUNDS + 1):
-        twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(theta), strict=True)]
+        twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
         fresh = fit_instrumental(build_instrumented(model, twins), base, method=method)
         if found is not None:
             moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
             if moved.max() < SETTLED:
                 return replace(fresh, rounds=turn)
-        found = fresh
-        theta[base.independent] = found.fit.params - base.K @ theta[base.dependent]
+        found, params = fresh, fresh.fit.params
     raise EstimationError("instruments and estimate do not settle", got=f"{ROUNDS} simulations",
                           remedy="does the simulated controller follow the logged reference?")  # fmt: skip
 

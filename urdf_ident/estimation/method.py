@@ -17,14 +17,17 @@ from typing import Any
 import numpy as np
 
 from ..data.prepare import PreparedLog
-from ..errors import EstimationError, nearest
+from ..errors import EstimationError, SimulationError, nearest
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
 from ..model.prior import Prior
+from .closed_loop import ClosedLoop
 from .cross_validation import CrossValidation, fold_errors, folds_of
+from .didim import fit_didim
 from .fit import Fit, fit_base
 from .full_covariance import fit_full_covariance
+from .instrumental import fit_instrumental, iterate_instrumental
 from .outliers import find_outliers
 from .reference_torque import Settled
 from .ridge import fit_ridge
@@ -32,9 +35,13 @@ from .robust import fit_robust
 from .rows import build_statistics
 from .statistic import StatisticSet
 
-METHODS = ("auto", "ols", "wls", "irls", "gls", "ridge")
+METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ridge")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
-RIGID_ONLY = ("irls", "gls", "ridge")
+RIGID_ONLY = ("irls", "iv", "gls", "didim", "ridge")
+#: Estimators that simulate the closed loop.
+CLOSED_LOOP = ("iv", "didim")
+#: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
+MATERIAL = 1.0
 #: The first robust estimate only has to find the wild samples.
 _ROUGHLY = 0.1
 
@@ -63,7 +70,7 @@ class Estimated:
         statistics: What standard parameters are chosen from.
         why: Why this estimator, in words.
         own_errors: True where the standard errors are the estimator's own.
-        plain_rows: True where the rows behind the statistics can be made again from the logs alone.
+        logs: What the rows behind the statistics can be made again from; None: the logs as they are; empty: they cannot.
         details: What it found on its way, for identification.json.
         refit: The same estimator on part of ``solved``, for folds; None: as the model was settled.
         solved: The statistics that the estimator reads.
@@ -73,7 +80,7 @@ class Estimated:
     statistics: StatisticSet
     why: str = "as configured"
     own_errors: bool = False
-    plain_rows: bool = True
+    logs: Sequence[PreparedLog] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[StatisticSet], Fit] | None = None
     solved: StatisticSet | None = None
@@ -85,7 +92,8 @@ class Estimated:
     @property
     def words(self) -> str:
         """One line."""
-        return f"estimator: {self.fit.method.upper()} ({self.why})"
+        blind = ": scores on the measured motion, whose noise it does not adapt to, do not show its gain"
+        return f"estimator: {self.fit.method.upper()} ({self.why}){blind if self.fit.method in CLOSED_LOOP else ''}"
 
 
 def row_weighting(method: str) -> str:
@@ -143,6 +151,8 @@ def refine(
     loss: str = "tukey",
     prior: Prior | None = None,
     reference: Array | None = None,
+    loop: Callable[[], ClosedLoop] | None = None,
+    loop_known: bool = False,
 ) -> Estimated:
     """The estimate of a settled model by the estimator that was chosen.
 
@@ -153,6 +163,8 @@ def refine(
         loss: Of IRLS, "tukey" or "huber".
         prior: Of the inertial parameters, for ridge.
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+        loop: Makes the simulation of the logs, for IV and DIDIM.
+        loop_known: True where the user has described the controller: only then does "auto" simulate.
 
     Returns:
         The estimate.
@@ -170,7 +182,16 @@ def refine(
             raise EstimationError("ridge needs a prior", remedy="use method wls")
         return replace(plain, fit=fit_ridge(settled.statistics, settled.fit, prior), own_errors=True, solved=settled.statistics,
                        refit=lambda part: fit_ridge(part, settled.fit, prior))  # fmt: skip
+    if trusted.name in CLOSED_LOOP and loop is None:
+        raise EstimationError(f"{trusted.name} needs the closed loop", remedy="give reference and controller, or use wls")
+    if trusted.name == "iv" and loop is not None:
+        return _instrumental(settled, logs, loop())
+    if trusted.name == "didim" and loop is not None:
+        return _didim(settled, logs, loop(), reference)
     if trusted.name == "auto":
+        targets = all(log.report.recording.position_target is not None for log in logs)
+        if loop is not None and loop_known and targets:
+            return _judged_by_instruments(plain, settled, logs, loop())
         return replace(plain, why="no outliers that matter")
     return plain
 
@@ -181,8 +202,49 @@ def _robust(
     found = fit_robust(settled.model, logs, settled.fit.base, loss=loss, reference=reference, start=settled.fit)
     details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
     refit = lambda part: fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)  # noqa: E731
-    return replace(plain, fit=found.fit, statistics=found.statistics, plain_rows=False, details=details, refit=refit,
+    return replace(plain, fit=found.fit, statistics=found.statistics, logs=(), details=details, refit=refit,
                    solved=found.statistics)  # fmt: skip
+
+
+def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
+    base = settled.fit.base
+    found = iterate_instrumental(settled.model, logs, base, loop, settled.fit.params)
+    plain = fit_base(settled.statistics, base, weights=found.fit.weights)
+    change = np.zeros(settled.statistics.p)
+    change[base.independent] = found.fit.params - plain.params
+    apart = np.abs(found.fit.params - plain.params) / np.maximum(found.fit.bse, 1e-300)
+    test = {**vars(found.test), "rejected": found.test.rejected, "largest": float(apart.max()), "words": found.test.words()}
+    details = {
+        "rounds": found.rounds,
+        "hausman": test,
+        "least_squares": found.least_squares.params.tolist(),
+    }
+    return Estimated(
+        found.fit, settled.statistics.shifted(change), f"as configured; {found.test.words()}", own_errors=True, details=details,
+        refit=lambda part: fit_instrumental(part, base).fit, solved=found.statistics,
+    )  # fmt: skip
+
+
+def _judged_by_instruments(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
+    """Instruments where they say that least squares is biased; least squares, whose variance is smaller, elsewhere."""
+    try:
+        found = _instrumental(settled, logs, loop)
+    except (EstimationError, SimulationError) as error:
+        return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
+    test = found.details["hausman"]
+    if test["rejected"] and test["largest"] > MATERIAL:
+        return replace(found, why=test["words"])
+    small = f", but by {test['largest']:.2g} standard errors at most" if test["rejected"] else ""
+    return replace(plain, why=f"no outliers that matter; {test['words']}{small}", details={"hausman": test})
+
+
+def _didim(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:
+    base = settled.fit.base
+    found = fit_didim(settled.model, logs, base, loop, settled.fit.params, reference=reference)
+    return Estimated(
+        found.fit, found.statistics, logs=found.logs, details={"rounds": found.rounds},
+        refit=lambda part: fit_base(part, base, reference=reference), solved=found.statistics,
+    )  # fmt: skip
 
 
 def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
@@ -192,7 +254,7 @@ def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: A
     def refit(part: StatisticSet) -> Fit:
         return fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)
 
-    return Estimated(found.fit, found.statistics, plain_rows=False, details=details, refit=refit, solved=found.statistics)
+    return Estimated(found.fit, found.statistics, logs=(), details=details, refit=refit, solved=found.statistics)
 
 
 def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:

@@ -177,6 +177,27 @@ class StatisticSet:
         )
         return replace(self, entries=entries)
 
+    def shifted(self, change: ArrayLike) -> StatisticSet:
+        """The set with ``tau + W change`` for tau: estimates from it move by ``change``, residuals stay.
+
+        An estimator that corrects a bias of least squares hands its result on in this form.
+
+        Args:
+            change: Shape (p,).
+
+        Returns:
+            A set with the same columns.
+        """
+        move = np.asarray(change, dtype=float)
+        entries = []
+        for entry in self.entries:
+            layout = self.layout(entry.group)
+            begin, k = len(layout.instruments), len(layout.columns)
+            R = np.array(entry.R)
+            R[:, begin + k :] += (R[:, begin : begin + k] @ move[layout.columns])[:, None]
+            entries.append(replace(entry, R=R))
+        return replace(self, entries=tuple(entries))
+
     @cached_property
     def _factors(self) -> dict[str, Array]:
         return {}

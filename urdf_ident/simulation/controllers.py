@@ -206,6 +206,34 @@ class ComputedTorque:
         return np.zeros(0)
 
 
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A controller that is told where to be but not how fast: its velocity feedback brakes the motion itself.
+
+    Attributes:
+        inner: The controller.
+    """
+
+    inner: Controller
+
+    @property
+    def states(self) -> int:
+        """Those of the controller."""
+        return self.inner.states
+
+    def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """The controller's torque for a reference at rest, shape (n,) [N·m or N]."""
+        return self.inner.torque(_at_rest(reference), q, v, state)
+
+    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
+        """The controller's own, shape (k,)."""
+        return self.inner.rate(_at_rest(reference), q, v, state)
+
+
+def _at_rest(reference: Reference) -> Reference:
+    return Reference(reference.q, np.zeros_like(reference.v), np.zeros_like(reference.a))
+
+
 def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayLike = 0.0) -> tuple[Array, Array]:
     """Position and velocity gains that give every axis alone a natural frequency and a damping ratio.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ..errors import ModelError
+from ..model.inertia import Array
 from ..model.robot import Robot
 from ..section import Section
-from .controllers import PD, PID, ComputedTorque, Controller, PDGravity
+from .controllers import PD, PID, ComputedTorque, Controller, PDGravity, Standing
 from .sensors import Noise, Sensors
 
 Positive = Annotated[float, Field(gt=0)]
@@ -62,6 +65,17 @@ class ControllerSection(Section):
     bandwidth: Positive = Field(10.0, description="of each axis [Hz]")
     damping: Positive = Field(1.0, description="damping ratio")
     rate: Positive | None = Field(None, description="control instants per second [Hz]; none: continuous")
+    kp: PerJoint | None = Field(None, description="position gain of each joint [N·m/rad or N/m], instead of the bandwidth")
+    kd: PerJoint | None = Field(None, description="velocity gain of each joint [N·m·s/rad or N·s/m], instead of the damping")
+    velocity_reference: bool = Field(True, description="false: kd acts on the velocity alone, not on its error")
+
+    @model_validator(mode="after")
+    def _gains_together(self) -> ControllerSection:
+        if (self.kp is None) != (self.kd is None):
+            raise ValueError("give kp and kd, or neither")
+        if self.kp is not None and self.type == "computed_torque":
+            raise ValueError("computed_torque has a bandwidth and no kp")
+        return self
 
     def build(self, robot: Robot, rotor: np.ndarray) -> Controller:
         """The controller.
@@ -77,7 +91,21 @@ class ControllerSection(Section):
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
         kinds: Mapping[str, Any] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
         controller: Controller = kinds[self.type].tuned(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
-        return controller
+        if self.kp is not None and self.kd is not None:
+            kp, kd = (_per_joint(name, gain, robot) for name, gain in (("kp", self.kp), ("kd", self.kd)))
+            integral = {"ki": controller.ki / controller.kp * kp} if isinstance(controller, PID) else {}
+            controller = replace(controller, kp=kp, kd=kd, **integral)  # type: ignore[type-var]
+        return controller if self.velocity_reference else Standing(controller)
+
+
+def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
+    """A gain of every joint, listed in the robot's order, in model order."""
+    values = np.atleast_1d(np.asarray(gain, dtype=float))
+    if len(values) not in (1, robot.n):
+        raise ModelError("one number per joint is needed", where=f"simulation.controller.{name}", got=len(values),
+                         expected=f"{robot.n}, in the order {', '.join(robot.order)}")  # fmt: skip
+    listed = np.broadcast_to(values, (robot.n,))
+    return np.array([listed[robot.order.index(joint)] for joint in robot.joints])
 
 
 class SimulationSection(Section):
@@ -86,5 +114,6 @@ class SimulationSection(Section):
     rate: Positive = Field(500.0, description="samples per second of the log [Hz]")
     step: Positive = Field(1e-3, description="longest integration step [s]")
     seed: int = Field(0, ge=0, description="of the sensors' random numbers")
+    log_target: bool = Field(False, description="log the reference too, as position_target_<joint>")
     controller: ControllerSection = Field(ControllerSection(), description="what drives the robot")
     sensors: SensorSection = Field(SensorSection(), description="what the log shows of the truth")

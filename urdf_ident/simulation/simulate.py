@@ -144,7 +144,7 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
     signals = {"q": recording.position, "v": recording.velocity, "a": recording.acceleration, "tau": recording.effort,
-               "qm": recording.motor_position}  # fmt: skip
+               "qm": recording.motor_position, "position_target": recording.position_target}  # fmt: skip
     present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
     return write_text(path, table_text(recording.joints, recording.time, present))
 

@@ -1,0 +1,166 @@
+"""IV and DIDIM end to end: reference in the log, controller in the project file, noise on the encoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from test_cli import assert_refused, run
+
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError, ModelError, ProjectError
+from urdf_ident.experiment import build_plant, run_experiment
+from urdf_ident.model.inertia import Array
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline import identify
+from urdf_ident.project import Project, parse_project
+from urdf_ident.result.identification import Identification
+from urdf_ident.simulation.controllers import PD, PID, Reference, Standing
+from urdf_ident.simulation.settings import ControllerSection
+from urdf_ident.simulation.simulate import write_log
+
+TRUTH = """joints: [j1, j2, j3]
+rotor_inertia: [0.5, 0.25, 0.16]
+friction: {viscous: [4, 2, 1.3], coulomb: [3, 1.5, 1], offset: [-0.2, 0.1, -0.07]}
+"""
+KNOWN = {"Ia": (0.5, 0.25, 0.16), "Fv": (4, 2, 1.3), "Fc": (3, 1.5, 1), "offset": (-0.2, 0.1, -0.07)}
+
+
+def project(method: str, noise: float = 2e-4, controller: dict[str, Any] | None = None) -> Project:
+    sensors = {"position_noise": {"sigma": noise}, "torque_noise": {"sigma": [0.3, 0.3, 0.1]}}
+    loop = {"type": "pd_gravity", "bandwidth": 8.0} if controller is None else controller
+    simulation = {"rate": 200, "step": 2.5e-3, "log_target": True, "sensors": sensors, **({"controller": loop} if loop else {})}
+    return parse_project({
+        "model": {"friction": ["viscous", "coulomb", "offset"]}, "signals": {"cutoff": 25.0},
+        "estimation": {"method": method}, "simulation": simulation,
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log with 0.2 mrad of encoder noise, the URDF and the truth."""
+    where = tmp_path_factory.mktemp("loop")
+    (where / "arm.urdf").write_text(arm_urdf("zyx"))
+    (where / "truth.yaml").write_text(TRUTH)
+    robot = Robot.from_urdf(where / "arm.urdf")
+    motion = random_fourier(Limits.from_robot(robot), 12.0, 6, 0, fill=0.8)
+    for name, noise in (("noisy", 2e-4), ("clean", 1e-6)):
+        log = run_experiment(project("wls", noise), robot, motion, plant=build_plant(robot, where / "truth.yaml"), name=name)
+        write_log(log, where / f"{name}.csv")
+    return where
+
+
+def identified(folder: Path, wanted: Project, log: str = "noisy") -> Identification:
+    robot = wanted.build_robot(folder / "arm.urdf")
+    return identify(wanted.build_model(robot), [read_recording(folder / f"{log}.csv", robot)], project=wanted)
+
+
+def errors(ident: Identification) -> tuple[Array, Array]:
+    """Errors of the inertial base parameters and of friction."""
+    true = np.zeros(len(ident.theta))
+    true[: ident.model.n_inertial] = lumped_inertials(ident.model.robot).ravel()
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        true[k] = KNOWN[parameter.symbol][ident.model.robot.index(parameter.owner)]
+    error = ident.fit.params - ident.fit.base.of(true)
+    dry = np.array([label.startswith(("F", "offset")) for label in ident.fit.base.labels])
+    return error[~dry], error[dry]
+
+
+@pytest.fixture(scope="module")
+def by_wls(folder: Path) -> Identification:
+    return identified(folder, project("wls"))
+
+
+@pytest.mark.parametrize(("wanted", "method"), [("auto", "iv"), ("didim", "didim")])
+def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identification, wanted: str, method: str) -> None:
+    """And auto takes instruments, because the test says that least squares is biased."""
+    found = identified(folder, project(wanted))
+    assert found.fit.method == method
+    assert method != "iv" or found.estimation["hausman"]["rejected"]
+    assert method != "iv" or "biased by noise on the motion" in found.estimation["why"]
+    z, biased = (np.concatenate(errors(ident)) / sorted_errors(found) for ident in (found, by_wls))
+    assert np.sqrt(np.mean(z**2)) < 1.6
+    assert np.sqrt(np.mean(biased**2)) > 3.0
+    # what follows rests on the same estimate: rotors that least squares shrinks to nothing are there again
+    np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
+    assert min(by_wls.term_values("Ia").values()) < 0.05
+    assert "measured motion" in found.summary()
+
+
+def sorted_errors(ident: Identification) -> Array:
+    """Standard errors in the order of :func:`errors`."""
+    dry = np.array([label.startswith(("F", "offset")) for label in ident.fit.base.labels])
+    return np.concatenate([ident.fit.bse[~dry], ident.fit.bse[dry]])
+
+
+def test_auto_stays_with_least_squares_where_it_is_not(folder: Path) -> None:
+    found = identified(folder, project("auto"), "clean")
+    assert found.fit.method == "wls"
+    assert found.estimation["hausman"]["largest"] < 0.5
+
+
+def test_auto_does_not_guess_a_controller(folder: Path) -> None:
+    found = identified(folder, project("auto", controller={}))
+    assert found.estimation == {"method": "wls", "why": "no outliers that matter"}
+
+
+def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
+    robot = Robot.from_urdf(folder / "arm.urdf")
+    recording = read_recording(folder / "noisy.csv", robot)
+    assert recording.position_target is not None
+    write_log(replace(recording, position_target=None), tmp_path / "bare.csv")
+    for method in ("iv", "didim"):
+        config = tmp_path / f"{method}.yaml"
+        config.write_text(f"estimation: {{method: {method}}}\nmodel: {{friction: [viscous, coulomb, offset]}}\n")
+        result = run("identify", folder / "arm.urdf", tmp_path / "bare.csv", "-c", config, "-o", tmp_path / "out")
+        assert_refused(result, 2, "no reference to simulate", "log.columns.position_target", "simulation.controller", "bare")
+
+
+def test_a_controller_of_another_robot_is_noticed(folder: Path) -> None:
+    soft = project("iv", controller={"type": "pd", "kp": 20.0, "kd": 5.0})
+    with pytest.raises(EstimationError, match=r"not that of the log.*kp and kd"):
+        identified(folder, soft)
+    wise = identified(folder, replace_method(soft, "auto"))
+    assert wise.fit.method == "wls"
+    assert "is not known" in wise.estimation["why"]
+
+
+def replace_method(wanted: Project, method: str) -> Project:
+    return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
+
+
+def test_targets_are_read_in_their_unit_and_on_their_side(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    time = np.arange(50) / 50.0
+    q = np.outer(np.sin(time), [0.3, 0.2, 0.1])
+    write_log(Recording("log", robot.joints, time, q, effort=0 * q, position_target=np.degrees(q)), tmp_path / "log.csv")
+    layout = parse_project({"log": {"units": {"position_target": "deg"}}}).log_layout()
+    found = read_recording(tmp_path / "log.csv", robot, layout)
+    np.testing.assert_allclose(found.position_target, q, atol=1e-9)
+
+
+def test_gains_of_a_known_controller() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    pd = ControllerSection(type="pd", kp=[1.0, 2.0, 3.0], kd=0.5).build(robot, np.zeros(3))
+    assert isinstance(pd, PD)
+    np.testing.assert_array_equal([pd.kp, pd.kd], [[1, 2, 3], [0.5, 0.5, 0.5]])
+    pid = ControllerSection(type="pid", kp=4.0, kd=0.5).build(robot, np.zeros(3))
+    assert isinstance(pid, PID)
+    np.testing.assert_allclose(pid.ki, 2.0 * pid.kp)  # the reset time stays
+    blind = ControllerSection(type="pd", kp=1.0, kd=0.5, velocity_reference=False).build(robot, np.zeros(3))
+    assert isinstance(blind, Standing)
+    at, speed = np.array([0.1, 0.0, 0.0]), np.ones(3)
+    tau = blind.torque(Reference(at, 7 * speed, speed), 0 * at, speed, np.zeros(0))
+    np.testing.assert_allclose(tau, at - 0.5 * speed)
+    with pytest.raises(ModelError, match=r"simulation.controller.kp.*j1, j2, j3"):
+        ControllerSection(kp=[1.0, 2.0], kd=1.0).build(robot, np.zeros(3))
+    with pytest.raises(ProjectError, match="kp and kd"):
+        parse_project({"simulation": {"controller": {"kp": 1.0}}})

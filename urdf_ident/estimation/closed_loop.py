@@ -1,0 +1,132 @@
+"""The robot simulated along the logs: the motion it would have made without any noise.
+
+What is needed is the reference that the controller followed, in the log, and the controller, in the project file. The loop
+does most of the work: a motion under feedback hardly depends on the parameters of the robot in it, so that a rough first
+estimate makes good instruments, and those a better estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..data.recording import Recording
+from ..errors import EstimationError
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..motion.files import sampled
+from ..motion.limits import Limits
+from ..simulation.from_model import rotors_and_friction
+from ..simulation.plant import RigidPlant
+from ..simulation.settings import SimulationSection
+from ..simulation.simulate import simulate
+
+#: The simulated motion must follow the measured one: root mean square of the difference over the motion's spread.
+FAITHFUL = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """Simulates the robot along the references of some logs.
+
+    Attributes:
+        model: The dynamic model, its load-dependent terms frozen.
+        logs: Prepared logs with ``position_target``.
+        settings: Controller and integration step.
+        plausible: Parameters theta, shape (p,), of a robot that can exist, for base parameters, shape (b,).
+    """
+
+    model: DynamicModel
+    logs: Sequence[PreparedLog]
+    settings: SimulationSection
+    plausible: Callable[[Array], Array]
+
+    def __post_init__(self) -> None:
+        for log in self.logs:
+            if log.report.recording.position_target is None:
+                raise EstimationError(
+                    "there is no reference to simulate", where=log.name, got="no position_target_<joint> columns",
+                    expected="the positions that the controller was told to follow",
+                    remedy="log them and name them in log.columns.position_target, describe the controller in "
+                    "simulation.controller, or use method wls",
+                )  # fmt: skip
+
+    def __call__(self, params: Array) -> list[Recording]:
+        """Simulates all logs.
+
+        Args:
+            params: Base parameters of the robot, shape (b,).
+
+        Returns:
+            A recording a log: the clean motion on an even clock.
+
+        Raises:
+            EstimationError: The simulated motion is not that of the log.
+            SimulationError: The controller diverges.
+        """
+        theta = self.plausible(params)
+        rotor, friction = rotors_and_friction(self.model, theta)
+        plant = RigidPlant.create(
+            self.model.robot, theta=theta[: self.model.n_inertial], rotor_inertia=rotor, friction=friction
+        )
+        return [self._simulated(plant, log) for log in self.logs]
+
+    def _simulated(self, plant: RigidPlant, log: PreparedLog) -> Recording:
+        robot, recording, rate = self.model.robot, log.report.recording, log.conditioned.rate
+        time = recording.time - recording.time[0]
+        target = np.asarray(recording.position_target)
+        speed = np.gradient(target, time, axis=0)
+        reference = sampled(robot.joints, time, target, speed, np.gradient(speed, time, axis=0))
+        controller = self.settings.controller.build(robot, np.diag(plant.rotor).copy())
+        clean = simulate(
+            plant, controller, reference, rate=rate, substeps=max(1, int(np.ceil(1.0 / (rate * self.settings.step) - 1e-9))),
+            control_rate=self.settings.controller.rate, name=log.name, limits=_unlimited(robot.joints),
+            start=(recording.position[0], reference.evaluate([0.0])[1][0]),
+        ).truth  # fmt: skip
+        at = recording.time[0] + clean.time
+        _check_faithful(log, at, clean.q)
+        return Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
+
+
+def follows(found: Sequence[Recording], logs: Sequence[PreparedLog]) -> Array:
+    """How far simulated and measured motion are apart.
+
+    Args:
+        found: Simulated motions, one a log.
+        logs: The logs.
+
+    Returns:
+        Root mean square of the difference in the pieces of motion over all logs, shape (n,) [rad or m].
+    """
+    apart = [_differences(log, clean.time, clean.position)[0] for clean, log in zip(found, logs, strict=True)]
+    return np.asarray(np.sqrt(np.mean(np.square(np.vstack(apart)), axis=0)))
+
+
+def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]:
+    """Measured minus simulated positions in the pieces of motion, and the measured ones, shapes (N, n)."""
+    measured = np.vstack([segment.q for segment in log.segments])
+    at = np.concatenate([segment.time for segment in log.segments])
+    return measured - np.column_stack([np.interp(at, time, column) for column in q.T]), measured
+
+
+def _check_faithful(log: PreparedLog, time: Array, q: Array) -> None:
+    apart, measured = _differences(log, time, q)
+    share = np.sqrt(np.mean(apart**2, axis=0)) / np.maximum(measured.std(axis=0), 1e-300)
+    moving = measured.std(axis=0) > 1e-3 * measured.std(axis=0).max()
+    worst = int(np.argmax(np.where(moving, share, 0.0)))
+    if moving[worst] and share[worst] > FAITHFUL:
+        raise EstimationError(
+            "the simulated motion is not that of the log", where=f"{log.name}, {log.recording.joints[worst]}",
+            got=f"{100 * share[worst]:.3g} % of the motion apart", expected=f"at most {100 * FAITHFUL:g} %",
+            remedy="check log.columns.position_target and simulation.controller (bandwidth, or kp and kd)",
+        )  # fmt: skip
+
+
+def _unlimited(joints: tuple[str, ...]) -> Limits:
+    """What has been done on the robot may be done again."""
+    n = len(joints)
+    inf, no = np.full(n, np.inf), np.zeros(n, dtype=bool)
+    return Limits(joints, -inf, inf, inf, inf, inf, no, no)

@@ -1,0 +1,104 @@
+"""Direct and inverse dynamic identification model: torque measured, motion simulated (Gautier, Janot, Vandanjon 2013).
+
+No position is differentiated: the closed loop is simulated with the present estimate, the columns are those of the
+simulated motion, and the measured torque is regressed on them. That is Gauss-Newton on the error between measured and
+simulated torque, because under feedback the simulated motion hardly depends on the parameters. Noise on the positions
+never enters a column, so that nothing is biased by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..data.recording import Recording
+from ..errors import EstimationError
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from .fit import Fit, fit_base
+from .instrumental import Simulator, with_twin
+from .rows import build_statistics
+from .statistic import StatisticSet
+
+#: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
+ROUNDS, SETTLED = 12, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class DidimFit:
+    """An estimate from simulated motions.
+
+    Attributes:
+        fit: The estimate, ``method`` "didim".
+        statistics: Rows of the simulated motions and the measured torque.
+        logs: The logs with the simulated motion in place of the measured one.
+        rounds: Simulations used.
+    """
+
+    fit: Fit
+    statistics: StatisticSet
+    logs: tuple[PreparedLog, ...]
+    rounds: int
+
+
+def fit_didim(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    base: BaseParameters,
+    simulator: Simulator,
+    start: Array,
+    *,
+    reference: Array | None = None,
+) -> DidimFit:
+    """Simulates, regresses the measured torque on the simulated motion, until the estimate settles.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        base: Its reduction.
+        simulator: Called with base parameters, shape (b,).
+        start: Base parameters of the first simulation, shape (b,).
+        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        EstimationError: It does not settle, or the simulation does not cover the logs.
+    """
+    params = np.array(start, dtype=float)
+    for turn in range(1, ROUNDS + 1):
+        clean = [on_simulated_motion(log, motion) for log, motion in zip(logs, simulator(params), strict=True)]
+        statistics = build_statistics(model, clean)
+        fit = fit_base(statistics, base, reference=reference)
+        moved = np.abs(fit.params - params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
+        params = fit.params
+        if moved.max(initial=0.0) < SETTLED:
+            return DidimFit(replace(fit, method="didim"), statistics, tuple(clean), turn)
+    raise EstimationError("simulation and estimate do not settle", got=f"{ROUNDS} simulations",
+                          remedy="check simulation.controller, or use method iv or wls")  # fmt: skip
+
+
+def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
+    """The log with a simulated motion in place of the measured one; its torque stays.
+
+    Args:
+        log: The log.
+        clean: The simulated motion, as for :func:`.instrumental.with_twin`.
+
+    Returns:
+        The log.
+
+    Raises:
+        EstimationError: The simulation is of other joints, or does not cover the log.
+    """
+    segments = []
+    for segment in with_twin(log, clean).segments:
+        twin = segment.twin
+        if twin is not None:
+            segments.append(replace(segment, q=twin.q, v=twin.v, a=twin.a, twin=None, before=None))
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
