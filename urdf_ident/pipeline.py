@@ -18,6 +18,7 @@ from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
 from .estimation.closed_loop import ClosedLoop
 from .estimation.covariance import with_covariance
+from .estimation.cutoff import sweep_cutoff
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.essential import essential_parameters
 from .estimation.fit import Fit, fit_base, fit_columns
@@ -80,7 +81,8 @@ def identify(
         check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
     model = model.with_drive(resolve_gain(model.drive, logs))
-    prepared = prepare_logs(logs, model.robot, model.drive, project.signal_config(), force=force)
+    signals, sweep = _conditioning(model, logs, project, force, progress)  # a sweep only where cutoff: held_out
+    prepared = prepare_logs(logs, model.robot, model.drive, signals, force=force)
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     wanted = project.estimation
     trusted = trust(model, prepared, wanted.method, wanted.loss)  # wild samples found before anything listens to them
@@ -119,7 +121,7 @@ def identify(
             "notes": [*notes, *standard.solver.get("notes", ())],
             **({"springs": springs} if springs else {}),
         },
-        signals=_signals(prepared),
+        signals={**_signals(prepared), **sweep},
         inputs=tuple(log.as_dict() for log in prepared),
         cross_validation=_cross_validation(settled, estimated, build, estimate),
         config=project.model_dump(),
@@ -181,6 +183,20 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
+
+
+def _conditioning(
+    model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool, progress: Callable[[str, int], None] | None
+) -> tuple[SignalConfig, dict[str, Any]]:
+    """The conditioning asked for; where logs choose the cut-off, with what each candidate costs."""
+    config = project.signal_config()
+    if project.signals.cutoff != "held_out":
+        return config, {}
+    judged = project.validation.score_cutoff
+    found = sweep_cutoff(
+        model, logs, config, judged=None if judged == "auto" else float(judged), force=force, progress=progress
+    )
+    return replace(config, cutoff=found.chosen, reason=found.why), {"sweep": found.as_dict()}
 
 
 def _selected(

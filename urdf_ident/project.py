@@ -77,7 +77,9 @@ class LogSection(Section):
 class SignalsSection(Section):
     """Conditioning; `auto` looks at the data."""
 
-    cutoff: float | Auto = Field("auto", description="low-pass of the positions [Hz]; auto: where the spectrum turns to noise")
+    cutoff: float | Literal["auto", "held_out"] = Field(
+        "auto", description="low-pass of the positions [Hz]; auto: where the spectrum turns to noise; held_out: tried on logs"
+    )
     decimate: float | Auto = Field("auto", description="rows per second for the estimators [Hz]; auto: from the cut-off")
     velocity: Literal["auto", "logged", "differentiated"] = Field("auto", description="auto: logged if it agrees with dq/dt")
 
@@ -259,8 +261,9 @@ class Project(Section):
         return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort)
 
     def signal_config(self) -> SignalConfig:
-        """How signals are conditioned."""
-        return SignalConfig(**self.signals.model_dump())
+        """How signals are conditioned; a cut-off that logs have still to choose is automatic."""
+        settings = self.signals.model_dump()
+        return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
 
 def load_project(path: str | Path | None) -> tuple[Project, Path]:

@@ -33,6 +33,7 @@ def summary(ident: Identification) -> str:
         f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
+        *_sweep(ident.signals.get("sweep", {})),
         *_verdicts(ident),
         *_doubts(ident),
         "",
@@ -158,6 +159,15 @@ def finding_words(finding: Mapping[str, Any]) -> str:
     owner = f"{joint}: " if joint and joint not in finding["message"] else ""
     where = f" (from row {rows[0]})" if rows else ""
     return f"{owner}{finding['message']}{where}" + (f" -> {remedy}" if remedy else "")
+
+
+def _sweep(found: Mapping[str, Any]) -> list[str]:
+    """What each cut-off costs on held-out logs."""
+    if not found:
+        return []
+    cells = [f"{cutoff:.3g}{' *' if cutoff == found['chosen'] else ''}" for cutoff in found["cutoffs"]]
+    header = [f"cut-off tried on {len(found['folds'])} held-out parts [Hz]", *cells]
+    return table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in found["mean_rmse"])]])
 
 
 def _verdicts(ident: Identification) -> list[str]:

@@ -1,0 +1,169 @@
+"""The low-pass of the positions chosen by what it is for: the torque of logs that took no part in the fit.
+
+`auto` looks at the spectrum alone (:func:`..data.filters.estimate_cutoff`). Here each candidate conditions all logs, is
+fitted without one of them, and predicts that one; measured and predicted torque are compared behind one and the same
+low-pass, so that no candidate gains by smoothing what it is judged by. Another cut-off than that of the spectrum is taken
+only where it beats it by more than the scatter of the folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.filters import HIGHEST, lowpass
+from ..data.prepare import PreparedLog, prepare_logs
+from ..data.recording import Recording
+from ..data.signals import SignalConfig
+from ..errors import EstimationError, LogError
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.inertia import Array
+from ..model.segment import freeze_arrays
+from .fit import fit_base
+from .rows import build_statistics
+
+#: Candidates over the cut-off of the spectrum.
+FACTORS = (0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5)
+#: How often chance may prefer another cut-off to that of the spectrum.
+CHANCE = 0.1
+#: Parts in time that a single log is cut into.
+PARTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class CutoffSweep:
+    """What each cut-off costs on held-out logs.
+
+    Attributes:
+        cutoffs: Candidates, shape (c,) [Hz], ascending.
+        rmse: Held-out error of each in each fold, mean over joints, shape (c, folds) [N·m or N].
+        folds: Names of what was held out.
+        spectrum: The cut-off that the spectrum asks for [Hz].
+        chosen: The cut-off taken [Hz].
+        judged: Low-pass that torques were compared behind [Hz].
+    """
+
+    cutoffs: Array
+    rmse: Array
+    folds: tuple[str, ...]
+    spectrum: float
+    chosen: float
+    judged: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def mean(self) -> Array:
+        """Held-out error of each candidate, root mean square over the folds, shape (c,) [N·m or N]."""
+        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=1)))
+
+    @property
+    def why(self) -> str:
+        """The choice in words."""
+        if self.chosen == self.spectrum:
+            return f"that of the spectrum: no other beats it on {len(self.folds)} held-out parts by more than their scatter"
+        own = self.mean[np.argmin(np.abs(self.cutoffs - self.spectrum))]
+        gain = 100 * (1 - self.mean.min() / own)
+        return f"{gain:.2g} % better on {len(self.folds)} held-out parts than the {self.spectrum:.4g} Hz of the spectrum"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry in identification.json."""
+        return {
+            "cutoffs": self.cutoffs, "mean_rmse": self.mean, "rmse": self.rmse, "folds": list(self.folds),
+            "spectrum": self.spectrum, "chosen": self.chosen, "judged": self.judged,
+        }  # fmt: skip
+
+
+def sweep_cutoff(
+    model: DynamicModel,
+    recordings: Sequence[Recording],
+    config: SignalConfig,
+    *,
+    judged: float | None = None,
+    force: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+) -> CutoffSweep:
+    """Finds the cut-off with the least held-out error.
+
+    Args:
+        model: The dynamic model, rigid; friction that is still to be chosen counts as its simplest form.
+        recordings: Logs to learn from, as read.
+        config: Conditioning with an automatic cut-off.
+        judged: Low-pass that torques are compared behind [Hz]; the spectrum's cut-off if None.
+        force: Use logs in spite of findings that refuse them.
+        progress: Called with the name of the log at work and the number of rows done.
+
+    Returns:
+        The sweep and its choice.
+
+    Raises:
+        EstimationError: Elastic joints, or too few data to hold any out.
+    """
+    if isinstance(model, ElasticModel):
+        raise EstimationError(
+            "signals.cutoff: held_out knows rigid joints only", got="model.elastic", remedy="use `auto`, or Hz"
+        )
+    folds = _folds(recordings)
+    reference = prepare_logs(folds, model.robot, model.drive, replace(config, cutoff="auto"), force=force)
+    spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
+    judge = spectrum if judged is None else judged
+    tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
+    rows = []
+    for cutoff in tried:
+        logs = reference if cutoff == spectrum else prepare_logs(
+            folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)  # fmt: skip
+        rows.append(_held_out(model, logs, judge, progress))
+    rmse = np.array(rows)
+    return CutoffSweep(
+        np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), judge
+    )
+
+
+def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
+    """The best, where chance would hardly make it beat the spectrum's (Student's t of the folds' differences)."""
+    from scipy import stats
+
+    own, best = int(np.argmin(np.abs(cutoffs - spectrum))), int(np.argmin(np.mean(rmse**2, axis=1)))
+    gain = rmse[own] - rmse[best]
+    limit = stats.t.ppf(1 - CHANCE, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
+    return float(cutoffs[best]) if best != own and gain.mean() > limit else spectrum
+
+
+def _folds(recordings: Sequence[Recording]) -> list[Recording]:
+    """What is held out in turn: logs, or parts in time of a single one."""
+    if len(recordings) > 1:
+        return list(recordings)
+    (log,) = recordings
+    edges = np.linspace(log.time[0], log.time[-1], PARTS + 1)
+    parts = []
+    for k in range(PARTS):
+        inside = (log.time >= edges[k]) & ((log.time < edges[k + 1]) | (k == PARTS - 1))
+        parts.append(replace(log.take(inside), name=f"{log.name}, part {k + 1} of {PARTS}", sha256=""))
+    return parts
+
+
+def _held_out(
+    model: DynamicModel, logs: Sequence[PreparedLog], judge: float, progress: Callable[[str, int], None] | None
+) -> list[float]:
+    """Error of each log by a fit to the others, mean over joints."""
+    statistics, base = build_statistics(model, logs, progress=progress), model.base()
+    found = []
+    for log in logs:
+        fit = fit_base(statistics.without([log.name]), base)
+        theta = np.zeros(statistics.p)
+        theta[base.independent] = fit.params
+        squares, count = np.zeros(model.n), 0
+        for part in log.segments:
+            if part.tau is None:
+                raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+            total = part.tau if part.external is None else part.tau + part.external
+            error = lowpass(total - model.torque_along(theta, part), part.rate, judge)
+            squares += np.sum(error**2, axis=0)
+            count += len(part)
+        found.append(float(np.sqrt(squares / max(count, 1)).mean()))
+    return found
