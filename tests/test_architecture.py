@@ -17,7 +17,7 @@ ROOMS = (
     "project", "validation", "result", "pipeline", "check", "experiment_elastic",
     "experiment",
 )  # fmt: skip
-SHELL = ("viz", "report", "demo", "cli", "__init__")
+SHELL = ("viz", "report", "demo", "bars", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

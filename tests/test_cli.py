@@ -298,3 +298,11 @@ def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:
     project = tmp_path / "p.yaml"
     project.write_text("signals: {cutof: 8}\n")
     assert_refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")
+
+
+def test_wrong_use_of_the_command_line_is_one_line(work: Path, identified: Path) -> None:
+    assert_refused(run("export", identified / "identification.json"), 2, "nothing to write", "--urdf", "export --help")
+    assert_refused(run("identify", work / "arm.urdf"), 2, "Missing argument", "LOG", "identify --help")
+    assert_refused(run("exprt"), 2, "exprt", "export")
+    assert_refused(run("identify", work / "arm.urdf", work / "log0.csv", "-o", work / "x", "--jobs", 0), 2, "--jobs", "1")
+    assert "Usage" in run().stdout

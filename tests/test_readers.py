@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
+from urdf_ident.data.readers import LogLayout, expand_logs, read_recording, read_recordings
 from urdf_ident.data.tables import open_table
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.model.robot import Robot
@@ -131,6 +131,60 @@ def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
     np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])
     with pytest.raises(UnitError, match="sliding"):
         read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
+
+
+def test_units_per_joint_are_checked(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, table(header="t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slide"))
+    path.write_text("t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slide\n" + "0,1,2,3,4,5,6\n" * 3)
+    log = read_recording(path, robot, LogLayout(units={"effort": ["mN·m", "kN·m", "mN"]}))
+    np.testing.assert_allclose(log.effort[0], [5000.0, 0.006, 0.004])
+    with pytest.raises(LogError, match=r"2 units for 3 joints.*zeta, alpha, slide"):
+        read_recording(path, robot, LogLayout(units={"position": ["deg", "rad"]}))
+    with pytest.raises(UnitError, match=r"several kinds.*got N·m, A, N,"):
+        read_recording(path, robot, LogLayout(units={"effort": ["N·m", "A", "N"]}))
+
+
+def test_other_names_of_the_same_quantities(tmp_path: Path, robot: Robot) -> None:
+    header = "time,position_zeta,position_alpha,position_slide,velocity_zeta,velocity_alpha,velocity_slide,effort_zeta," \
+             "effort_alpha,effort_slide,position_finger"  # fmt: skip
+    log = read_recording(write(tmp_path, header + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n" * 2), robot)
+    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
+    np.testing.assert_array_equal(log.velocity[0], [5, 6, 4])
+    np.testing.assert_array_equal(log.effort[0], [8, 9, 7])
+    assert log.notes == ()
+    with pytest.raises(LogError, match="'position_zet' names no joint"):
+        read_recording(
+            write(tmp_path, header.replace("position_zeta", "position_zet") + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n"), robot
+        )
+    both = read_recording(write(tmp_path, "t,q_zeta,q_alpha,q_slide,position_zeta\n" + "0,1,2,3,9\n" * 2), robot)
+    assert both.position[0, 2] == 1
+    assert "position_zeta" in both.notes[0]
+
+
+def test_all_joints_that_are_missing_are_named_with_their_remedy(tmp_path: Path) -> None:
+    whole = Robot.from_urdf(URDF)
+    lock = r"lock.*\{alpha: 0\.0, finger: 0\.0\}|lock.*\{finger: 0\.0, alpha: 0\.0\}"
+    with pytest.raises(LogError, match=rf"alpha, finger are missing.*({lock})"):
+        read_recording(write(tmp_path, "t,q_zeta,q_slide\n" + "0,1,2\n" * 2), whole)
+    with pytest.raises(LogError, match=r"numbers 2 joints.*\{slide: 0\.0, finger: 0\.0\}"):
+        read_recording(write(tmp_path, "t,q1,q2\n0,1,2\n"), whole)
+    with pytest.raises(LogError, match=r"3 columns of position for 4 joints.*\{finger: 0\.0\}"):
+        read_recording(write(tmp_path, table(header="")), whole, LogLayout(columns={"time": 0, "position": [1, 2, 3]}))
+
+
+def test_processes_read_what_one_process_reads(tmp_path: Path, robot: Robot) -> None:
+    paths = [write(tmp_path, table(n), f"run{n}.csv") for n in (3, 5, 7)]
+    one, three = (read_recordings(paths, robot, jobs=jobs) for jobs in (1, 3))
+    for a, b in zip(one, three, strict=True):
+        assert (a.name, a.sha256, a.joints) == (b.name, b.sha256, b.joints)
+        np.testing.assert_array_equal(a.position, b.position)
+        assert not b.position.flags.writeable
+    paths[1].write_text("")
+    with pytest.raises(LogError, match=r"run5\.csv: the log is empty.*remove it") as caught:
+        read_recordings(paths, robot, jobs=3)
+    assert caught.value.remedy
+    with pytest.raises(MissingFileError, match=r"none\.csv"):
+        read_recordings([paths[0], tmp_path / "none.csv"], robot, jobs=2)
 
 
 def test_columns_by_header_name(tmp_path: Path, robot: Robot) -> None:

@@ -178,6 +178,11 @@ def test_mimic_joints_are_refused_unless_locked() -> None:
     text = TREE.replace('<joint name="a_arm" type="revolute">', '<joint name="a_arm" type="revolute"><mimic joint="z_arm"/>')
     with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock it: .*a_arm: 0\.0"):
         Robot.from_urdf(text)
+    both = text.replace(
+        '<joint name="y_spin" type="continuous">', '<joint name="y_spin" type="continuous"><mimic joint="z_arm"/>'
+    )
+    with pytest.raises(ModelError, match=r"'y_spin' mimics 'z_arm' \(and a_arm too\).*lock them: .*y_spin: 0\.0, a_arm: 0\.0"):
+        Robot.from_urdf(both)
     with pytest.raises(ModelError, match="mimics"):
         Robot.from_urdf(text, lock={"z_arm": 0.0})
     assert "a_arm" not in Robot.from_urdf(text, lock={"a_arm": 0.0}).joints

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .bars import log_bars, search_bar, steps
 from .errors import QualityError, UrdfIdentError
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 JUDGED_BAD, WRONG_USE = 1, 2
+#: What typer raises for a command that does not exist, an option that is missing, a value of the wrong kind.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="The robot description.")]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Files, folders, quoted globs, or stems of split logs.")]
@@ -44,14 +45,25 @@ def main() -> None:
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        app(arguments, standalone_mode=True)
+        sys.exit(app(arguments or ["--help"], standalone_mode=False))
     except UrdfIdentError as error:
         if debug:
             raise
         typer.echo(f"error: {error}", err=True)
         sys.exit(JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE)
+    except USAGE_ERROR as error:
+        words = ["urdf-ident", *(name for name in arguments[:1] if name in _commands()), "--help"]
+        text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+        typer.echo(f"error: {text}; see `{' '.join(words)}`", err=True)
+        sys.exit(WRONG_USE)
+    except typer.Abort:
+        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+
+
+def _commands() -> set[str]:
+    return {command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands}
 
 
 @app.callback(epilog="`--debug` with any command shows the traceback of an error.")
@@ -69,7 +81,7 @@ def demo(
     from .viz import motion_from
     from .viz import play as show
 
-    with _steps() as progress:
+    with steps() as progress:
         result = run_demo(out, seed=seed, progress=progress)
     robot = result.ident.model.robot
     page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
@@ -182,7 +194,7 @@ def simulate(
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
     motion = read_trajectory(trajectory, robot)
-    with _steps() as progress:
+    with steps() as progress:
         log = run_experiment(
             project, robot, motion, plant=true_plant(project, robot, truth), name=out.stem, seed=seed,
             progress=lambda done: progress("simulating", done),
@@ -219,9 +231,9 @@ def identify(
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
-    recordings, held_out, runs = (_read(some or [], robot, project) for some in (logs, validate, sweeps))
+    recordings, held_out, runs = (_read(some or [], robot, project, jobs) for some in (logs, validate, sweeps))
     check_writable(out)
-    with _progress({recording.name for recording in recordings}) as progress:
+    with log_bars({recording.name for recording in recordings}) as progress:
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     typer.echo(ident.summary())
@@ -306,7 +318,7 @@ def _designed(project: Project, folder: Path, model: DynamicModel, out: Path, af
     from .excitation.sequential import forecast
 
     robot = model.robot
-    with _search_bar() as progress:
+    with search_bar() as progress:
         found = design_excitation(
             model, after=after, progress=progress, collisions=project.excitation.build_collisions(robot, folder),
             **project.excitation.options(robot),
@@ -338,12 +350,12 @@ def _project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
-def _read(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
-    from .data.readers import read_recording
+def _read(arguments: list[str], robot: Robot, project: Project, jobs: int = 1) -> list[Recording]:
+    from .data.readers import read_recordings
     from .data.sources import expand_logs
 
     layout = project.log_layout()
-    return [read_recording(source, robot, layout) for source in expand_logs(arguments, layout)] if arguments else []
+    return read_recordings(expand_logs(arguments, layout), robot, layout, jobs=jobs) if arguments else []
 
 
 def _write_project(path: Path, project: Project, robot: Robot, urdf: Path | None) -> None:
@@ -355,60 +367,3 @@ def _write_project(path: Path, project: Project, robot: Robot, urdf: Path | None
     data["robot"] = {"urdf": str((urdf or Path(robot.path)).resolve()), "joints": list(robot.order), "lock": dict(robot.locked)}
     write_text(path, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
     typer.echo(f"wrote {path}")
-
-
-@contextmanager
-def _steps() -> Iterator[Callable[[str, float], None]]:
-    """Named steps with the part that is done: bars on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda _step, _done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def update(step: str, done: float) -> None:
-            if step not in tasks:
-                tasks[step] = bar.add_task(step, total=1.0)
-            bar.update(tasks[step], completed=done)
-
-        yield update
-
-
-@contextmanager
-def _search_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """A bar over the time budget with the best value so far; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("first motion", total=1.0)
-        yield lambda part, best: bar.update(task, completed=part, description=f"best so far: {best}")
-
-
-@contextmanager
-def _progress(logs: Collection[str]) -> Iterator[Callable[[str, int], None] | None]:
-    """How far each log and each search is, on a terminal; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    count = TextColumn("{task.completed:.0f}{task.fields[unit]}")
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def update(name: str, rows: int) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=None, unit=" rows" if name in logs else "")
-            bar.update(tasks[name], completed=rows)
-
-        yield update

@@ -123,7 +123,7 @@ def identify(
         },
         signals={**_signals(prepared), **sweep},
         inputs=tuple(log.as_dict() for log in prepared),
-        cross_validation=_cross_validation(settled, estimated, build, estimate),
+        cross_validation=_cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
         config=project.model_dump(),
         estimation=estimated.as_dict(),
         selection=selected.as_dict(),
@@ -283,7 +283,10 @@ def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:
         return {}
 
 
-def _cross_validation(settled: Settled, estimated: Estimated, build: Build, estimate: Estimate) -> dict[str, Any]:
+def _cross_validation(
+    settled: Settled, estimated: Estimated, build: Build, estimate: Estimate, *, chosen: bool
+) -> dict[str, Any]:
+    """Held-out errors of the parameters; laws that the data chose were chosen on all logs, and stay."""
     try:
         if estimated.refit is None:
             found = cross_validate_settled(settled, build, estimate)
@@ -297,4 +300,5 @@ def _cross_validation(settled: Settled, estimated: Estimated, build: Build, esti
         "group_rmse": found.group_rmse.tolist(),
         "mean_rmse": found.mean_rmse,
         "relative": found.relative,
+        "structure": "chosen on all folds" if chosen else "given",
     }

@@ -70,7 +70,7 @@ class LogSection(Section):
     files: dict[str, str] = Field({}, description="quantity: file pattern of a split log, * is the LOG argument")
     rate: float | None = Field(None, gt=0, description="samples per second without a time column [Hz]")
     columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
-    units: dict[str, str] = Field({}, description="quantity: unit; SI if absent")
+    units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit a joint; SI if absent")
     side: SideSection = SideSection()
 
 

@@ -1,17 +1,17 @@
 """Which column of a table holds which quantity of which joint.
 
-Three ways, in this order: the project file says so (:class:`LogLayout`); the header names the joints
-(``q_<joint>``); the header numbers them (``q1 … qn``, exactly as many as the robot has joints).
+Three ways, in this order: the project file says so (:class:`LogLayout`); the header names the joints (``q_<joint>``, or
+``position_<joint>`` and the like); the header numbers them (``q1 … qn``, exactly as many as the robot has joints).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import LogError, nearest
-from ..model.robot import Robot
+from ..model.robot import Robot, lock_words
 from .tables import Table
 
 Column = int | str
@@ -21,6 +21,12 @@ PREFIXES = {
     "position": "q", "velocity": "v", "acceleration": "a", "effort": "tau",
     "motor_position": "qm", "motor_velocity": "vm", "effort_target": "effort_target", "torque_target": "torque_target",
     "position_target": "position_target",
+}  # fmt: skip
+#: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
+ALIASES = {
+    "position": ("position", "pos"), "velocity": ("velocity", "vel", "dq", "qd"),
+    "acceleration": ("acceleration", "acc", "ddq"), "effort": ("effort", "torque"),
+    "motor_position": ("motor_position",), "motor_velocity": ("motor_velocity",),
 }  # fmt: skip
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -123,7 +129,7 @@ def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> t
         raise LogError(
             f"{len(columns)} columns of {quantity} for {robot.n} joints", where=f"log.columns.{quantity}", got=columns,
             expected=f"one per joint, in the order {', '.join(robot.order)}",
-            remedy="list the missing ones, or name the joints that do not move in `robot: {lock: {...}}`",
+            remedy=_too_few(len(columns), robot),
         )  # fmt: skip
     located = [_locate(table, column, quantity) for column in columns]
     if len(set(located)) != len(located):
@@ -150,14 +156,13 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
     """Columns by the default names, or numbered ones."""
     names = table.names or ()
     known = {*robot.joints, *robot.locked}
-    matches_any = any(f"{PREFIXES[key]}_{joint}" in names for key in quantities for joint in known)
-    if not matches_any:
+    prefixes = {key: _prefix(names, known, key) for key in quantities}
+    if not any(f"{prefix}{joint}" in names for prefix in prefixes.values() for joint in known):
         numbered, notes = _numbered(table, robot, quantities)
         if numbered or not strict:
             return numbered, notes
     found: dict[str, tuple[int, ...]] = {}
-    for key in quantities:
-        prefix = f"{PREFIXES[key]}_"
+    for key, prefix in prefixes.items():
         wanted = [prefix + joint for joint in robot.joints]
         if key == "position" and strict:
             _check_positions(table, robot, prefix)
@@ -174,6 +179,12 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
     return found, []
 
 
+def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
+    """The prefix that this header uses for a quantity: the default one if any joint has it."""
+    choices = [f"{prefix}_" for prefix in (PREFIXES[quantity], *ALIASES.get(quantity, ()))]
+    return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
+
+
 def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     names = table.names or ()
     known = [*robot.joints, *robot.locked]
@@ -188,9 +199,11 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             expected=f"{prefix}{robot.joints[0]}, …", remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )  # fmt: skip
     if missing:
+        several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
+        wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
         raise LogError(
-            f"joint '{missing[0]}' is missing from the log", where=table.path, expected=f"a column '{prefix}{missing[0]}'",
-            remedy=f"record it, or if it does not move `robot: {{lock: {{{missing[0]}: 0.0}}}}` in the project file",
+            f"{several} missing from the log", where=table.path, expected=wanted,
+            remedy=f"record what moves, and lock what does not: {lock_words(missing)} in the project file",
         )  # fmt: skip
 
 
@@ -209,12 +222,19 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
             raise LogError(
                 f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}", where=table.path,
                 got=f"{(table.names or ())[numbers[first]]} …", expected=", ".join(robot.order),
-                remedy="name the joints that the log does not hold in `robot: {lock: {<joint>: 0.0}}`",
+                remedy=_too_few(len(numbers), robot),
             )  # fmt: skip
         found[key] = tuple(numbers[first + robot.order.index(joint)] for joint in robot.joints)
     if not found:
         return {}, []
     return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]
+
+
+def _too_few(count: int, robot: Robot) -> str:
+    """What to do about columns that do not go round."""
+    if count > robot.n:
+        return "list the columns of these joints alone: `log: {columns: {...}}`"
+    return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"
 
 
 def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
@@ -234,4 +254,5 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
 
 
 def _of_locked(name: str, robot: Robot) -> bool:
-    return any(name == f"{prefix}_{joint}" for prefix in PREFIXES.values() for joint in robot.locked)
+    prefixes = [*PREFIXES.values(), *(prefix for some in ALIASES.values() for prefix in some)]
+    return any(name == f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked)

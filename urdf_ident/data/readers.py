@@ -7,7 +7,10 @@ Nothing is judged or repaired here. A row that cannot be read stays as NaN with 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +24,7 @@ from .recording import Recording
 from .sources import LogSource, expand_logs, log_source
 from .tables import Table, open_table
 
-__all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording"]
+__all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_recordings"]
 
 _KIND = {
     "motor_position": "position", "position_target": "position", "motor_velocity": "velocity", "effort_target": "effort",
@@ -80,6 +83,31 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
         effort_unit=effort_unit, position_side=layout.position_side, effort_side=layout.effort_side, wrenches=wrenches,
         path=source.path, sha256=digest, rows=first.rows, notes=tuple(notes),
     )  # fmt: skip
+
+
+def read_recordings(
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
+) -> list[Recording]:
+    """Reads several logs, in processes of their own if there are many: parsing text is most of the work of a long log.
+
+    Args:
+        sources: As for :func:`read_recording`.
+        robot: The robot that moved.
+        layout: Columns, units and sides that differ from the default.
+        jobs: Processes; never more than logs.
+
+    Returns:
+        The logs, in the same order.
+
+    Raises:
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one.
+    """
+    read = partial(read_recording, robot=robot, layout=layout)
+    workers = min(jobs, len(sources))
+    if workers < 2:
+        return [read(source) for source in sources]
+    with ProcessPoolExecutor(workers) as pool:
+        return [replace(recording) for recording in pool.map(read, sources)]  # made anew: arrays arrive writable
 
 
 def _check_layout(layout: LogLayout) -> None:
@@ -155,6 +183,9 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         if given is None:
             continue
         kind = _KIND.get(quantity, quantity)
+        if not isinstance(given, str) and len(given) != robot.n:
+            raise LogError(f"{len(given)} units for {robot.n} joints", where=f"log.units.{quantity}", got=list(given),
+                           expected=f"one for all, or one per joint in the order {', '.join(robot.order)}")  # fmt: skip
         names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
         units = [parse_unit(name, kind) for name in names]
         on_motor = quantity in _MOTOR or (layout.position_side == "motor" and kind != "effort")
@@ -162,6 +193,10 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
                    for unit, sliding in zip(units, robot.prismatic, strict=True)]  # fmt: skip
         values[quantity] = array * np.array(factors)
         if quantity == "effort":
+            kinds = {"torque" if unit.kind == "force" else unit.kind for unit in units}
+            if len(kinds) > 1:
+                raise UnitError("efforts of one log cannot be of several kinds", where="log.units.effort", got=", ".join(given),
+                                expected="all torques and forces, or all currents")  # fmt: skip
             effort_unit = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[units[0].kind]
     return effort_unit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -248,13 +248,26 @@ def _choose_joints(
     order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in lock)
     if not order:
         raise ModelError("the robot has no joint that moves", where=where, remedy="unlock one")
-    for name in order:
-        if moving[name].mimic is not None:
-            raise ModelError(
-                f"joint '{name}' mimics '{moving[name].mimic}'", where=where,
-                remedy=f"lock it: `robot: {{lock: {{{name}: 0.0}}}}` in the project file",
-            )  # fmt: skip
+    mimics = [name for name in order if moving[name].mimic is not None]
+    if mimics:
+        first, others = mimics[0], f" (and {', '.join(mimics[1:])} too)" if len(mimics) > 1 else ""
+        raise ModelError(
+            f"joint '{first}' mimics '{moving[first].mimic}'{others}", where=where,
+            remedy=f"lock {'it' if len(mimics) == 1 else 'them'}: {lock_words(mimics)} in the project file",
+        )  # fmt: skip
     return {name: float(value) for name, value in lock.items()}, order
+
+
+def lock_words(names: Iterable[str]) -> str:
+    """What a project file says to lock joints.
+
+    Args:
+        names: Joint names.
+
+    Returns:
+        The line, in backquotes.
+    """
+    return f"`robot: {{lock: {{{', '.join(f'{name}: 0.0' for name in names)}}}}}`"
 
 
 def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:

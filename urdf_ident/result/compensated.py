@@ -94,7 +94,7 @@ def compensate(
     solved = replace(
         solved,
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        cross_validation=_cross_validation(judgement, prepared),
+        cross_validation=_cross_validation(judgement, prepared, ident.cross_validation.get("structure", "given")),
         compensation={
             **ident.compensation,
             "kind": kind,
@@ -174,7 +174,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     )
 
 
-def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog]) -> dict[str, Any]:
+def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
     """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
     if judgement is None:
         return {}
@@ -187,6 +187,7 @@ def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog]) 
         "group_rmse": rmse.tolist(),
         "mean_rmse": float(rmse.mean()),
         "relative": float(np.mean(rmse / size)),
+        "structure": structure,
     }
 
 

@@ -256,6 +256,7 @@ def _joints(ident: Identification) -> list[str]:
 
 
 def _cross(cross: Mapping[str, Any]) -> list[str]:
-    header = [f"cross-validated over {len(cross['folds'])} folds", "RMSE [N·m or N]"]
+    structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
+    header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
     rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
     return table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
