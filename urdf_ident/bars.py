@@ -10,7 +10,11 @@ from typing import Any
 
 @contextmanager
 def steps() -> Iterator[Callable[[str, float], None]]:
-    """Named steps with the part that is done: bars on a terminal, nothing in a pipe."""
+    """Named steps with the part that is done: bars on a terminal, nothing in a pipe.
+
+    Yields:
+        Called with the step's name and the part that is done, 0 to 1.
+    """
     if not sys.stderr.isatty():
         yield lambda _step, _done: None
         return
@@ -30,7 +34,11 @@ def steps() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def search_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """A bar over the time budget with the best value so far; nothing in a pipe."""
+    """A bar over the time budget with the best value so far; nothing in a pipe.
+
+    Yields:
+        Called with the part that is done, 0 to 1, and the best value in words; None in a pipe.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -45,7 +53,14 @@ def search_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 @contextmanager
 def log_bars(logs: Collection[str]) -> Iterator[Callable[[str, int], None] | None]:
-    """How far each log and each search is, on a terminal; nothing in a pipe."""
+    """How far each log and each search is, on a terminal; nothing in a pipe.
+
+    Args:
+        logs: Names of the logs: of them rows are counted.
+
+    Yields:
+        Called with the name of what is at work and a count; None in a pipe.
+    """
     if not sys.stderr.isatty():
         yield None
         return

@@ -171,6 +171,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         solver={**standard.solver, "notes": notes},
         validation=(),
         selection={} if found.friction else ident.selection,
+        essential={},  # of the base parameters before
     )
 
 
