@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import LogError, QualityError
 from ..model.drive import Drive
 from ..model.robot import Robot
@@ -113,7 +115,7 @@ def prepare_logs(
         The prepared logs, in the same order.
 
     Raises:
-        LogError: No log, or two logs with one name.
+        LogError: No log, two logs with one name, or one log twice.
         QualityError: A log is refused.
     """
     if not recordings:
@@ -121,9 +123,22 @@ def prepare_logs(
     names = [recording.name for recording in recordings]
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
+    _refuse_copies(recordings)
     reports = [_assessed(recording, robot, drive, force) for recording in recordings]
     fixed = resolve([report.recording for report in reports], robot, config)
     return [_prepared(recording, report, robot, fixed) for recording, report in zip(recordings, reports, strict=True)]
+
+
+def _refuse_copies(recordings: Sequence[Recording]) -> None:
+    """The same motion and efforts under another name, in another file format, or with other spaces."""
+    for k, late in enumerate(recordings):
+        for early in recordings[:k]:
+            same = np.array_equal(early.position, late.position, equal_nan=True)
+            if same and early.effort is not None and late.effort is not None:
+                same = np.array_equal(early.effort, late.effort, equal_nan=True)
+            if same:
+                raise LogError("the same log is given twice", where=late.path or late.name, got=f"the content of {early.name}",
+                               remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
 
 
 def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:

@@ -209,9 +209,12 @@ def accumulate(
     """
     total = sum(row_filter.output_rows(len(segment)) for segment in segments)
     if total == 0:
+        longest = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
         raise EstimationError(
-            "the log is shorter than the filter", where=log, remedy="record longer, or raise signals.decimate"
-        )
+            "the log is shorter than the filter", where=log, got=f"{longest[0]:.3g} s of motion in one piece",
+            expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
+            remedy="record longer, or raise signals.decimate",
+        )  # fmt: skip
     layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
     factors: dict[tuple[int, int], tuple[Array, int]] = {}
     done = 0
