@@ -170,7 +170,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     """
     model, project = ident.model, Project.model_validate(ident.config)
     signals = SignalConfig(
-        cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=project.signals.velocity
+        cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=project.signals.velocity, periodic="off"
     )
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []

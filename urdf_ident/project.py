@@ -82,6 +82,14 @@ class SignalsSection(Section):
     )
     decimate: float | Auto = Field("auto", description="rows per second for the estimators [Hz]; auto: from the cut-off")
     velocity: Literal["auto", "logged", "differentiated"] = Field("auto", description="auto: logged if it agrees with dq/dt")
+    periodic: Literal["auto", "on", "off"] = Field(
+        "auto", description="average the periods of a motion that repeats; auto: where a log holds three or more"
+    )
+
+    @field_validator("periodic", mode="before")
+    @classmethod
+    def _switch(cls, value: Any) -> Any:
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value  # YAML 1.1 reads on as true
 
 
 class ValidationSection(Section):

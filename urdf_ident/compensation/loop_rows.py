@@ -73,7 +73,8 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
             raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         if row_filter.output_rows(len(segment)) < 2:
             continue
-        parts = [group for _, group in filtered_rows(model, segment, row_filter)]
+        once = 1.0 / np.sqrt(segment.repeats)  # torques in their own size, however many periods they are the mean of
+        parts = [[once * x for x in group] for _, group in filtered_rows(model, segment, row_filter)]
         pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*parts, strict=True)])
         for curve in curves:
             j = model.robot.index(curve.joint)

@@ -22,6 +22,8 @@ NOISE_SHARE = 0.01
 HEADROOM = 1.5
 #: A cut-off above this share of the sampling rate smooths nothing that differentiation has not spoilt already.
 HIGHEST = 0.2
+#: Half length of the filter that makes equations, in decimated samples.
+HALF_WIDTH = 6
 
 _STENCILS = {2: (1 / 2,), 4: (2 / 3, -1 / 12), 6: (3 / 4, -3 / 20, 1 / 60)}
 

@@ -17,8 +17,10 @@ from ..errors import LogError
 from ..model.inertia import Array
 from ..model.robot import Robot
 from ..model.segment import Segment
+from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
-from .filters import HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .periods import Repetition, find_repetition
 from .recording import Recording
 from .resample import Piece, even_pieces
 from .velocity import VelocityMatch, match_velocity
@@ -28,6 +30,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 #: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
 #: steeper than that, and what is decimated away teaches nothing.
 ROWS_PER_CUTOFF = 5.0
+#: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
+FEWEST_PERIODS = 3
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class SignalConfig:
         cutoff: Zero-phase low-pass of positions and velocities [Hz].
         decimate: Rate of the equations made from the log [Hz], at most the log's own.
         velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (the logged one only where it is as fast and quieter).
+        periodic: ``"on"``: averages the periods of a motion that repeats; ``"auto"``: where there are
+            :data:`FEWEST_PERIODS` or more; ``"off"``.
         order: Order of one pass of the Butterworth filter.
         rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that never go fast.
         rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
@@ -50,6 +56,7 @@ class SignalConfig:
     cutoff: float | str = "auto"
     decimate: float | str = "auto"
     velocity: str = "auto"
+    periodic: str = "auto"
     order: int = ORDER
     rest_speed: float = 0.02
     rest_time: float = 0.25
@@ -67,6 +74,8 @@ class SignalConfig:
         if self.velocity not in ("auto", "logged", "differentiated"):
             raise LogError("unknown source of velocity", where="signals.velocity", got=self.velocity,
                            expected="auto, logged or differentiated")  # fmt: skip
+        if self.periodic not in ("auto", "on", "off"):
+            raise LogError("unknown choice", where="signals.periodic", got=self.periodic, expected="auto, on or off")
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,9 @@ class Conditioned:
         factor: Samples per equation: ``decimate_rate = rate / factor``.
         row_cutoff: Low-pass that the equations need before that decimation [Hz].
         velocity_source: ``"logged"`` or ``"differentiated"``.
-        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``.
+        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` where
+            periods were averaged.
+        averaged: What is known of the periods whose average the segments are; None for a motion that does not repeat.
     """
 
     segments: tuple[Segment, ...]
@@ -92,6 +103,7 @@ class Conditioned:
     row_cutoff: float
     velocity_source: str
     why: dict[str, str]
+    averaged: Averaged | None = None
 
 
 def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
@@ -115,8 +127,6 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
     cutoff = choice.cutoff
-    moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
-    segments, why_rest = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     wanted = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else float(config.decimate)
     factor = max(1, int(rate / wanted + 1e-9))
     row_rate = rate / factor
@@ -125,8 +135,51 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     automatic = config.decimate == "auto" or "decimate" in config.chosen
     reason = f"{ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
     why_rows += f": {reason if automatic else 'as configured'}"
-    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity, "rest": why_rest}
-    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why)
+    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
+    repetition, averaged = _repetition(pieces, config, recording.name), None
+    if repetition is None:
+        moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
+    else:
+        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
+        thrice, averaged = average(pieces[0], rate, repetition, recording.name, given)
+        segments, why["rest"] = _one_period(thrice, factor, config)
+        why["periodic"] = averaged.words()
+        why["velocity"] = "exact derivatives of the harmonics"
+    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
+
+
+def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetition | None:
+    """The periods to average, if any."""
+    if config.periodic == "off":
+        return None
+    asked = config.periodic == "on"
+    found = find_repetition(pieces[0].q, 2 if asked else FEWEST_PERIODS) if len(pieces) == 1 else None
+    if asked and found is None:
+        raise LogError(
+            "the motion does not repeat: there are no whole periods to average", where=name,
+            got="no two equal periods in a row" if len(pieces) == 1 else f"{len(pieces)} pieces between pauses",
+            expected="two or more whole periods", remedy="set signals.periodic: auto, or record several periods",
+        )  # fmt: skip
+    return found
+
+
+def _one_period(thrice: Segment, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
+    """The middle one of three equal periods without its standstills, with what filters need before and after it."""
+    samples = len(thrice) // 3
+    ranges = _motions(np.abs(thrice.v) > _rest_speeds([thrice.v], config), config.rest_time * thrice.rate)
+    mine = [(begin, end) for begin, end in ranges if samples <= begin < 2 * samples]
+    if not mine:  # never at rest for long: all of it, and rows for exactly one period
+        half = HALF_WIDTH * factor if factor > 1 else 0
+        begin = samples - half
+        return [thrice.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
+    longest = max(end - begin for begin, end in mine)
+    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * thrice.rate, 0.5 * longest)]
+    used = sum(end - begin for begin, end in kept) / thrice.rate
+    why = (
+        f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
+    )
+    return [thrice.slice(begin, end) for begin, end in kept], why
 
 
 def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:

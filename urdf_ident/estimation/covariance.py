@@ -8,7 +8,8 @@ lacks comes back in every stride. Several ways to count what is really there, al
 - ``ar``: a noise model with memory, by REML (:mod:`.noise`): right when the noise is stationary;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
   need no model of the noise, and feel friction that the model lacks;
-- ``period``: the scatter between repetitions of one motion; ``log``: leaves out one log after the other.
+- ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
+  leaves out one log after the other.
 
 All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
 """
@@ -33,6 +34,7 @@ from .least_squares import Solution, solve
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
 from .pieces import base_rows, row_pieces
+from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .statistic import StatisticSet
 
 KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
@@ -40,6 +42,8 @@ KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", 
 STRETCHES = 16
 #: The noise model and the jackknife agree when their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
+#: The scatter between averaged periods explains the residual when that has at most this many times its variance.
+EXPLAINED = 1.5
 #: Repetitions, logs and stretches from which their scatter is worth using.
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
 #: A parameter on which logs disagree so much by chance is one in so many.
@@ -108,7 +112,7 @@ def with_covariance(
     elif kind == "log":
         found = work.by_log()
     elif kind == "period":
-        found = work.by_period(work.period())
+        found = work.by_scatter() if work.averaged else work.by_period(work.period())
     elif kind == "ar":
         found = work.autoregressive()
     else:
@@ -124,8 +128,10 @@ def _automatic(work: _Work) -> Covariance:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
     found, period = work.jackknife(), None
     if work.has_rows:
-        period = work.any_period()
-        if period is not None:
+        period, lack = work.any_period(), work.lack() if work.averaged else np.inf
+        if lack <= EXPLAINED:
+            found = work.by_scatter(lack)
+        elif period is not None:
             found = work.by_period(period)
         else:
             noise = work.autoregressive()
@@ -134,6 +140,9 @@ def _automatic(work: _Work) -> Covariance:
                 found = replace(noise, kind=f"{noise.kind}, confirmed by leaving out stretches of time")
             else:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
+            if work.averaged:
+                words = f"; the scatter between periods explains {100 / lack:.2g} % of the residual, the model lacks the rest"
+                found = replace(found, kind=found.kind + words)
     if len(work.statistics.logs) < FEWEST_LOGS:
         return found
     return _judged_by_logs(found, work.by_log(), work.fit.seen)
@@ -171,6 +180,24 @@ class _Work:
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether all rows are averages over periods, with their scatter."""
+        return self.has_rows and all_averaged(self.logs)
+
+    def lack(self) -> float:
+        """Variance of the residual over that of the scatter between averaged periods."""
+        return lack_of_fit(self.need_rows("period"), self.logs, self.fit)
+
+    def by_scatter(self, lack: float = 1.0) -> Covariance:
+        """The noise's spectrum from the scatter between averaged periods, enlarged by what the residual has more."""
+        model = self.need_rows("period")
+        spectrum = build_spectrum(model, self.logs)
+        noise = scatter_noise(model, self.logs, spectrum)
+        matrix, dof = scatter_covariance(spectrum, noise, self.fit, self.solution)
+        words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
+        return Covariance(max(1.0, lack) * matrix, words, dof)
 
     def need_rows(self, kind: str) -> DynamicModel:
         """The model, when rows can be made again."""

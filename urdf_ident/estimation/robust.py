@@ -145,7 +145,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
         log: The log.
 
     Returns:
-        Per segment, shape (N, groups) [unit of torque].
+        Per segment, shape (N, groups) [unit of torque], in the size of a motion that was made once.
 
     Raises:
         EstimationError: The log holds no torque.
@@ -157,7 +157,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
         if segment.tau is None:
             raise EstimationError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         predicted = model.row_targets(model.torque_along(theta, segment))
-        out.append(model.row_targets(segment.tau, segment.external) - predicted)
+        out.append(np.sqrt(segment.repeats) * (model.row_targets(segment.tau, segment.external) - predicted))
     return out
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from ..data.filters import decimate
+from ..data.filters import HALF_WIDTH, decimate
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, ModelError
 from ..linalg import triangle
@@ -24,8 +25,6 @@ from .statistic import Layout, Statistic, StatisticSet
 
 #: Time blocks a log is cut into.
 BLOCKS = 32
-#: Half length of the FIR filter in decimated samples.
-HALF_WIDTH = 6
 #: Decimated rows that are made at a time.
 ROWS_AT_ONCE = 64
 
@@ -109,6 +108,8 @@ def filtered_rows(
 
     A weight on a sample acts before the filter, on columns and tau alike, so that one spoilt sample does not spoil all
     rows around it; a row with filter weights h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which keeps its noise as it was.
+    Rows of M averaged periods count as the M that they stand for: times √M their noise is that of a single one, so that
+    they go with the rows of other logs.
 
     Args:
         model: The dynamic model.
@@ -124,10 +125,14 @@ def filtered_rows(
     """
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
-    targets = model.row_targets(segment.tau, segment.external)
-    if weights is not None:
-        yield from _weighted_rows(model, segment, row_filter, weights)
-        return
+    plain = _plain_rows if weights is None else partial(_weighted_rows, weights=weights)
+    count = np.sqrt(segment.repeats)
+    for first, rows in plain(model, segment, row_filter):
+        yield first, rows if segment.repeats == 1 else [x * count for x in rows]
+
+
+def _plain_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+    targets = model.row_targets(segment.tau, segment.external)  # type: ignore[arg-type]
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment))
         yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
@@ -159,7 +164,7 @@ def _weighted_rows(
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
     scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows without a sample left weigh nothing
     weighted = _Weighted(model, weights)
-    for first, rows in filtered_rows(weighted, segment, row_filter):  # type: ignore[arg-type]
+    for first, rows in _plain_rows(weighted, segment, row_filter):  # type: ignore[arg-type]
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]
 

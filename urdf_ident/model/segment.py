@@ -29,6 +29,7 @@ class Segment:
             standstill that is cut out. None where the segment is all there is.
         external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
             or None.
+        repeats: Periods of a motion whose average this is; 1 for a motion that was made once.
     """
 
     log: str
@@ -45,6 +46,7 @@ class Segment:
     twin: Segment | None = None
     before: Array | None = None
     external: Array | None = None
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         check_shape("q", self.q.shape, ("N", "n"))

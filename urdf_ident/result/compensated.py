@@ -207,7 +207,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
         QualityError: The log is refused.
     """
     velocity = Project.model_validate(ident.config).signals.velocity
-    signals = SignalConfig(cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=velocity)
+    signals = SignalConfig(ident.signals["cutoff"], ident.signals["decimate"], velocity, periodic="off")
     return prepare_log(recording, ident.model.robot, ident.model.drive, signals, force=force)
 
 

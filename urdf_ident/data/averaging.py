@@ -1,0 +1,144 @@
+"""Averages over the periods of a motion that repeats (B, section 4; Swevers): less noise, its size, exact derivatives.
+
+Torques are averaged as they are; what differs between periods is noise, whatever the model. Positions are averaged and then
+held by the motion's own Fourier series, with as many harmonics as the closed loop needs: more than the planned motion has,
+for a robot that is driven does not do exactly what it was told. A harmonic that is left out is missing from the
+acceleration, one that is taken in brings its noise along, both with the fourth power of its frequency; the number of
+harmonics makes the sum of both least (Mallows' C_p, on accelerations). Velocity and acceleration are then exact
+derivatives of what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.inertia import Array
+from ..model.segment import Segment, freeze_arrays
+from .filters import HIGHEST
+from .periods import Repetition, deviations, periods_of
+from .resample import Piece
+
+#: Median over mean of a squared complex normal coefficient.
+_MEDIAN = float(np.log(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """One period, averaged, and what differed.
+
+    Attributes:
+        seconds: Length of a period [s].
+        count: Number of periods behind it.
+        start: When the first began, on the log's clock [s].
+        harmonics: Of the positions.
+        missing: Share of the acceleration's power that is noise or left out, mean over the joints that move.
+        deviation: Torque of each period less the mean, shape (count, K, n) [N·m or N].
+        noise: Standard deviation of a sample of the torque, from that, shape (n,) [N·m or N].
+    """
+
+    seconds: float
+    count: int
+    start: float
+    harmonics: int
+    missing: float
+    deviation: Array
+    noise: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def words(self) -> str:
+        """What was done, in one line."""
+        return (
+            f"{self.count} periods of {self.seconds:.4g} s averaged; {self.harmonics} harmonics "
+            f"({self.harmonics / self.seconds:.3g} Hz) hold the motion, {100 * self.missing:.2g} % of its acceleration is "
+            f"noise or left out; torque noise by their scatter {', '.join(f'{x:.2g}' for x in self.noise)}"
+        )
+
+
+def average(
+    piece: Piece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None
+) -> tuple[Segment, Averaged]:
+    """Averages the periods of a piece of a log.
+
+    Args:
+        piece: On an even grid.
+        rate: Its samples per second [Hz].
+        repetition: Its periods.
+        log: Name of the log.
+        cutoff: Highest frequency of a harmonic [Hz]; chosen by the residual if None.
+
+    Returns:
+        Three equal periods in a row, the middle one at the time of the first, so that filters and terms with memory find what
+        was before and after; and what is known of the repetitions.
+    """
+    q = periods_of(piece.q, repetition).mean(axis=0)
+    samples, seconds = len(q), repetition.length / rate
+    begin = piece.start + repetition.first / rate
+    reach = int(HIGHEST * samples) if cutoff is None else max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
+    scatter = deviations(piece.q, repetition)
+    harmonics, missing = choose_harmonics(q, scatter, reach)
+    if cutoff is not None:
+        harmonics = reach
+    path = fourier_derivatives(q, seconds, harmonics)
+    motor = None if piece.qm is None else fourier_derivatives(periods_of(piece.qm, repetition).mean(axis=0), seconds, harmonics)
+    tau, deviation, noise = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1])
+    if piece.tau is not None:
+        tau, deviation = periods_of(piece.tau, repetition).mean(axis=0), deviations(piece.tau, repetition)
+        noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
+    external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
+    thrice = {
+        name: None if x is None else np.tile(x, (3, 1))
+        for name, x in zip(("q", "v", "a", "qm", "vm", "am", "tau", "external"),
+                           (*path, *(motor or (None, None, None)), tau, external), strict=True)
+    }  # fmt: skip
+    segment = Segment(log, begin - seconds, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
+    return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise)
+
+
+def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
+    """How many harmonics the positions need.
+
+    Args:
+        q: Mean positions of one period, shape (K, n) [rad or m].
+        scatter: Positions of each period less the mean, shape (count, K, n).
+        reach: Most harmonics to take.
+
+    Returns:
+        The number, and the share of the acceleration's power that is noise or left out with it.
+    """
+    count, samples = scatter.shape[:2]
+    power = np.abs(np.fft.rfft(q, axis=0)[1:] / samples) ** 2
+    apart = np.abs(np.fft.rfft(scatter, axis=1)[:, 1:] / samples) ** 2
+    noise = np.median(apart.sum(axis=0) / ((count - 1) * count), axis=0)
+    if reach < len(power) - 2:  # what the mean holds beyond all motion: encoder steps repeat, and do not scatter
+        noise = np.maximum(noise, np.median(power[reach:], axis=0) / _MEDIAN)
+    order = np.arange(1.0, reach + 1.0)[:, None] ** 4
+    price, news = order * noise, order * (power[:reach] - noise)  # what a harmonic costs, and what it holds
+    loss = np.cumsum(price - news, axis=0)
+    signal = np.array([news[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
+    moving = signal > 1e-12 * signal.max(initial=0.0)
+    best = int(np.argmin((loss[:, moving] / signal[moving]).mean(axis=1))) + 1
+    kept, lost = price[:best].sum(axis=0), np.maximum(news[best:].sum(axis=0), 0.0)
+    return best, float(np.mean((kept + lost)[moving] / signal[moving]))
+
+
+def fourier_derivatives(q: Array, seconds: float, harmonics: int) -> tuple[Array, Array, Array]:
+    """A period as a Fourier series of so many harmonics, by least squares, with its derivatives.
+
+    Args:
+        q: Shape (K, n), uniformly over one period [rad or m].
+        seconds: Length of the period [s].
+        harmonics: Their number.
+
+    Returns:
+        Position, velocity, acceleration, shapes (K, n).
+    """
+    spectrum = np.fft.rfft(q, axis=0)
+    spectrum[harmonics + 1 :] = 0.0
+    turn = 2j * np.pi / seconds * np.arange(len(spectrum))[:, None]
+    parts = (spectrum, spectrum * turn, spectrum * turn**2)
+    position, velocity, acceleration = (np.asarray(np.fft.irfft(part, len(q), axis=0)) for part in parts)
+    return position, velocity, acceleration
