@@ -244,7 +244,8 @@ def _signals(logs: Sequence[PreparedLog]) -> dict[str, Any]:
         "velocity": {log.name: log.conditioned.velocity_source for log in logs},
         "speed": np.percentile(np.abs(np.vstack([part.v for log in logs for part in log.segments])), 95, axis=0),
         "load": np.sqrt(np.mean(np.square(np.vstack([tau for log in logs for tau in _torques(log)])), axis=0)),
-        "why": [f"{key}: {text}" for key, text in dict(first.why).items()],
+        "why": [f"{key}: {text}" for key, text in dict(first.why).items()]
+        + [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged],
     }
 
 

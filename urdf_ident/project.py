@@ -130,9 +130,10 @@ class ModelSection(Section):
 class EstimationSection(Section):
     """Which estimator."""
 
-    method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ridge"] = Field(
+    method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge"] = Field(
         "auto", description="auto: WLS, row groups weighted by their residual; IRLS where wild samples would outweigh it; "
-        "IV where reference and controller are known and show that noise on the motion biases WLS"
+        "IV where reference and controller are known and show that noise on the motion biases WLS; "
+        "ml: weighted by the scatter between periods"
     )  # fmt: skip
     loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives wild samples no weight at all")
     covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (

@@ -11,6 +11,7 @@ derivatives of what is left.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import Piece
 
+#: Differences between periods below this part of the largest torque are rounding.
+ROUNDING = 1e-12
 #: Median over mean of a squared complex normal coefficient.
 _MEDIAN = float(np.log(2.0))
 
@@ -48,6 +51,13 @@ class Averaged:
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry ``periods`` of a log in identification.json."""
+        return {
+            "seconds": self.seconds, "count": self.count, "start": self.start, "harmonics": self.harmonics,
+            "noise": self.noise.tolist(),
+        }  # fmt: skip
 
     def words(self) -> str:
         """What was done, in one line."""
@@ -87,6 +97,7 @@ def average(
     tau, deviation, noise = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1])
     if piece.tau is not None:
         tau, deviation = periods_of(piece.tau, repetition).mean(axis=0), deviations(piece.tau, repetition)
+        deviation = np.where(np.abs(deviation) < ROUNDING * np.abs(tau).max(axis=0), 0.0, deviation)
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     thrice = {
@@ -112,7 +123,8 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     count, samples = scatter.shape[:2]
     power = np.abs(np.fft.rfft(q, axis=0)[1:] / samples) ** 2
     apart = np.abs(np.fft.rfft(scatter, axis=1)[:, 1:] / samples) ** 2
-    noise = np.median(apart.sum(axis=0) / ((count - 1) * count), axis=0)
+    dof = count - 1
+    noise = np.median(apart.sum(axis=0), axis=0) / (dof * count * (1.0 - 1.0 / (3.0 * dof)))  # median of a χ² to its mean
     if reach < len(power) - 2:  # what the mean holds beyond all motion: encoder steps repeat, and do not scatter
         noise = np.maximum(noise, np.median(power[reach:], axis=0) / _MEDIAN)
     order = np.arange(1.0, reach + 1.0)[:, None] ** 4
@@ -121,7 +133,7 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     signal = np.array([news[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
     moving = signal > 1e-12 * signal.max(initial=0.0)
     best = int(np.argmin((loss[:, moving] / signal[moving]).mean(axis=1))) + 1
-    kept, lost = price[:best].sum(axis=0), np.maximum(news[best:].sum(axis=0), 0.0)
+    kept, lost = price[:best].sum(axis=0), np.maximum(news[best : 2 * best].sum(axis=0), 0.0)  # far out only noise is left
     return best, float(np.mean((kept + lost)[moving] / signal[moving]))
 
 

@@ -23,7 +23,7 @@ NEARBY, INSTANTS = 0.02, 2000
 #: Samples that a period may be off a whole number without interpolation.
 EXACT = 0.02
 #: Rounds of refining a period, and samples by which ends of a period may miss the ends of the log.
-ROUNDS, SLACK = 3, 1.0
+ROUNDS, SLACK = 3, 2.0
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Repetition:
 def find_repetition(q: Array, fewest: int = 2) -> Repetition | None:
     """Finds the shortest period that a motion repeats, and the stretch in which it does.
 
-    What comes before and after (ramps, a start-up transient) does not count. The stretch is cut at its start, where a
-    motion that has just begun differs most from its repetitions.
+    What comes before and after (ramps, a start-up transient) does not count; of a stretch that is longer than its whole
+    periods both ends are left out alike.
 
     Args:
         q: Positions, shape (N, n) [rad or m], uniformly sampled.
@@ -92,18 +92,17 @@ def _promising(x: Array, longest: int) -> list[int]:
 def _examined(x: Array, lag: float, fewest: int) -> Repetition | None:
     """The repetition with about this lag, if there is one."""
     lag, stretch = _nearby(x, int(lag)), (0, len(x))
-    for turn in range(ROUNDS):
-        if turn > 0:
-            lag = _refined(x, lag, stretch)
+    for _ in range(ROUNDS):
+        lag = _refined(x, lag, stretch)
         longest = _alike(x, lag)
         if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - SLACK:
             return None
         stretch = longest
-    end = stretch[1] + lag  # the last sample that is alike has its partner a period later
+    end = min(stretch[1] + lag + SLACK, len(x))  # the last sample that is alike has its partner a period later
     count = int((end - stretch[0] + SLACK) / lag)
     if count < fewest:
         return None
-    found = Repetition(max(0, round(end - count * lag)), lag, count)
+    found = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
     return found if (deviations(x, found).var(axis=(0, 1)) < LIKENESS).all() else None  # neighbours alike, and all the rest
 
 
@@ -173,8 +172,10 @@ def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
     if len(index) < 8:
         return lag
     later = _between(x, index + lag)
-    slope = np.gradient(later, axis=0)
-    step = float(np.sum((x[index] - later) * slope)) / max(float(np.sum(slope**2)), 1e-300)
+    apart, slope = x[index] - later, np.gradient(later, axis=0)
+    squares = (apart**2).max(axis=1)
+    kept = squares <= 4.0 * np.median(squares)  # not the ramps
+    step = float(np.sum(apart[kept] * slope[kept])) / max(float(np.sum(slope[kept] ** 2)), 1e-300)
     return lag + float(np.clip(step, -1.0, 1.0))
 
 

@@ -40,13 +40,15 @@ class PreparedLog:
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``inputs`` of identification.json."""
+        averaged = self.conditioned.averaged
         return {
             "name": self.name,
             "path": self.recording.path,
             "sha256": self.recording.sha256,
             "rows": len(self.recording),
-            "used": sum(len(segment) for segment in self.segments),
+            "used": min(len(self.recording), sum(segment.repeats * len(segment) for segment in self.segments)),
             "findings": [finding.as_dict() for finding in self.report.findings],
+            **({} if averaged is None else {"periods": averaged.as_dict()}),
         }
 
 

@@ -145,7 +145,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         thrice, averaged = average(pieces[0], rate, repetition, recording.name, given)
         segments, why["rest"] = _one_period(thrice, factor, config)
         why["periodic"] = averaged.words()
-        why["velocity"] = "exact derivatives of the harmonics"
+        why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
 

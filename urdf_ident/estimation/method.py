@@ -30,14 +30,15 @@ from .full_covariance import fit_full_covariance
 from .instrumental import fit_instrumental, iterate_instrumental
 from .outliers import find_outliers
 from .reference_torque import Settled
+from .repetitions import likelihood_weights, repetition_count
 from .ridge import fit_ridge
 from .robust import fit_robust
 from .rows import build_statistics
 from .statistic import StatisticSet
 
-METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ridge")
+METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
-RIGID_ONLY = ("irls", "iv", "gls", "didim", "ridge")
+RIGID_ONLY = ("irls", "iv", "gls", "didim", "ml", "ridge")
 #: Estimators that simulate the closed loop.
 CLOSED_LOOP = ("iv", "didim")
 #: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
@@ -177,6 +178,8 @@ def refine(
         return _robust(plain, trusted, settled, logs, loss, reference)
     if trusted.name == "gls":
         return _full_covariance(settled, logs, reference)
+    if trusted.name == "ml":
+        return _maximum_likelihood(plain, settled, logs, reference)
     if trusted.name == "ridge":
         if prior is None:
             raise EstimationError("ridge needs a prior", remedy="use method wls")
@@ -255,6 +258,16 @@ def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: A
         return fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)
 
     return Estimated(found.fit, found.statistics, logs=(), details=details, refit=refit, solved=found.statistics)
+
+
+def _maximum_likelihood(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    weights = likelihood_weights(settled.model, logs)
+
+    def refit(part: StatisticSet) -> Fit:
+        return replace(fit_base(part, settled.fit.base, weights=weights, reference=reference), method="ml")
+
+    why = f"rows weighted by the scatter between {repetition_count(logs)} periods"
+    return replace(plain, fit=refit(settled.statistics), why=why, refit=refit, solved=settled.statistics)
 
 
 def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:

@@ -1,4 +1,4 @@
-"""Motions that repeat: what differs between repetitions is noise, without any model (B; Swevers)."""
+"""The common period of logs whose repetitions were not averaged: what differs between them is noise (B; Swevers)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.periods import find_repetition
 from ..data.prepare import PreparedLog
 from ..model.inertia import Array
-
-#: A motion repeats when it differs from itself one period later by less than this share of its variance.
-LIKENESS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,43 +59,11 @@ def find_period(logs: Sequence[PreparedLog]) -> Period | None:
         if len(log.segments) != 1:
             return None
         segment = log.segments[0]
-        length = _period_samples(segment.q)
-        if length is None:
+        repetition = find_repetition(segment.q, fewest=2)
+        if repetition is None:
             return None
-        found.append(length / segment.rate)
-        starts[log.name] = (segment.start, int((len(segment) + 0.5) / length))
+        found.append(repetition.length / segment.rate)
+        starts[log.name] = (segment.start + repetition.first / segment.rate, repetition.count)
     if not found or max(found) > 1.005 * min(found):
         return None
     return Period(float(np.mean(found)), starts)
-
-
-def _period_samples(q: Array) -> float | None:
-    """Samples of one period: the smallest lag at which every joint is where it was."""
-    n = len(q)
-    q = q - q.mean(axis=0)
-    moving = q.std(axis=0) > 1e-3 * q.std(axis=0).max()
-    q = q[:, moving]
-    if n < 32 or not moving.any():
-        return None
-    size = 1 << (2 * n - 1).bit_length()
-    spectrum = np.fft.rfft(q, size, axis=0)
-    product = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=0)[:n]
-    squares = np.vstack([np.zeros(q.shape[1]), np.cumsum(q**2, axis=0)])
-    lags = np.arange(n // 2 + 1)
-    head, tail = squares[n - lags], squares[n] - squares[lags]
-    unlike = ((head + tail - 2 * product[lags]) / np.maximum(head + tail, 1e-300)).max(axis=1)
-    apart = np.flatnonzero(unlike > 0.1)
-    if not len(apart):
-        return None
-    near = np.flatnonzero((unlike < LIKENESS) & (lags > apart[0]))
-    if not len(near):
-        return None
-    first = int(near[0])
-    best = first
-    while best + 1 < len(unlike) and unlike[best + 1] < unlike[best]:
-        best += 1
-    if best + 1 >= len(unlike):
-        return float(best)
-    left, middle, right = unlike[best - 1 : best + 2]
-    curve = left - 2 * middle + right
-    return float(best + (0.5 * (left - right) / curve if curve > 0 else 0.0))

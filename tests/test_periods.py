@@ -1,0 +1,290 @@
+"""Motions that repeat: found where they do and only there, averaged, the noise told from their scatter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.data.averaging import choose_harmonics, fourier_derivatives
+from urdf_ident.data.periods import deviations, find_repetition, periods_of
+from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.errors import EstimationError, LogError, ProjectError
+from urdf_ident.estimation.covariance import with_covariance
+from urdf_ident.estimation.fit import Fit, fit_base
+from urdf_ident.estimation.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
+
+RATE, PERIOD, SIGMA = 100.0, 4.0, np.array([0.5, 0.3, 0.1])
+
+
+def wave(time: np.ndarray, period: float = PERIOD, seed: int = 0, joints: int = 3) -> tuple[np.ndarray, ...]:
+    """Five harmonics: q, v, a, shapes (N, joints)."""
+    rng = np.random.default_rng(seed)
+    size, phase = rng.uniform(0.02, 0.3, (5, joints)), rng.uniform(0, 2 * np.pi, (5, joints))
+    q, v, a = np.zeros((3, len(time), joints))
+    for k in range(5):
+        w = 2 * np.pi * (k + 1) / period
+        angle = np.outer(time, np.full(joints, w)) + phase[k]
+        q, v, a = q + size[k] * np.sin(angle), v + w * size[k] * np.cos(angle), a - w**2 * size[k] * np.sin(angle)
+    return q, v, a
+
+
+@pytest.mark.parametrize(
+    ("period", "rate", "count"), [(4.0, 100.0, 5), (7.3, 93.3, 4), (2.0, 500.0, 6), (3.217, 250.0, 9), (4.0, 100.0, 2)]
+)
+def test_whole_periods_are_found_between_ramps_and_noise(period: float, rate: float, count: int) -> None:
+    """A ramp of a second before and after; periods that are no whole number of samples."""
+    t = np.arange(round((count * period + 2.0) * rate)) / rate
+    blend = np.clip(np.minimum(t, count * period + 2.0 - t), 0.0, 1.0)[:, None]
+    q = wave(t - 1.0, period)[0] * blend**2 * (3 - 2 * blend)
+    found = find_repetition(q + 1e-5 * np.random.default_rng(1).standard_normal(q.shape))
+    assert found is not None
+    assert found.count == count
+    assert found.length == pytest.approx(period * rate, abs=0.02)
+    assert found.first == pytest.approx(rate, abs=0.01 * period * rate + 3)
+
+
+NO_MOTIONS = {
+    "chirp": lambda t: np.sin(2 * np.pi * (0.3 * t + 0.01 * t**2)),
+    "decay": lambda t: np.exp(-t / 60) * np.sin(np.pi * t),
+    "swelling": lambda t: (1 + 0.002 * t) * np.sin(2 * t),
+    "drift": lambda t: np.sin(2 * t) + 0.002 * t,
+    "two periods that share none": lambda t: np.sin(2 * t) + np.sin(2 * np.sqrt(2) * t),
+    "random walk": lambda t: np.cumsum(np.random.default_rng(0).standard_normal(len(t))),
+    "noise": lambda t: np.random.default_rng(0).standard_normal(len(t)),
+    "half a period": lambda t: np.sin(0.05 * t),
+    "rest": lambda t: 0.0 * t,
+    "one and a half": lambda t: wave(t, 26.0, joints=1)[0][:, 0],
+}
+
+
+@pytest.mark.parametrize("kind", NO_MOTIONS)
+def test_what_does_not_repeat_is_not_averaged(kind: str) -> None:
+    assert find_repetition(NO_MOTIONS[kind](np.arange(0.0, 40.0, 0.01))[:, None]) is None
+
+
+def test_one_joint_that_goes_its_own_way_is_enough_to_refuse() -> None:
+    t = np.arange(0, 40, 0.01)
+    q = wave(t)[0]
+    assert find_repetition(q) is not None
+    q[:, 2] += 0.05 * np.sin(np.sqrt(2) * t)
+    assert find_repetition(q) is None
+
+
+def test_real_logs(data: Path) -> None:
+    """No log of the real arms repeats a motion three times; the sliding axis does, after a first stroke from elsewhere."""
+    from scipy.io import loadmat
+
+    for path in (data / "ur10e").glob("*.csv"):
+        table = np.genfromtxt(path, delimiter=",", skip_header=1)
+        assert find_repetition(table[:, 1:7]) is None, path.name
+    table = np.genfromtxt(data / "panda" / "panda_exciting.csv", delimiter=",", skip_header=1)
+    assert find_repetition(table[:, 1:8]) is None
+    found = find_repetition(np.reshape(loadmat(data / "emps" / "DATA_EMPS.mat")["qm"], (-1, 1)))
+    assert found is not None
+    assert found.count == 3
+    assert found.length == pytest.approx(6240.0, abs=0.01)  # [samples of 1 ms]
+
+
+def test_periods_lie_on_the_same_phases() -> None:
+    t = np.arange(3000) / 93.3
+    x = wave(t, 7.3)[0]
+    found = find_repetition(x)
+    assert found is not None
+    assert periods_of(x, found).shape == (4, 681, 3)
+    assert np.abs(deviations(x, found)).max() < 2e-4 * x.std()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-4])
+def test_harmonics_are_as_many_as_the_motion_has(noise: float) -> None:
+    t = np.arange(400) / RATE
+    q, v, a = wave(t)
+    scatter = noise * np.random.default_rng(0).standard_normal((5, *q.shape))
+    mean = q + scatter.mean(axis=0)
+    number, share = choose_harmonics(mean, scatter - scatter.mean(axis=0), 80)
+    assert 5 <= number <= 6  # the largest of three noisy coefficients may look like motion
+    assert share < 1e-3
+    found = fourier_derivatives(mean, PERIOD, number)
+    for exact, held in zip((q, v, a), found, strict=True):
+        np.testing.assert_allclose(held, exact, atol=1e-9 + 5 * noise * np.abs(exact).max() / np.abs(q).max())
+
+
+def test_a_closed_loop_gets_the_harmonics_whose_acceleration_is_best() -> None:
+    """A loop that adds harmonics for ever, k⁻⁴, and encoder steps that repeat: within 20 % of the best choice there is."""
+    rng, t, order = np.random.default_rng(3), np.arange(400) / RATE, np.arange(1, 120)
+    angle = np.outer(t, 2 * np.pi * order / PERIOD)
+    size, phase = rng.uniform(0.5, 1.0, (119, 2)) / order[:, None] ** 4.0, rng.uniform(0, 2 * np.pi, (119, 2))
+    q = np.stack([np.sin(angle + phase[:, j]) @ size[:, j] for j in range(2)], axis=1)
+    a = np.stack([-np.sin(angle + phase[:, j]) @ (size[:, j] * (2 * np.pi * order / PERIOD) ** 2) for j in range(2)], axis=1)
+    step = 2 * np.pi / 20000
+    periods = np.round((q + 1e-4 * rng.standard_normal((5, *q.shape))) / step) * step
+    mean = periods.mean(axis=0)
+    errors = [np.std(fourier_derivatives(mean, PERIOD, k)[2] - a) for k in range(1, 81)]
+    number, share = choose_harmonics(mean, periods - mean, 80)
+    assert errors[number - 1] < 1.2 * min(errors)
+    true = np.mean(np.var(fourier_derivatives(mean, PERIOD, number)[2] - a, axis=0) / a.var(axis=0))
+    assert true / 3 < share < 3 * true  # told without the truth
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=["viscous", {"term": "coulomb", "width": 0.1}, "offset"])
+
+
+def true_theta(model: DynamicModel) -> np.ndarray:
+    k = np.arange(1, model.n + 1)
+    values = {"Ia": 0.5 / k, "Fv": 4.0 / k, "Fc": 3.0 / k, "offset": 0.2 / k}
+    terms = [values[p.symbol][model.robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
+    return np.concatenate([lumped_inertials(model.robot).ravel(), terms])
+
+
+def record(model: DynamicModel, count: int, seed: int, rho: float = 0.0, extra: float = 0.0, name: str = "log") -> Recording:
+    """Periods of one motion with noise that remembers; ``extra``: a torque that the model lacks."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(count * PERIOD * RATE)) / RATE
+    q, v, a = wave(t)
+    tau = model.torque(true_theta(model), q, v, a) + extra * np.sin(8.0 * q)
+    noise = rng.standard_normal((len(t) + 500, model.n))
+    for k in range(1, len(noise)):
+        noise[k] = rho * noise[k - 1] + np.sqrt(1 - rho**2) * noise[k]
+    return Recording(name, model.robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau + SIGMA * noise[500:])
+
+
+def prepared(model: DynamicModel, recording: Recording, periodic: str = "auto", **options: float) -> PreparedLog:
+    return prepare_log(recording, model.robot, model.drive, SignalConfig(periodic=periodic, **options))
+
+
+def fitted(model: DynamicModel, log: PreparedLog, kind: str = "auto") -> Fit:
+    statistics = build_statistics(model, [log])
+    return with_covariance(fit_base(statistics, model.base()), statistics, kind, model=model, logs=[log])
+
+
+def test_noise_is_told_from_five_periods(model: DynamicModel) -> None:
+    """Variance within 10 % of the truth, white and (in the mean of ten logs) coloured."""
+    white = prepared(model, record(model, 5, 0)).conditioned.averaged
+    assert white is not None
+    assert white.count == 5
+    np.testing.assert_allclose(white.noise**2, SIGMA**2, rtol=0.1)
+    logs = [prepared(model, record(model, 5, seed, 0.9)).conditioned.averaged for seed in range(10)]
+    np.testing.assert_allclose(np.mean([log.noise**2 for log in logs if log], axis=0), SIGMA**2, rtol=0.1)
+
+
+def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) -> None:
+    recording = record(model, 5, 1)
+    one, all_of_it = (prepared(model, recording, mode, cutoff=10.0) for mode in ("on", "off"))
+    small, large = (build_statistics(model, [log]) for log in (one, all_of_it))
+    a, b = fit_base(small, model.base()), fit_base(large, model.base())
+    assert a.rows < 0.25 * b.rows
+    assert (np.abs(a.params - b.params) < 1.0 * b.bse).all()
+    np.testing.assert_allclose(a.bse, b.bse, rtol=0.15)
+    for group, sigma in zip(small.groups, SIGMA, strict=True):
+        assert a.sigma[group] == pytest.approx(scatter_sigma(model, [one])[group], rel=0.2)
+        assert a.sigma[group] < sigma  # rows are low-passed samples
+
+
+def test_averaged_and_other_logs_go_together(model: DynamicModel) -> None:
+    t = np.arange(2000) / RATE
+    q, v, a = wave(t, 26.0, seed=4)
+    tau = model.torque(true_theta(model), q, v, a) + SIGMA * np.random.default_rng(4).standard_normal(q.shape)
+    other = Recording("other", model.robot.joints, t, q, effort=tau)
+    logs = prepare_logs([record(model, 5, 2), other], model.robot, model.drive, SignalConfig())
+    assert [log.conditioned.averaged is not None for log in logs] == [True, False]
+    statistics = build_statistics(model, logs)
+    fit = with_covariance(fit_base(statistics, model.base()), statistics, model=model, logs=logs)
+    error = np.abs(fit.params - model.base().of(true_theta(model)))
+    assert np.mean(error < 2 * fit.bse) > 0.9
+
+
+def test_intervals_of_averaged_logs_hold_the_truth(model: DynamicModel) -> None:
+    true, held = model.base().of(true_theta(model)), []
+    for seed in range(12):
+        fit = fitted(model, prepared(model, record(model, 5, 100 + seed, 0.9)))
+        assert fit.covariance_kind == "spectrum of the scatter between 5 periods"
+        low, high = fit.conf_int().T
+        held.append((low < true) & (true < high))
+    assert 0.9 < np.mean(held) < 0.99
+
+
+def test_what_repeats_and_the_model_lacks_is_no_noise(model: DynamicModel) -> None:
+    """The scatter between periods would be far too sure of itself: it is not taken, and the reader is told."""
+    log = prepared(model, record(model, 5, 3, extra=0.8))
+    statistics = build_statistics(model, [log])
+    assert lack_of_fit(model, [log], fit_base(statistics, model.base())) > 2.0
+    fit, scatter = fitted(model, log), fitted(model, log, "period")
+    assert "the model lacks the rest" in fit.covariance_kind
+    assert np.median(fit.bse / scatter.bse) > 1.4
+
+
+def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
+    recording = record(model, 5, 6)
+    project = parse_project({"estimation": {"method": "ml"}})
+    found = identify(model, [recording], project=project)
+    weights = likelihood_weights(model, [prepared(model, recording)])
+    assert found.fit.method == "ml"
+    assert dict(found.fit.row_weights) == pytest.approx(weights)
+    assert "periodic: 5 periods of 4 s averaged" in found.summary()
+    assert found.inputs[0]["periods"]["count"] == 5
+    with pytest.raises(EstimationError, match=r"no log repeats its motion.*several periods"):
+        identify(model, [replace(recording.take(slice(0, 700)), sha256="")], project=project)
+    silent = replace(recording, effort=np.tile(recording.effort[:400], (5, 1)))
+    with pytest.raises(EstimationError, match=r"do not differ at all.*wls"):
+        identify(model, [silent], project=project)
+    assert identify(model, [silent]).fit.seen.any()  # a simulation without noise is no error
+
+
+def test_a_motion_that_stops_after_each_period_loses_only_its_rest(model: DynamicModel) -> None:
+    """Standstill at the seam: cut out as in any log, and not taken for the end of the repetition."""
+    t = np.arange(0.0, PERIOD, 1 / RATE)
+    once = np.where(t < 3.0, np.sin(np.pi * t / 3.0) ** 3, 0.0)
+    q = np.tile(np.column_stack([once, 0.7 * once, -0.4 * once]), (4, 1))
+    log = Recording(
+        "stops", model.robot.joints, np.arange(len(q)) / RATE, q, effort=q + 0.01 * np.sin(np.arange(len(q)))[:, None]
+    )
+    conditioned = prepared(model, log).conditioned
+    assert conditioned.averaged is not None
+    assert conditioned.averaged.count == 4
+    (piece,) = conditioned.segments
+    assert 2.5 < len(piece) / piece.rate < 3.2
+    assert piece.repeats == 4
+
+
+def test_whole_periods_that_are_asked_for_must_be_there(model: DynamicModel) -> None:
+    with pytest.raises(LogError, match=r"log: the motion does not repeat.*no two equal periods.*periodic: auto"):
+        prepared(model, record(model, 5, 0).take(slice(0, 700)), "on")
+    broken = record(model, 5, 0)
+    paused = replace(broken, time=broken.time + np.where(np.arange(len(broken)) > 900, 30.0, 0.0))
+    with pytest.raises(LogError, match="2 pieces between pauses"):
+        prepared(model, paused, "on")
+    assert prepared(model, record(model, 2, 0)).conditioned.averaged is None  # two periods: only when asked
+    assert prepared(model, record(model, 2, 0), "on").conditioned.averaged is not None
+    assert prepared(model, record(model, 5, 0), "off").conditioned.averaged is None
+
+
+def test_the_switch_of_the_project_file() -> None:
+    assert parse_project({"signals": {"periodic": True}}).signals.periodic == "on"  # YAML 1.1 reads on as true
+    assert parse_project({"signals": {"periodic": "off"}}).signal_config().periodic == "off"
+    with pytest.raises(ProjectError, match=r"signals\.periodic.*auto"):
+        parse_project({"signals": {"periodic": 3}})
+
+
+def test_joint_side_and_wire_formats_share_one_reader(model: DynamicModel, tmp_path: Path) -> None:
+    """From a CSV on: what the reader gives repeats as well as what was recorded."""
+    recording = record(model, 4, 8)
+    names = ["t", *(f"q_{j}" for j in recording.joints), *(f"tau_{j}" for j in recording.joints)]
+    rows = np.column_stack([recording.time, recording.position, recording.effort])
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    averaged = prepared(model, read_recording(tmp_path / "log.csv", model.robot)).conditioned.averaged
+    assert averaged is not None
+    assert averaged.count == 4
