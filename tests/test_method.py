@@ -45,14 +45,16 @@ def plain() -> DynamicModel:
 
 @pytest.fixture(scope="module")
 def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One motion, three files: white noise on the torque; the same with wild samples; and the URDF."""
+    """One motion, three files: white noise on the torque; the same with wild samples; and the URDF.
+
+    Its periods are not averaged: they would tell wild samples without any model.
+    """
     folder = tmp_path_factory.mktemp("spoilt")
     robot = Robot.from_urdf(arm_urdf("zyx"))
     (folder / "arm.urdf").write_text(robot.urdf)
-    (folder / "laws.yaml").write_text("model: {friction: [viscous, {term: coulomb, width: 0.02}, offset]}\n")
-    (folder / "ols.yaml").write_text(
-        "model: {friction: [viscous, {term: coulomb, width: 0.02}, offset]}\nestimation: {method: ols}\n"
-    )
+    laws = "model: {friction: [viscous, {term: coulomb, width: 0.02}, offset]}\nsignals: {periodic: off}\n"
+    (folder / "laws.yaml").write_text(laws)
+    (folder / "ols.yaml").write_text(laws + "estimation: {method: ols}\n")
     t, q, v, a = fourier(3, 30.0, 100.0, 3)
     rng = np.random.default_rng(7)
     sigma = 0.05 * torques(robot, Truth.of(3), q, v, a).std(axis=0)

@@ -181,6 +181,21 @@ def test_noise_is_told_from_five_periods(model: DynamicModel) -> None:
     np.testing.assert_allclose(np.mean([log.noise**2 for log in logs if log], axis=0), SIGMA**2, rtol=0.1)
 
 
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_wild_samples_are_told_by_the_other_periods(model: DynamicModel, count: int) -> None:
+    """One sample in a hundred 45 standard deviations off: the mean, the noise and the estimate do not notice."""
+    recording, rng = record(model, count, 11), np.random.default_rng(5)
+    wild = (rng.random(recording.effort.shape) < 0.01) * rng.choice([-45.0, 45.0], recording.effort.shape)
+    log, clean = (prepared(model, r) for r in (replace(recording, effort=recording.effort + SIGMA * wild), recording))
+    averaged, expected = log.conditioned.averaged, clean.conditioned.averaged
+    assert averaged is not None
+    assert expected is not None
+    assert expected.wild == 0
+    assert averaged.wild == pytest.approx(np.count_nonzero(wild), rel=0.05)
+    np.testing.assert_allclose(averaged.noise, expected.noise, rtol=0.1)
+    assert (np.abs(fitted(model, log).params - fitted(model, clean).params) < fitted(model, clean).bse).all()
+
+
 def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) -> None:
     recording = record(model, 5, 1)
     one, all_of_it = (prepared(model, recording, mode, cutoff=10.0) for mode in ("on", "off"))

@@ -21,6 +21,8 @@ from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import Piece
 
+#: A sample is wild when it is this many robust standard deviations of the noise away from the median of its phase.
+FAR, _QUARTILE = 10.0, 0.6745
 #: Differences between periods below this part of the largest torque are rounding.
 ROUNDING = 1e-12
 #: Median over mean of a squared complex normal coefficient.
@@ -39,6 +41,7 @@ class Averaged:
         missing: Share of the acceleration's power that is noise or left out, mean over the joints that move.
         deviation: Torque of each period less the mean, shape (count, K, n) [N·m or N].
         noise: Standard deviation of a sample of the torque, from that, shape (n,) [N·m or N].
+        wild: Samples of the torque that were left out, far from what all periods do at their phase.
     """
 
     seconds: float
@@ -48,6 +51,7 @@ class Averaged:
     missing: float
     deviation: Array
     noise: Array
+    wild: int = 0
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -56,7 +60,7 @@ class Averaged:
         """The entry ``periods`` of a log in identification.json."""
         return {
             "seconds": self.seconds, "count": self.count, "start": self.start, "harmonics": self.harmonics,
-            "noise": self.noise.tolist(),
+            "noise": self.noise.tolist(), "wild": self.wild,
         }  # fmt: skip
 
     def words(self) -> str:
@@ -65,6 +69,7 @@ class Averaged:
             f"{self.count} periods of {self.seconds:.4g} s averaged; {self.harmonics} harmonics "
             f"({self.harmonics / self.seconds:.3g} Hz) hold the motion, {100 * self.missing:.2g} % of its acceleration is "
             f"noise or left out; torque noise by their scatter {', '.join(f'{x:.2g}' for x in self.noise)}"
+            + (f"; {self.wild} wild samples of it left out" if self.wild else "")
         )
 
 
@@ -94,10 +99,9 @@ def average(
         harmonics = reach
     path = fourier_derivatives(q, seconds, harmonics)
     motor = None if piece.qm is None else fourier_derivatives(periods_of(piece.qm, repetition).mean(axis=0), seconds, harmonics)
-    tau, deviation, noise = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1])
+    tau, deviation, noise, wild = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
-        tau, deviation = periods_of(piece.tau, repetition).mean(axis=0), deviations(piece.tau, repetition)
-        deviation = np.where(np.abs(deviation) < ROUNDING * np.abs(tau).max(axis=0), 0.0, deviation)
+        tau, deviation, wild = mean_of_periods(periods_of(piece.tau, repetition))
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     thrice = {
@@ -106,7 +110,27 @@ def average(
                            (*path, *(motor or (None, None, None)), tau, external), strict=True)
     }  # fmt: skip
     segment = Segment(log, begin - seconds, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
-    return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise)
+    return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, wild)
+
+
+def mean_of_periods(x: Array) -> tuple[Array, Array, int]:
+    """Mean over periods without wild samples: one that is far from what all periods do at its phase is left out.
+
+    Args:
+        x: Shape (count, K, n), any unit.
+
+    Returns:
+        The mean, shape (K, n), what each period differs by, shape (count, K, n), 0 where left out; and how many were left out.
+    """
+    apart = x - np.median(x, axis=0)
+    off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # of an odd count one is the median itself
+    level = np.array([np.median(part) if len(part) else 0.0 for part in off])
+    kept = np.abs(apart) <= FAR * level / _QUARTILE
+    kept |= ~kept.any(axis=0)
+    mean = np.where(kept, x, 0.0).sum(axis=0) / kept.sum(axis=0)
+    deviation = np.where(kept, x - mean, 0.0)
+    deviation[np.abs(deviation) < ROUNDING * np.abs(mean).max(axis=0)] = 0.0
+    return mean, deviation, int((~kept).sum())
 
 
 def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
