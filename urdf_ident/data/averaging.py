@@ -86,7 +86,7 @@ def average(
         cutoff: Highest frequency of a harmonic [Hz]; chosen by the residual if None.
 
     Returns:
-        Three equal periods in a row, the middle one at the time of the first, so that filters and terms with memory find what
+        Three equal periods in a row, the middle one at the time of the second, so that filters and terms with memory find what
         was before and after; and what is known of the repetitions.
     """
     q = periods_of(piece.q, repetition).mean(axis=0)
@@ -109,7 +109,7 @@ def average(
         for name, x in zip(("q", "v", "a", "qm", "vm", "am", "tau", "external"),
                            (*path, *(motor or (None, None, None)), tau, external), strict=True)
     }  # fmt: skip
-    segment = Segment(log, begin - seconds, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
+    segment = Segment(log, begin, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, wild)
 
 
