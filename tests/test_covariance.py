@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from estimation_samples import as_log, coloured, stacked
-from motion_samples import coupled_model, make_segment, truth
+from motion_samples import coupled_model, make_segment, robot_3r, truth
 from scipy.fft import dct
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
@@ -23,6 +23,7 @@ from urdf_ident.estimation.fit import Fit, fit_base
 from urdf_ident.estimation.least_squares import solve
 from urdf_ident.estimation.noise import fit_noise, whitened_rows
 from urdf_ident.estimation.periods import find_period
+from urdf_ident.estimation.reversals import excess_shift
 from urdf_ident.estimation.rows import RowFilter, build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.base import BaseParameters
@@ -303,3 +304,39 @@ def test_errors_predicted_from_one_real_log_are_the_scatter_between_logs(ur10e) 
     assert 0.5 < np.median(ratio) <= 1.5
     assert np.percentile(ratio, 90) < 2.2
     assert np.median(plain) > 2.0
+
+
+def dry(model: DynamicModel, seed: int, *, breakaway: float) -> PreparedLog:
+    """A motion with friction that rises below 0.05 rad/s by a share of itself: the model knows nothing of that."""
+    clean = make_segment(model, 2000, seed=5)
+    level = np.array([truth(model)[model.names.index(f"Fc_{joint}")] for joint in model.robot.joints])
+    extra = breakaway * level * np.sign(clean.v) * np.exp(-((clean.v / 0.15) ** 2))
+    noise = 0.05 * np.random.default_rng(seed).normal(size=clean.q.shape)
+    return as_log(replace(clean, tau=clean.tau + extra + noise))
+
+
+@pytest.mark.parametrize("breakaway", [0.0, 0.3])
+def test_friction_that_the_model_lacks_at_reversals_is_counted_as_an_error(breakaway: float) -> None:
+    model = DynamicModel(robot_3r(), friction=["viscous", "coulomb", "offset"])
+    base = model.base()
+    true = base.of(truth(model))
+    rows = [k for k, label in enumerate(base.labels) if label[:3] in ("Fc_", "Fv_")]
+    held: dict[str, list[np.ndarray]] = {"jackknife": [], "auto": []}
+    for seed in range(8):
+        log = dry(model, seed, breakaway=breakaway)
+        statistics = build_statistics(model, [log])
+        fit = fit_base(statistics, base)
+        for kind in held:
+            found = with_covariance(fit, statistics, kind, model=model, logs=[log])
+            low, high = found.conf_int().T
+            held[kind].append(((low <= true) & (true <= high))[rows])
+        assert ("fails near reversals" in found.covariance_kind) == (breakaway > 0)
+        assert np.linalg.eigvalsh(found.covariance).min() > -1e-12 * np.linalg.eigvalsh(found.covariance).max()
+    if breakaway:
+        assert np.mean(held["jackknife"], axis=0).min() < 0.3  # it never scatters
+    assert np.mean(held["auto"], axis=0).min() >= 0.6
+
+
+def test_a_shift_that_chance_explains_is_none() -> None:
+    shift = excess_shift(np.array([0.1, -3.0, 1.0, np.nan]), np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.5, 1.5, 0.9, 1.0]))
+    np.testing.assert_allclose(shift, [0.0, -np.sqrt(9.0 - 1.25), 1.0, 0.0])

@@ -8,8 +8,13 @@ lacks comes back in every stride. Several ways to count what is really there, al
 - ``ar``: a noise model with memory, by REML (:mod:`.noise`): right when the noise is stationary;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
   need no model of the noise, and feel friction that the model lacks;
+<<<<<<< HEAD
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
   leaves out one log after the other.
+=======
+- ``auto`` also leaves out what is near reversals of a joint (:mod:`.reversals`): an error that never scatters;
+- ``period``: the scatter between repetitions of one motion; ``log``: leaves out one log after the other.
+>>>>>>> 297f7f1 (Standard errors count friction that the model lacks at reversals; README: what uncertainty means)
 
 All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
 """
@@ -29,12 +34,13 @@ from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from .bands import build_spectrum
-from .fit import Fit
+from .fit import Fit, fit_base
 from .least_squares import Solution, solve
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
 from .pieces import base_rows, row_pieces
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
+from .reversals import excess_shift, without_reversals
 from .statistic import StatisticSet
 
 KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
@@ -48,6 +54,8 @@ EXPLAINED = 1.5
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
 #: A parameter on which logs disagree so much by chance is one in so many.
 CHANCE = 0.001
+#: A shift of so many standard errors is worth a word.
+MOVED = 2.0
 #: Draws of the bootstrap.
 DRAWS = 400
 
@@ -123,10 +131,11 @@ def with_covariance(
 
 
 def _automatic(work: _Work) -> Covariance:
-    """Repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged where logs disagree."""
+    """Repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged where logs disagree, or
+    where friction at reversals is not the model's."""
     if not work.stretches:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
-    found, period = work.jackknife(), None
+    found, period, lack = work.jackknife(), None, np.inf
     if work.has_rows:
         period, lack = work.any_period(), work.lack() if work.averaged else np.inf
         if lack <= EXPLAINED:
@@ -143,9 +152,26 @@ def _automatic(work: _Work) -> Covariance:
             if work.averaged:
                 words = f"; the scatter between periods explains {100 / lack:.2g} % of the residual, the model lacks the rest"
                 found = replace(found, kind=found.kind + words)
-    if len(work.statistics.logs) < FEWEST_LOGS:
+    if len(work.statistics.logs) >= FEWEST_LOGS:
+        found = _judged_by_logs(found, work.by_log(), work.fit.seen)
+    return _with_reversals(found, work) if lack > EXPLAINED and work.has_rows else found
+
+
+def _with_reversals(found: Covariance, work: _Work) -> Covariance:
+    """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
+    slow_left_out = without_reversals(work.need_rows("auto"), work.logs)
+    other = fit_base(slow_left_out, work.fit.base, weights=work.weights)
+    try:
+        within, without = work.jackknife().spread, _Work(other, slow_left_out, None, ()).jackknife().spread
+    except EstimationError:
         return found
-    return _judged_by_logs(found, work.by_log(), work.fit.seen)
+    judged = work.fit.seen & other.seen
+    shift = np.where(judged, excess_shift(other.params - work.solution.estimate, within, without), 0.0)
+    moved = int((np.abs(shift) > MOVED * found.spread).sum())
+    kind = found.kind
+    if moved:
+        kind += f"; the model fails near reversals: without them {moved} parameters move by more, which is counted as an error"
+    return replace(found, matrix=found.matrix + np.outer(shift, shift), kind=kind)
 
 
 def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bool_]) -> Covariance:

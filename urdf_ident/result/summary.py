@@ -33,6 +33,7 @@ def summary(ident: Identification) -> str:
         f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
+        f"  standard errors: {fit.covariance_kind}",
         *_sweep(ident.signals.get("sweep", {})),
         *_verdicts(ident),
         *_doubts(ident),
