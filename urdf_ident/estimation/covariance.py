@@ -8,13 +8,10 @@ lacks comes back in every stride. Several ways to count what is really there, al
 - ``ar``: a noise model with memory, by REML (:mod:`.noise`): right when the noise is stationary;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
   need no model of the noise, and feel friction that the model lacks;
-<<<<<<< HEAD
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
   leaves out one log after the other.
-=======
 - ``auto`` also leaves out what is near reversals of a joint (:mod:`.reversals`): an error that never scatters;
 - ``period``: the scatter between repetitions of one motion; ``log``: leaves out one log after the other.
->>>>>>> 297f7f1 (Standard errors count friction that the model lacks at reversals; README: what uncertainty means)
 
 All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
 """
