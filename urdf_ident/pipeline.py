@@ -22,6 +22,7 @@ from .estimation.cutoff import sweep_cutoff
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.essential import essential_parameters
 from .estimation.fit import Fit, fit_base, fit_columns
+from .estimation.load_slopes import with_load_slopes
 from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
@@ -271,7 +272,8 @@ def _with_errors(estimated: Estimated, model: DynamicModel, logs: Sequence[Prepa
     if estimated.own_errors:
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
-    return with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction
 
 
 def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:

@@ -11,12 +11,17 @@ import yaml
 from ..errors import ProjectError
 from ..files import read_text, write_text
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
+from ..model.inertia import BODY_PARAMETERS, Array
 
 _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
 # torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
 """
+#: RNEA is linear in these numbers; they are those of the fit, and no bodies that could exist.
+_LOAD = (
+    "load_coulomb multiplies |tau| of rigid bodies with these inertial parameters about the joints' origins [SI], as the "
+    "torque was frozen for the fit; only their torque has a meaning"
+)
 
 
 def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasticity: Mapping[str, Any] | None = None) -> Path:
@@ -40,6 +45,10 @@ def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasti
         shapes = model.term_of(k).as_dict()
         joints[parameter.owner][parameter.symbol] = {"value": float(theta[k]), "unit": parameter.unit, **shapes}
     data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
+    if model.reference_theta is not None:
+        tens = model.reference_theta.reshape(-1, 10).tolist()
+        bodies = {body.name: ten for body, ten in zip(model.robot.bodies, tens, strict=True)}
+        data["load"] = {"what": _LOAD, "order": list(BODY_PARAMETERS), "bodies": bodies}
     if elasticity:
         data["elasticity"] = dict(elasticity)
     return write_text(path, _HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,102 @@
+"""Covariance where friction reads the rigid torque that is itself estimated: against what the settled estimate really does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import fourier
+from motion_samples import A, robot_3r
+
+import urdf_ident.estimation.reference_torque as room
+from urdf_ident.data.prepare import PreparedLog, prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.signals import SignalConfig
+from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.load_slopes import load_response, with_load_slopes
+from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+
+LAWS = ["viscous", "coulomb", "load_coulomb"]
+SIGNALS = SignalConfig(cutoff=5.0, decimate=25.0)
+
+
+def theta_of(model: DynamicModel) -> np.ndarray:
+    inertial = np.concatenate([inertia.toDynamicParameters() for inertia in list(model.robot.model.inertias)[1:]])
+    at = {"Fv": 2.0, "Fc": 1.0, "Fl": 0.25, "Flm": 0.1}
+    return np.concatenate([inertial, [at[p.symbol] for p in model.parameters[len(inertial) :]]])
+
+
+def record(model: DynamicModel, seed: int, seconds: float = 12.0) -> Recording:
+    theta = theta_of(model)
+    t, q, v, a = fourier(model.n, seconds, 100.0, seed)
+    tau = model.with_reference(theta).torque(theta, q, v, a)
+    tau = tau + 0.3 * np.random.default_rng(seed).standard_normal(tau.shape)
+    return Recording(f"run{seed}", model.robot.joints, t, q, effort=tau, sha256=f"run{seed}")
+
+
+def prepared(model: DynamicModel, recordings: list[Recording]) -> list[PreparedLog]:
+    return prepare_logs(recordings, model.robot, Drive.build(model.n), SIGNALS)
+
+
+def models() -> dict[str, DynamicModel]:
+    """Without rotors: where they look like links, the load that a fit reads is a little more than the true one."""
+    motor = {"j3": ["load_coulomb"]}
+    coupled = {"drive": Drive.build(3, reduction=A), "motor_friction": motor}
+    return {
+        "own axes": DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=LAWS, rotor_inertia=False),
+        "coupled": DynamicModel(robot_3r(), friction=LAWS, rotor_inertia=False, **coupled),
+    }
+
+
+def exact(model: DynamicModel, log: PreparedLog, shift: np.ndarray) -> PreparedLog:
+    """The log with the model's own torque along its segments, and a little more [N·m]."""
+    theta = theta_of(model)
+    truth = model.with_reference(theta)
+    parts = tuple(replace(s, tau=truth.torque_along(theta, s) + shift[: len(s)]) for s in log.segments)
+    return replace(log, conditioned=replace(log.conditioned, segments=parts))
+
+
+@pytest.mark.parametrize("name", ["own axes", "coupled"])
+def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the settled one does."""
+    monkeypatch.setattr(room, "TOLERANCE", 1e-11)
+    model = models()[name]
+    raw = prepared(model, [record(model, seed) for seed in (0, 1)])
+    logs = [exact(model, log, np.zeros((1200, model.n))) for log in raw]
+    estimate = partial(fit_base, base=model.base(), method="ols")
+    before = settle(model, partial(build_statistics, logs=logs), estimate)
+    response = load_response(before.fit, before.model, logs)
+    rng = np.random.default_rng(7)
+    for _ in range(2):
+        shift = 1e-4 * (rng.standard_normal((1, model.n)) + rng.standard_normal((1200, model.n)))
+        moved = [exact(model, log, shift) for log in raw]
+        frozen = estimate(build_statistics(before.model, moved)).params - before.fit.params
+        settled = settle(model, partial(build_statistics, logs=moved), estimate, start=before.model.reference_theta).fit.params
+        scale = np.sqrt(np.diag(before.fit.covariance))
+        follows = settled - before.fit.params
+        error = np.abs((follows - response @ frozen) / scale).max()
+        assert error < 1e-3 * np.abs(frozen / scale).max()  # second order in the shift
+        assert np.abs((follows - frozen) / scale).max() > 100 * error
+
+
+def test_the_covariance_is_moved_by_the_response() -> None:
+    model = models()["own axes"]
+    logs = prepared(model, [record(model, 0)])
+    found = settle(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
+    fit, response = with_load_slopes(found.fit, found.model, logs), load_response(found.fit, found.model, logs)
+    np.testing.assert_allclose(fit.covariance, response @ found.fit.covariance @ response.T)
+    assert np.abs(fit.bse / found.fit.bse - 1.0).max() > 0.1
+    assert "load of friction" in fit.covariance_kind
+
+
+def test_nothing_changes_without_load_friction() -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=["viscous"], rotor_inertia=False)
+    fit = fit_base(build_statistics(model, logs := prepared(model, [record(model, 0)])), model.base())
+    assert with_load_slopes(fit, model, logs) is fit
