@@ -9,9 +9,10 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.compensation.bidirectional import bidirectional_experiment, friction_points, identify_friction
+from urdf_ident.compensation.bidirectional import friction_points, identify_friction
 from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction
 from urdf_ident.errors import EstimationError, LimitError, LogError
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.segment import Segment
 from urdf_ident.motion.files import read_trajectory

@@ -13,12 +13,12 @@ from test_cli import assert_refused, run
 from test_three_loop import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.bidirectional import bidirectional_experiment
 from urdf_ident.compensation.judgement import PARTS, judge
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ProjectError
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

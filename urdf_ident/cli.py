@@ -16,6 +16,7 @@ from .errors import QualityError, UrdfIdentError
 if TYPE_CHECKING:
     from .data.recording import Recording
     from .excitation.design import Design
+    from .excitation.sweeps import BidirectionalExperiment
     from .model.dynamic_model import DynamicModel
     from .model.robot import Robot
     from .project import Project
@@ -312,17 +313,14 @@ def export(
             typer.echo(f"wrote {path}")
 
 
-def _designed(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> Design:
+def _designed(
+    project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
+) -> Design | BidirectionalExperiment:
     """Designs a motion, writes it, and says what it is worth."""
-    from .excitation.design import design_excitation
     from .excitation.sequential import forecast
 
-    robot = model.robot
     with search_bar() as progress:
-        found = design_excitation(
-            model, after=after, progress=progress, collisions=project.excitation.build_collisions(robot, folder),
-            **project.excitation.options(robot),
-        )  # fmt: skip
+        found = project.excitation.design(model, folder, after=after, progress=progress)
     found.trajectory.write(out)
     typer.echo(found.summary())
     if after is not None:

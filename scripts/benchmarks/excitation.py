@@ -1,12 +1,13 @@
 """Excitation: how good in how much time, on one core, and how much better than random motions.
 
-python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque]
+python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque|start]
 
 - cond: UR10e, five harmonics, 66 unknowns, 20 s: condition number of the 36 unscaled base columns after some seconds from a
   cold start, in time of the process (other work on the machine does not count); the winner is checked on a 1 ms grid.
 - gain: D-optimal motions against random Fourier motions that fill the same limits, equal duration: standard errors of all base
   parameters, friction and rotor inertia included; six-axis arm, and TX40 with its coupled wrist.
 - torque: the same search when torque limits are the ones that bind.
+- start: a global search (CMA-ES, differential evolution) before each local one, against random motions, in equal time.
 """
 
 from __future__ import annotations
@@ -24,15 +25,19 @@ import yaml
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
-from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.global_start import GLOBAL_STARTS
+from urdf_ident.excitation.obstacles import Obstacles
+from urdf_ident.excitation.planning import make_criterion, row_weights, usable_limits, weighted_regressor
+from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.excitation.search import Candidate, Problem, Search
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.collisions import Collisions
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.world import parse_world
 
 DURATION, HARMONICS = 20.0, 5  # [s]
 MOMENTS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # [s]
@@ -105,12 +110,52 @@ def torque_bound(seeds: int) -> None:
               f"{design.report.feasible}, {design.starts} starts")  # fmt: skip
 
 
+def global_starts(seeds: int, budget: float) -> None:
+    """Criterion reached in equal time of the process by each way of starting; the ratio to random starts, seed by seed."""
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    rigid, full = DynamicModel(robot, friction="none", rotor_inertia=False), DynamicModel(robot)
+    small = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")))
+    world = parse_world({"objects": {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]},
+                                     "wall": {"plane": [1, 0, 0], "offset": -0.85}}})  # fmt: skip
+    beside = Collisions.build(robot, world)
+    cases: list[tuple[str, DynamicModel, str, Collisions | None]] = [
+        ("szabo_3r, D", small, "D", None), ("ur10e, D", full, "D", None), ("ur10e, cond", rigid, "cond", None),
+        ("ur10e, D, table and wall", full, "D", beside),
+    ]  # fmt: skip
+    print(
+        f"median over {seeds} seeds of the criterion reached in {budget:g} s of one core; ratio to random starts, worst ratio"
+    )
+    for name, model, criterion, collisions in cases:
+        reached: dict[str, list[float]] = {}
+        for method in GLOBAL_STARTS:
+            for seed in range(seeds):
+                problem = problem_of(model, criterion, collisions, method)
+                search = Search(problem, seed, time.process_time() + budget, time.process_time)
+                search.run(None, lambda candidate: None)
+                reached.setdefault(method, []).append(float(np.exp(search.best.value)))
+        for method, values in reached.items():
+            ratio = np.array(values) / reached["none"]
+            print(f"  {name:26s} {method:8s} {np.median(values):8.4f}  {np.median(ratio):6.3f}  {ratio.max():6.3f}", flush=True)
+
+
+def problem_of(model: DynamicModel, criterion: str, collisions: Collisions | None, method: str) -> Problem:
+    """What :func:`design_excitation` would search with the modified Fourier series."""
+    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
+    family = Family("modified_fourier", model.robot.joints, DURATION, HARMONICS)
+    planned, _ = designable(model)
+    base = planned.base()
+    weights, _ = row_weights(None, criterion, limits, planned)
+    rows = PlannedRows(softened(planned, limits.velocity), base, weights)
+    obstacles = None if collisions is None else Obstacles(collisions, family, limits)
+    return Problem(make_criterion(criterion, rows, limits, np.zeros((0, len(base)))), family, limits, obstacles, method)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--long", type=float, default=30.0, help="time of the first three searches for cond [s]")
     parser.add_argument("--budget", type=float, default=3.0, help="time of each D-optimal design [s]")
-    parser.add_argument("--only", choices=("cond", "gain", "torque"))
+    parser.add_argument("--only", choices=("cond", "gain", "torque", "start"))
     arguments = parser.parse_args()
     if arguments.only in (None, "cond"):
         condition_over_time(arguments.seeds, arguments.long)
@@ -118,6 +163,8 @@ def main() -> None:
         gain_over_random(arguments.seeds, arguments.budget)
     if arguments.only in (None, "torque"):
         torque_bound(min(arguments.seeds, 5))
+    if arguments.only in (None, "start"):
+        global_starts(min(arguments.seeds, 6), arguments.budget)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,13 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from urdf_ident.compensation.bidirectional import bidirectional_experiment
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.friction_laws import play

@@ -9,26 +9,19 @@ judge the curve, not single coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..errors import LimitError, LogError, check_shape
+from ..errors import LogError
 from ..estimation.least_squares import ols
 from ..model.inertia import Array
 from ..model.robot import Robot
 from ..model.segment import Segment
-from ..motion.compose import SequenceTrajectory
-from ..motion.limits import Limits, Torque, check_limits
-from ..motion.point_to_point import constant_speed_sweep
-from .friction_curve import LEAST_SPEEDS, FrictionCurve, FrictionPoints, fit_friction
+from .friction_curve import FrictionCurve, FrictionPoints, fit_friction
 
-#: Speed of the slowest run over the fastest.
-SLOWEST = 0.03
 #: A speed counts as constant within this part of it.
 _STEADY = 0.05
 #: While a speed is held, the acceleration is below this part of what it took to reach it.
@@ -41,99 +34,6 @@ _STILL, _REST = 0.05, 2e-3
 _BINS = 24
 #: Way below which gravity cannot be told from a constant [rad].
 _SHORTEST_WAY = 0.3
-
-
-@dataclass(frozen=True, eq=False)
-class BidirectionalExperiment:
-    """Constant-speed runs of all joints, one after the other.
-
-    Attributes:
-        trajectory: The whole motion; starts and ends at rest at the home pose.
-        speeds: Joint → speeds driven in both directions [rad/s or m/s].
-    """
-
-    trajectory: SequenceTrajectory
-    speeds: Mapping[str, tuple[float, ...]]
-
-    def write(self, path: str | Path, rate: float = 500.0) -> Path:
-        """Writes the motion as the default trajectory CSV.
-
-        Args:
-            path: The file.
-            rate: Samples per second [Hz].
-
-        Returns:
-            The path written.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
-        return self.trajectory.write(path, rate)
-
-
-def bidirectional_experiment(
-    limits: Limits,
-    *,
-    joints: Sequence[str] | None = None,
-    count: int = 8,
-    cruise: float = 2.0,
-    fill: float = 0.9,
-    home: ArrayLike | None = None,
-    torque: Torque | None = None,
-) -> BidirectionalExperiment:
-    """Plans runs at constant speed, each joint alone, each speed both ways over the same path.
-
-    Speeds are spaced by a constant factor; each path is just long enough to cruise for a while.
-
-    Args:
-        limits: Of the joints; velocities must be known. An unknown acceleration limit is taken as the velocity limit per
-            half second.
-        joints: Which joints move; all by default.
-        count: Number of speeds, at least 4.
-        cruise: Time at constant speed each way [s], less where the way is too short.
-        fill: Part of each limit that is used, 0 to 1.
-        home: Pose around which the joints move, shape (n,) [rad or m]; the middle of each range by default.
-        torque: ``(q, v, a)`` → joint torque, checked against its limits too; see :func:`..motion.limits.prior_torque`.
-
-    Returns:
-        The experiment, inside its limits.
-
-    Raises:
-        LimitError: A limit is unknown, the home pose is outside, or too few speeds.
-    """
-    limits.require("velocity")
-    if count < LEAST_SPEEDS:
-        raise LimitError("too few speeds for a friction curve", got=count, expected=f"at least {LEAST_SPEEDS}")
-    low, high = (np.where(np.isfinite(x), x, sign * np.pi) for x, sign in ((limits.lower, -1), (limits.upper, 1)))
-    rest = (low + high) / 2 if home is None else np.asarray(home, dtype=float)
-    check_shape("home", rest.shape, (len(limits.joints),))
-    acceleration = fill * np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
-    chosen = limits.joints if joints is None else tuple(joints)
-    parts, speeds = [], {}
-    for joint in chosen:
-        if joint not in limits.joints:
-            raise LimitError(f"no joint is called '{joint}'", expected=", ".join(limits.joints))
-        j = limits.joints.index(joint)
-        room = fill * float(min(high[j] - rest[j], rest[j] - low[j]))
-        if not room > 0:
-            raise LimitError("the home pose leaves no room", where=f"joint '{joint}'", got=f"{rest[j]:.6g}",
-                             expected=f"between {low[j]:.6g} and {high[j]:.6g}")  # fmt: skip
-        a = float(acceleration[j])
-        fastest = min(fill * float(limits.velocity[j]), _reachable(2 * room, a, min(cruise, 0.5)))
-        speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * fastest, fastest, count))
-        for speed in speeds[joint]:
-            half = min(room, 0.5 * (speed * (speed / a + 0.1) + speed * cruise))
-            ends = (float(rest[j]) - half, float(rest[j]) + half)
-            parts.append(constant_speed_sweep(limits.joints, joint, [speed], ends, home=rest, acceleration=a, dwell=0.3))
-    trajectory = SequenceTrajectory(tuple(parts))
-    check_limits(trajectory, limits, torque=torque, rate=200.0).require()
-    return BidirectionalExperiment(trajectory, speeds)
-
-
-def _reachable(way: float, acceleration: float, cruise: float) -> float:
-    """Fastest speed with some cruising left on a way: v (v/a + 0.1 + cruise) = way."""
-    ramp = 0.1 + cruise
-    return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * way / acceleration) - ramp)
 
 
 def identify_friction(
@@ -184,7 +84,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
     where = f"joint '{joint}'"
     if not runs:
         raise LogError("no runs at constant speed with the other joints still", where=where,
-                       remedy="drive the bidirectional experiment (bidirectional_experiment)")  # fmt: skip
+                       remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)")  # fmt: skip
     levels = _levels(runs)
     both = [(speed, level) for speed, level in levels if len({run.speed > 0 for run in level}) == 2]
     if not both:

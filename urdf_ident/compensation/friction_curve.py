@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
+from ..excitation.sweeps import LEAST_SPEEDS
 from ..model.friction_laws import SIGN_WIDTH, Asymmetric
 from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from ..model.terms import AxisMotion
-
-#: Speeds that a curve of four parameters a direction needs.
-LEAST_SPEEDS = 4
 
 
 @dataclass(frozen=True, eq=False)

@@ -302,7 +302,7 @@ class _Loops:
         driven = [joint for joint, j in self.index.items() if any(_is_driven(part, j) for part in self.sweeps)]
         if not driven:
             raise LogError("the sweeps drive no joint while the others are still", where=self.sweeps[0].log,
-                           remedy="drive the bidirectional experiment (bidirectional_experiment)")  # fmt: skip
+                           remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)")  # fmt: skip
         before = dict(zip(self.free.names, self.theta, strict=True))
         self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
         kept = [item for item in self.model.terms if not (_is_friction(item) and robot.joints[item.axis] in driven)]

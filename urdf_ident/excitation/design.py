@@ -22,11 +22,16 @@ from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_tor
 from .criteria import check_criterion, condition_number, standard_errors
 from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
+from .global_start import check_global_start
 from .obstacles import Obstacles
 from .parallel import search
 from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
+from .report import closest_lines
 from .rows import PlannedRows, designable, softened
 from .search import Candidate, Problem
+
+#: Time for the search, when its preparation has used up the budget [s].
+LEAST_SEARCH = 0.1
 
 Progress = Callable[[float, str], None]
 
@@ -110,29 +115,13 @@ class Design:
         Returns:
             Several lines of text.
         """
-        worst = {m.quantity: m for m in sorted(self.margins, key=lambda m: -m.relative)}
         lines = [
             f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
             f"criterion {self.criterion} = {readable(self.criterion, self.value)}, condition number {self.condition:.4g}",
             f"columns: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
-            "closest to each limit:",
+            *closest_lines(self.report, self.clearance),
         ]
-        for quantity in ("position", "velocity", "acceleration", "torque"):
-            m = worst.get(quantity)
-            if m is None:
-                lines.append(f"  {quantity:12s} no limit known")
-                continue
-            lines.append(
-                f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
-                f"{100 * m.relative:.2g} % left)"
-            )
-        lines.append(f"  {'distance':12s} {self._closest()}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
-
-    def _closest(self) -> str:
-        if self.clearance is None:
-            return "not watched: only limits are kept"
-        return self.clearance.summary(1) or "nothing can collide"
 
     __str__ = summary
 
@@ -157,6 +146,7 @@ def design_excitation(
     jobs: int | None = None,
     after: IdentificationLike | None = None,
     collisions: Collisions | None = None,
+    global_start: str = "none",
     progress: Progress | None = None,
 ) -> Design:
     """Designs a motion that shows the base parameters of a model well and stays inside the robot's limits.
@@ -188,6 +178,8 @@ def design_excitation(
         after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
             terms and drive replace the model's, and the noise of the row groups is taken from it.
         collisions: Links and objects that must keep their distance, ramps included; None: only limits are kept.
+        global_start: Each local search begins at the best of some random motions (``"none"``), or at what CMA-ES (``"cma"``)
+            or differential evolution (``"genetic"``) find from there; all within the same budget.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.
 
     Returns:
@@ -197,10 +189,12 @@ def design_excitation(
         LimitError: A limit is unknown, the start pose is outside or collides, or no motion inside the limits was found.
         FingerprintError: ``after`` is for another robot.
         ModelError: Unknown criterion, or a model without rigid rows.
+        MissingExtraError: CMA-ES without the package ``cma``.
     """
     if criterion == "auto":
         criterion = "D" if after is None else "A"
     check_criterion(criterion)
+    check_global_start(global_start)
     if not budget > 0:
         raise LimitError("the time budget must be positive", got=f"{budget} s")
     begun = time.monotonic()
@@ -223,16 +217,21 @@ def design_excitation(
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
     rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
     problem = Problem(
-        make_criterion(criterion, rows, limits, known * scale), shape, limits, _obstacles(collisions, shape, limits)
+        make_criterion(criterion, rows, limits, known * scale),
+        shape,
+        limits,
+        _obstacles(collisions, shape, limits),
+        global_start,
     )
     say = None if progress is None else _narrator(progress, criterion, begun, budget)
-    outcome = search(problem, seed=seed, budget=budget, starts=starts, jobs=jobs, progress=say)
+    left = max(budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
+    outcome = search(problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
     best, report, clearance, repaired = certified(problem, outcome.candidates)
     full, excitation = model.base(), shape.excitation(best.X)
     settings = {
         "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
         "periods": periods, "ramp": shape.ramp, "budget": budget, "start": None if pose is None else pose.tolist(),
-        "end": None if goal is None else goal.tolist(),
+        "end": None if goal is None else goal.tolist(), "global_start": global_start,
     }  # fmt: skip
     return Design(
         shape.trajectory(best.X), excitation, model, full, limits, report, criterion,

@@ -20,6 +20,8 @@ from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
+#: Part of the position limits around their middle from which random poses are drawn.
+REST = 0.6
 #: Families that can end in another pose than they start in.
 TRAVELLING = ("tied_fourier", "spline")
 #: Fundamental period of a tied Fourier series that travels, in lengths of the motion: over a whole period it would return.
@@ -268,7 +270,7 @@ class Family:
         if self.start is not None:
             return self.start
         middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
-        return np.asarray(middle + 0.6 * half * rng.uniform(-1.0, 1.0, len(middle)))
+        return np.asarray(middle + REST * half * rng.uniform(-1.0, 1.0, len(middle)))
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Random unknowns of a motion around zero, of unit size.
@@ -280,15 +282,30 @@ class Family:
         Returns:
             Shape (d, n).
         """
+        scale = self.swing_scale(n)
+        moving = scale[:, 0] > 0
+        X = np.zeros_like(scale)
+        X[moving] = rng.standard_normal((int(moving.sum()), n)) * scale[moving]
+        return X
+
+    def swing_scale(self, n: int) -> Array:
+        """How large the unknowns of a random motion are.
+
+        Args:
+            n: Number of joints.
+
+        Returns:
+            Standard deviations, shape (d, n); 0 for unknowns that only say where the motion is.
+        """
+        scale = np.zeros((self.unknowns, n))
         free = int(self.posed and self.start is None)
-        X = np.zeros((self.unknowns, n))
         if self.name in TRAVELLING:
-            X[free:] = rng.standard_normal((self.unknowns - free, n))
-            return X
+            scale[free:] = 1.0
+            return scale
         free += int(self.name == "fourier")
         order = np.arange(1, self.harmonics + int(self.name == "fourier"))
-        X[free:] = rng.standard_normal((2 * len(order), n)) / np.sqrt(np.concatenate([order, order]))[:, None]
-        return X
+        scale[free:] = 1.0 / np.sqrt(np.concatenate([order, order]))[:, None]
+        return scale
 
     def grid(self, time: Array) -> Grid:
         """The family on given instants of its motion with one period and its ramps.

@@ -79,6 +79,21 @@ class LinearLimits:
         signal = self.bases @ step
         return np.stack([-signal, signal])
 
+    def reach(self, X: Array, step: Array) -> Array:
+        """How often a step can be made before a limit is reached, for each joint by itself.
+
+        Args:
+            X: Inside the limits, shape (d, n).
+            step: Shape (d, n).
+
+        Returns:
+            Shape (n,); 1 where nothing limits it.
+        """
+        change, room = self.change(step), self.room(X)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(change < 0, room / -change, np.inf).min(axis=(0, 1, 2))
+        return np.asarray(np.where(np.isfinite(most), most, 1.0))
+
     def gradient(self, weight: Array) -> Array:
         """``−Σ weight · ∂room/∂X``: the multipliers' pull.
 

@@ -12,6 +12,7 @@ from ..errors import LimitError
 from ..model.inertia import Array
 from ..motion.limits import Limits
 from .family import Family
+from .global_start import UNUSABLE, Encoding, evolve
 from .interior import LinearLimits, Options, minimise
 from .objective import Criterion, Objective
 from .obstacles import Guarded, Obstacles
@@ -22,6 +23,8 @@ CANDIDATES = 6
 POSES = 400
 #: Random motions that are tried before the limits are said to leave no room.
 TRIES = 40
+#: Sizes at which an individual of a global search is tried, until torques and distances allow it.
+SIZES = (1.0, 0.75, 0.5, 0.3)
 #: Part of the torque limits that is used: torque is checked on instants, its peaks lie in between.
 TORQUE_FILL = 0.98
 #: What is kept from the other limits besides the exact allowance between instants.
@@ -46,12 +49,14 @@ class Problem:
         family: The family of motions.
         limits: Limits of the joints, finite for positions and velocities.
         obstacles: What must keep its distance, or None.
+        global_start: How each start is found, one of :data:`.global_start.GLOBAL_STARTS`.
     """
 
     criterion: Criterion
     family: Family
     limits: Limits
     obstacles: Obstacles | None = None
+    global_start: str = "none"
 
     def objective(self, samples: int) -> Objective | Guarded:
         """The function to minimise on some instants per period.
@@ -175,7 +180,7 @@ class Search:
         return self.best.X
 
     def _start(self, found: Found) -> Array:
-        """The best of some random motions."""
+        """The best of some random motions, or what a global search makes of it."""
         picked: tuple[float, Array] | None = None
         for _ in range(CANDIDATES):
             X = self.random()
@@ -185,7 +190,27 @@ class Search:
                 self._offer(X, value, found)
             if self.late:
                 break
-        return picked[1] if picked is not None else self.random()
+        X = picked[1] if picked is not None else self.random()
+        return X if self.problem.global_start == "none" else self._evolved(X, found)
+
+    def _evolved(self, X: Array, found: Found) -> Array:
+        """The best motion of a global search that begins at one."""
+        encoding = Encoding(self.problem.family, self.problem.limits, self.limits)
+        best = [(self._value(X), X)]
+
+        def evaluate(z: Array) -> float:
+            rest, swing = encoding.decode(z)
+            for size in SIZES if self.limits.room(rest).min() > 0 else ():
+                value = self._value(rest + size * swing)
+                if np.isfinite(value):
+                    if value < best[0][0]:
+                        best[0] = value, rest + size * swing
+                    return value
+            return UNUSABLE
+
+        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.late)
+        self._offer(best[0][1], best[0][0], found)
+        return best[0][1]
 
     def _improve(self, X: Array, options: Options, found: Found) -> Array:
         def on_iterate(X: Array) -> bool:
@@ -250,10 +275,7 @@ class Search:
         for _ in range(TRIES):
             rest = self._rest()
             swing = self.problem.family.random_swing(self.rng, len(self.problem.limits.joints))
-            change, room = self.limits.change(swing), self.limits.room(rest)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                reach = np.where(change < 0, room / -change, np.inf).min(axis=(0, 1, 2))
-            swing = swing * np.where(np.isfinite(reach), 0.85 * reach, 1.0)
+            swing = 0.85 * self.limits.reach(rest, swing) * swing
             for size in 0.7 ** np.arange(12):
                 X = np.asarray(rest + size * swing)
                 # The first of all must be one that can be used, however little time there is.

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from ..errors import ProjectError, nearest
+from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from ..model.robot import Robot
 from ..motion.collisions import Collisions
-from ..motion.limits import Limits
+from ..motion.limits import Limits, prior_torque
 from ..motion.world import read_world
 from ..section import Section
+from .earlier import IdentificationLike
+from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
+
+if TYPE_CHECKING:
+    from .design import Design, Progress
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -39,9 +45,13 @@ class ExcitationSection(Section):
     criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
         "auto", description="auto: D, small standard errors overall; after earlier logs A, which goes for what is still unknown"
     )
-    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline"] = Field(
-        "modified_fourier", description="all but fourier start and end at rest; that one has more freedom and needs ramps"
+    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps"] = Field(
+        "modified_fourier",
+        description="all but fourier start and end at rest; that one has more freedom and needs ramps; sweeps: runs at "
+        "constant speed both ways, for friction",
     )
+    speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
+    cruise: float = Field(2.0, gt=0, description="time that a sweep holds its speed each way [s]")
     budget: float = Field(10.0, gt=0, description="time for the search [s]")
     seed: int = Field(0, ge=0, description="of the random starts")
     ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
@@ -50,6 +60,9 @@ class ExcitationSection(Section):
     end: list[float] | dict[str, float] | None = Field(None, description="another pose to end in, tied_fourier and spline")
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
+    global_start: Literal["none", "cma", "genetic"] = Field(
+        "none", description="search before each local one; none: the best of some random motions, as good in less time"
+    )
     collisions: bool | Literal["auto"] = Field(
         "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"
     )
@@ -70,15 +83,9 @@ class ExcitationSection(Section):
             ProjectError: A list of the wrong length, or an unknown joint.
             LimitError: Position limits leave no room.
         """
-        out = self.model_dump(exclude={"limits", "start", "end", "noise", "collisions", "world", "clearance"})
-        stated = Limits.from_robot(robot)
-        both = np.column_stack([stated.lower, stated.upper])
-        position = _per_joint(robot, self.limits.position, "limits.position", both)
-        rest = {
-            key: _per_joint(robot, getattr(self.limits, key), f"limits.{key}", getattr(stated, key))
-            for key in ("velocity", "acceleration", "torque")
-        }
-        out["limits"] = Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
+        left_out = {"limits", "start", "end", "noise", "collisions", "world", "clearance", "speeds", "cruise"}
+        out = self.model_dump(exclude=left_out)
+        out["limits"] = self._limits(robot)
         nothing = np.full(robot.n, np.nan)
         for key in ("start", "end", "noise"):
             value = getattr(self, key)
@@ -87,6 +94,51 @@ class ExcitationSection(Section):
                 joint = robot.joints[int(np.argmin(np.isfinite(out[key])))]
                 raise ProjectError(f"excitation.{key} says nothing about joint '{joint}'", expected="one number per joint")
         return out
+
+    def design(
+        self,
+        model: DynamicModel,
+        folder: Path | None = None,
+        *,
+        after: IdentificationLike | None = None,
+        progress: Progress | None = None,
+    ) -> Design | BidirectionalExperiment:
+        """Designs the motion that the section asks for.
+
+        Args:
+            model: The model to identify.
+            folder: What the path of the world file is relative to.
+            after: An earlier result, see :func:`.design.design_excitation`; sweeps are the same with and without.
+            progress: See :func:`.design.design_excitation`.
+
+        Returns:
+            The motion, certified.
+
+        Raises:
+            ProjectError, LimitError: See :meth:`options`.
+            MissingFileError, ModelError: See :meth:`build_collisions`.
+        """
+        from .design import design_excitation  # the project file is read for many things; this is only for one
+
+        robot = model.robot
+        options, around = self.options(robot), self.build_collisions(robot, folder)
+        if self.family != "sweeps":
+            return design_excitation(model, after=after, collisions=around, progress=progress, **options)
+        return bidirectional_experiment(
+            options["limits"], home=options["start"], count=self.speeds, cruise=self.cruise, torque=prior_torque(robot),
+            collisions=around, seed=self.seed,
+        )  # fmt: skip
+
+    def _limits(self, robot: Robot) -> Limits:
+        """The URDF's limits, and what beats them."""
+        stated = Limits.from_robot(robot)
+        both = np.column_stack([stated.lower, stated.upper])
+        position = _per_joint(robot, self.limits.position, "limits.position", both)
+        rest = {
+            key: _per_joint(robot, getattr(self.limits, key), f"limits.{key}", getattr(stated, key))
+            for key in ("velocity", "acceleration", "torque")
+        }
+        return Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
 
     def build_collisions(self, robot: Robot, folder: Path | None = None) -> Collisions | None:
         """What the motion must keep away from.

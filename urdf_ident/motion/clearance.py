@@ -109,12 +109,13 @@ class ClearanceReport:
         )
 
 
-def check_clearance(trajectory: Trajectory, collisions: Collisions) -> ClearanceReport:
+def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:
     """Compares all distances along a motion with what is required, between instants too.
 
     Args:
         trajectory: The motion, with its ramps.
         collisions: What must keep its distance.
+        step: Instants between which distances are first bounded [s]; a question of time only.
 
     Returns:
         The closest calls.
@@ -126,7 +127,7 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions) -> Clearance
         raise LimitError("motion and robot have different joints", got=trajectory.joints, expected=collisions.robot.joints)
     if not collisions.pairs:
         return ClearanceReport(())
-    count = max(2, int(np.ceil(trajectory.duration / STEP)) + 1)
+    count = max(2, int(np.ceil(trajectory.duration / step)) + 1)
     time = np.linspace(0.0, trajectory.duration, count)
     q = trajectory.evaluate(time)[0]
     if not np.isfinite(q).all():

@@ -1,0 +1,96 @@
+"""Runs at constant speed beside things: both ways, inside the limits, and away from what MuJoCo sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from collision_oracle import MujocoScene
+from typer.testing import CliRunner
+
+from urdf_ident.cli import app
+from urdf_ident.compensation.bidirectional import friction_points
+from urdf_ident.errors import LimitError, ProjectError
+from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
+from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.files import read_trajectory
+from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.world import parse_world
+from urdf_ident.project import parse_project
+
+OBJECTS = {"table": ("box", [2.4, 2.4, 0.04], [0.0, 0.0, -0.05]), "post": ("cylinder", [0.05, 1.6], [0.45, 0.25, 0.8])}
+WORLD = parse_world({"objects": {name: {kind: size, "xyz": xyz} for name, (kind, size, xyz) in OBJECTS.items()}})
+CLEARANCE = 0.02
+
+
+def experiment(name: str, **options: object) -> tuple[Robot, Collisions, BidirectionalExperiment]:
+    robot = Robot.from_urdf(robot_path(name))
+    collisions = Collisions.build(robot, WORLD, clearance=CLEARANCE)
+    settings = {"count": 4, "cruise": 0.6, "torque": prior_torque(robot), "collisions": collisions, **options}
+    return robot, collisions, bidirectional_experiment(Limits.from_robot(robot), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["szabo_3r", "ur10e"])
+def test_sweeps_keep_their_distance_and_go_both_ways(name: str) -> None:
+    robot, collisions, found = experiment(name)
+    assert check_limits(found.trajectory, found.limits, torque=prior_torque(robot), rate=200.0).feasible
+    t = found.trajectory.times(50.0)
+    q, v, _ = found.trajectory.evaluate(t)
+    pairs = sorted({pair.names for pair in collisions.pairs})
+    touching = " ".join(note for note in collisions.notes if "not watched" in note)
+    pairs = [names for names in pairs if " and ".join(names) not in touching]
+    assert MujocoScene(robot, OBJECTS).distances(q[::2], pairs).min() > CLEARANCE - 3e-4
+    np.testing.assert_allclose(q[0], q[-1], atol=1e-9)
+    for joint, speeds in found.speeds.items():
+        j = robot.index(joint)
+        alone = np.abs(np.delete(v, j, axis=1)).max(axis=1) < 1e-12
+        for speed in speeds:
+            there, back = (np.ptp(q[alone & (np.abs(v[:, j] - sign * speed) < 1e-6 * speed), j]) for sign in (1, -1))
+            assert there == pytest.approx(back, abs=2.1 * speed * 0.02)
+            assert there > 0.3 * speed
+    assert "8 speeds" not in found.summary()
+    assert "mm at" in found.summary()
+
+
+def test_without_the_way_around_it_would_collide() -> None:
+    home = np.array([0.0, 1.3, 0.0])  # low over the table
+    _, collisions, found = experiment("szabo_3r", home=home)
+    free = bidirectional_experiment(Limits.from_robot(collisions.robot), count=4, cruise=0.6, home=home)
+    assert collisions.distances(free.trajectory.evaluate(free.trajectory.times(20.0))[0]).min() < 0
+    assert max(found.speeds["joint_2"]) > 0.2 * max(free.speeds["joint_2"])  # and it is not timid
+
+
+def test_friction_comes_back_from_sweeps_beside_things() -> None:
+    robot, _, found = experiment("szabo_3r", cruise=1.0, count=5)
+    t = found.trajectory.times(250.0)
+    q, v, a = found.trajectory.evaluate(t)
+    tau = prior_torque(robot)(q, v, a) + 0.8 * np.sign(v) * (np.abs(v) > 1e-9) + 1.5 * v
+    points = friction_points([Segment("sweeps", 0.0, 250.0, q, v, a, tau)], robot, "joint_2")
+    np.testing.assert_allclose(points.odd, 0.8 + 1.5 * points.speed, rtol=0.02)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    (tmp_path / "cell.yaml").write_text("objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}")
+    (tmp_path / "p.yaml").write_text("excitation: {family: sweeps, speeds: 4, cruise: 0.3, world: cell.yaml}")
+    out = tmp_path / "sweeps.csv"
+    arguments = ["design", str(robot_path("szabo_3r")), "-c", str(tmp_path / "p.yaml"), "-o", str(out)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "4 speeds" in result.output
+    assert "distance" in result.output
+    assert read_trajectory(out, Robot.from_urdf(robot_path("szabo_3r"))).duration > 10
+
+
+def test_bad_input() -> None:
+    with pytest.raises(LimitError, match="the home pose is in collision"):
+        experiment("szabo_3r", home=np.array([0.0, 2.6, 0.0]))
+    with pytest.raises(ProjectError, match=r"excitation.speeds"):
+        parse_project({"excitation": {"family": "sweeps", "speeds": 2}})
+    robot = Robot.from_urdf(robot_path("szabo_3r"))
+    cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
+    with pytest.raises(LimitError, match="no pose is free enough"):
+        bidirectional_experiment(Limits.from_robot(robot), collisions=Collisions.build(robot, cage, prune=False))

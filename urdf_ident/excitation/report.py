@@ -1,0 +1,31 @@
+"""How close a motion comes to limits and to other things, in words."""
+
+from __future__ import annotations
+
+from ..motion.clearance import ClearanceReport
+from ..motion.limits import LimitReport
+
+
+def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
+    """The closest call of each quantity.
+
+    Args:
+        report: Room left to the limits.
+        clearance: Room left to other things; None where collisions were not asked for.
+
+    Returns:
+        Lines of text.
+    """
+    worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
+    lines = ["closest to each limit:"]
+    for quantity in ("position", "velocity", "acceleration", "torque"):
+        m = worst.get(quantity)
+        if m is None:
+            lines.append(f"  {quantity:12s} no limit known")
+            continue
+        lines.append(
+            f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
+            f"{100 * m.relative:.2g} % left)"
+        )
+    watched = "not watched: only limits are kept" if clearance is None else clearance.summary(1) or "nothing can collide"
+    return [*lines, f"  {'distance':12s} {watched}"]
