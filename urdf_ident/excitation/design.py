@@ -24,7 +24,7 @@ from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .global_start import check_global_start
 from .obstacles import Obstacles
-from .parallel import search
+from .parallel import Outcome, search
 from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
 from .report import closest_lines
 from .rows import PlannedRows, designable, softened
@@ -203,43 +203,80 @@ def design_excitation(
     goal = None if end is None else check_joint_array("end", end, limits.joints)
     ramps = float(ramp) if family == "fourier" else 0.0
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
-    if after is not None:
-        model, learnt = continued(after, model)
-        notes = (*notes, *learnt)
-    planned, left_out = designable(model)
-    base = planned.base()
-    known = np.zeros((0, len(base)))
-    if after is not None:
-        noise = row_noise(after) if noise is None else noise
-        known = known_rows(after, planned, base) / np.sqrt(shape.period * periods * after.signals["decimate"])
-    weights, weighting = row_weights(noise, criterion, limits, planned)
-    scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
-    scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
-    rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
-    problem = Problem(
-        make_criterion(criterion, rows, limits, known * scale),
-        shape,
-        limits,
-        _obstacles(collisions, shape, limits),
-        global_start,
-    )
+    plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
     say = None if progress is None else _narrator(progress, criterion, begun, budget)
     left = max(budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
-    outcome = search(problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
-    best, report, clearance, repaired = certified(problem, outcome.candidates)
-    full, excitation = model.base(), shape.excitation(best.X)
+    outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
     settings = {
         "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
         "periods": periods, "ramp": shape.ramp, "budget": budget, "start": None if pose is None else pose.tolist(),
         "end": None if goal is None else goal.tolist(), "global_start": global_start,
     }  # fmt: skip
+    found = _finished(plan, outcome, settings, notes)
+    return replace(found, elapsed=time.monotonic() - begun)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is searched, and what was assumed for it.
+
+    Attributes:
+        model: The model to identify.
+        problem: The problem of the search.
+        rows: Its rows with unsoftened signs.
+        words: How columns and rows are weighted.
+        notes: What the user should know.
+    """
+
+    model: DynamicModel
+    problem: Problem
+    rows: PlannedRows
+    words: str
+    notes: tuple[str, ...]
+
+
+def _planned(
+    model: DynamicModel,
+    shape: Family,
+    limits: Limits,
+    criterion: str,
+    noise: ArrayLike | None,
+    scaling: str | None,
+    after: IdentificationLike | None,
+    collisions: Collisions | None,
+    global_start: str,
+) -> _Plan:
+    """The problem, with what earlier logs have told."""
+    notes: tuple[str, ...] = ()
+    if after is not None:
+        model, notes = continued(after, model)
+    planned, left_out = designable(model)
+    base = planned.base()
+    known = np.zeros((0, len(base)))
+    if after is not None:
+        noise = row_noise(after) if noise is None else noise
+        known = known_rows(after, planned, base) / np.sqrt(shape.period * shape.periods * after.signals["decimate"])
+    weights, weighting = row_weights(noise, criterion, limits, planned)
+    scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
+    scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
+    rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
+    around = _obstacles(collisions, shape, limits)
+    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits, around, global_start)
+    notes = (*notes, *left_out, *(() if collisions is None else collisions.notes))
+    return _Plan(model, problem, PlannedRows(planned, base, weights, scale), f"{scaling}, rows {weighting}", notes)
+
+
+def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes: tuple[str, ...]) -> Design:
+    """The best motion that holds, and its exact worth."""
+    problem, model = plan.problem, plan.model
+    best, report, clearance, repaired = certified(problem, outcome.candidates)
+    full, excitation = model.base(), problem.family.excitation(best.X)
     return Design(
-        shape.trajectory(best.X), excitation, model, full, limits, report, criterion,
-        exact_value(problem, PlannedRows(planned, base, weights, scale), best.X),
-        condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), weights,
-        f"{scaling}, rows {weighting}", outcome.starts, time.monotonic() - begun, outcome.history, settings,
-        (*notes, *left_out, *(() if collisions is None else collisions.notes), *outcome.notes, *repaired, *_idle(report)),
-        clearance,
+        trajectory=problem.family.trajectory(best.X), excitation=excitation, model=model, base=full, limits=problem.limits,
+        report=report, criterion=settings["criterion"], value=exact_value(problem, plan.rows, best.X),
+        condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), noise=plan.rows.noise,
+        scaling=plan.words, starts=outcome.starts, elapsed=0.0, history=outcome.history, settings=settings,
+        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_idle(report)), clearance=clearance,
     )  # fmt: skip
 
 

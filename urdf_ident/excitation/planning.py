@@ -29,8 +29,11 @@ LEAST_ROOM = 1e-3
 def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None = None) -> tuple[Limits, tuple[str, ...]]:
     """Limits as the search needs them: known, and bounded where a joint turns without end.
 
+    A joint without position limits stays within half a turn of its start pose (of zero where none is given); an unknown
+    acceleration limit is taken as twice the velocity limit a second.
+
     Args:
-        limits: What the robot may do.
+        limits: What the robot may do; unknown torque limits stay unknown, and are said.
         start: Start pose, shape (n,) [rad or m], or None.
         end: End pose, shape (n,) [rad or m], or None.
 
@@ -38,7 +41,8 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
         The limits, and notes on what was assumed.
 
     Raises:
-        LimitError: A position or velocity limit is unknown, or the start pose is outside the limits.
+        LimitError: A position or velocity limit is unknown, or a pose is outside the limits or within 1 mm or mrad of one.
+        ShapeError: A pose of the wrong length.
     """
     limits.require("position", "velocity")
     notes = []
@@ -79,15 +83,17 @@ def weighted_regressor(
 ) -> Array:
     """Rows of a motion for the base parameters, by the model itself (the reference engine).
 
+    Load-dependent friction is evaluated with the torque of the URDF's own rigid model, which is what is known beforehand.
+
     Args:
         model: The model.
         base: Its base parameters.
         trajectory: The motion.
-        noise: Shape (n,) [N·m or N].
-        rate: Samples per second [Hz].
+        noise: Standard deviation of each row group's torque, shape (n,) [N·m or N]; ones leave rows as they are.
+        rate: Samples per second [Hz]; more where that would be fewer than two samples a parameter.
 
     Returns:
-        Shape (N·n, b).
+        Shape (N·n, b) [standard deviations per unit of each base parameter], all samples of one row group together.
     """
     count = max(2 * len(base), round(trajectory.duration * rate))
     step = trajectory.duration / count
@@ -163,7 +169,8 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
         known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
 
     Returns:
-        The criterion.
+        The criterion. "block" is E's (eq. 15-16): weights in proportion to the variance of the entries of W_acc, W_vel and
+        W_grav on random states inside the limits, and of each part the columns that are independent there.
     """
     if name != "block":
         return SpectralCriterion(name, rows, known)
