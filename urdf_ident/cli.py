@@ -132,11 +132,16 @@ def inspect(
     from .check import findings_text
     from .data.prepare import examine
     from .data.torque_constants import resolve_gain
+    from .estimation.gains import resolve_drive
 
     project, folder = _project(config)
     built = project.build_robot(robot, folder)
     recordings = _read(logs, built, project)
-    drive = resolve_gain(project.build_drive(built), recordings)
+    payload, drive = project.build_payload(built), project.build_drive(built)
+    if payload is None:
+        drive = resolve_gain(drive, recordings)
+    else:
+        drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
     found, good = [], True
     for recording in recordings:
         report = examine(recording, built, drive, project.signal_config())

@@ -14,7 +14,6 @@ from .consistency.standard import USUAL_WEIGHT, Standard, consistent_parameters,
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
-from .data.torque_constants import resolve_gain
 from .errors import EstimationError, LogError
 from .estimation.closed_loop import ClosedLoop
 from .estimation.covariance import with_covariance
@@ -22,6 +21,7 @@ from .estimation.cutoff import sweep_cutoff
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.essential import essential_parameters
 from .estimation.fit import Fit, fit_base, fit_columns
+from .estimation.gains import carrying, resolve_drive
 from .estimation.load_slopes import with_load_slopes
 from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
@@ -81,9 +81,10 @@ def identify(
     if loops.residual != "none" or sweeps:
         check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
-    model = model.with_drive(resolve_gain(model.drive, logs))
+    payload = project.build_payload(model.robot)
+    model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     signals, sweep = _conditioning(model, logs, project, force, progress)  # a sweep only where cutoff: held_out
-    prepared = prepare_logs(logs, model.robot, model.drive, signals, force=force)
+    prepared = [carrying(payload, model, log) for log in prepare_logs(logs, model.robot, model.drive, signals, force=force)]
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     wanted = project.estimation
     trusted = trust(model, prepared, wanted.method, wanted.loss)  # wild samples found before anything listens to them
@@ -173,10 +174,11 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     signals = SignalConfig(
         cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=project.signals.velocity, periodic="off"
     )
+    payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []
     for recording in logs:
-        log = prepare_log(recording, model.robot, model.drive, signals, force=force)
+        log = carrying(payload, model, prepare_log(recording, model.robot, model.drive, signals, force=force))
         entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)

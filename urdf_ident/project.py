@@ -23,6 +23,7 @@ from .files import read_text
 from .model.drive import Drive
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
+from .model.payload import Payload
 from .model.robot import STANDARD_GRAVITY, Robot
 from .section import Section
 from .simulation.settings import SimulationSection
@@ -49,12 +50,26 @@ class RobotSection(Section):
     gravity: tuple[float, float, float] = Field(STANDARD_GRAVITY, description="in the base frame [m/s²]")
 
 
+class PayloadSection(Section):
+    """A weighed body that some logs carry: known torque, and with ``gain: auto`` the scale of all torque constants."""
+
+    logs: list[str] = Field(description="names of the logs that carry it; * and ? as in file names")
+    link: str = Field(description="the link that it is fixed to; its frame is the frame of what follows")
+    mass: PositiveFloat = Field(description="[kg]")
+    com: tuple[float, float, float] = Field(description="centre of mass [m]")
+    inertia: tuple[float, float, float, float, float, float] = Field(
+        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        description="ixx, ixy, ixz, iyy, iyz, izz about it [kg·m²]; a point if absent",
+    )
+
+
 class DriveSection(Section):
     """Gears, torque constants and zero positions."""
 
     reduction: list[float] | list[list[float]] | None = Field(None, description="A in q_motor = A (q - offset); 1 if absent")
     gain: list[float] | float | Auto | None = Field(None, description="torque per unit of effort [N·m or N per unit]")
     joint_offset: list[float] | float | None = Field(None, description="joint position at motor zero [rad or m]")
+    payload: PayloadSection | None = Field(None, description="a known body that some logs carry")
 
 
 class SideSection(Section):
@@ -238,6 +253,20 @@ class Project(Section):
         )
         place = [robot.order.index(name) for name in robot.joints]
         return Drive(listed.reduction[place][:, place], listed.gain[place], listed.offset[place], listed.gain_origin)
+
+    def build_payload(self, robot: Robot) -> Payload | None:
+        """The known payload, if there is one.
+
+        Args:
+            robot: The robot.
+
+        Returns:
+            The payload.
+
+        Raises:
+            ModelError: Its link does not exist, or no body has its inertia.
+        """
+        return None if self.drive.payload is None else Payload.create(robot, **self.drive.payload.model_dump())
 
     def build_model(self, robot: Robot) -> DynamicModel:
         """The dynamic model.

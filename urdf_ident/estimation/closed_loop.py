@@ -54,6 +54,10 @@ class ClosedLoop:
                     "simulation.controller, or use method wls",
                 )  # fmt: skip
 
+            if any(segment.external is not None for segment in log.segments):
+                raise EstimationError("a log with known external torques or a payload cannot be simulated", where=log.name,
+                                      remedy="leave it out, or use method wls")  # fmt: skip
+
     def __call__(self, params: Array) -> list[Recording]:
         """Simulates all logs.
 

@@ -1,0 +1,85 @@
+"""Torque constants before anything else is estimated, and logs that carry a known payload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..data.prepare import PreparedLog, prepare_logs
+from ..data.recording import Recording
+from ..data.signals import SignalConfig
+from ..data.torque_constants import resolve_gain
+from ..errors import ModelError
+from ..model.drive import Drive
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.payload import Payload
+from .total_least_squares import drive_gains
+
+_TORQUE_UNITS = ("N·m", "N")
+
+
+def resolve_drive(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    payload: Payload | None,
+    config: SignalConfig | None = None,
+    *,
+    force: bool = False,
+) -> Drive:
+    """The drive with its torque constants, found from a known payload or from what the controller logs of its targets.
+
+    Args:
+        model: The model, its drive as the project describes it.
+        logs: The logs as read.
+        payload: A known payload, or None.
+        config: Conditioning.
+        force: Use logs in spite of findings that refuse them.
+
+    Returns:
+        The same drive, or one whose ``gain_origin`` says where each constant came from.
+
+    Raises:
+        LogError: No constants can be found in the logs' targets.
+        EstimationError: Not enough logs with or without the payload, or a joint that it does not load.
+        ModelError: Elastic joints, or coupled axes whose efforts are not logged at the motors.
+    """
+    drive = model.drive
+    current = any(log.effort is not None and log.effort_unit not in _TORQUE_UNITS for log in logs)
+    wanted = drive.gain_origin == "auto" or (current and drive.gain_origin == "effort is a torque")
+    if payload is None or not wanted:
+        return resolve_gain(drive, logs)
+    if isinstance(model, ElasticModel):
+        raise ModelError("torque constants from a payload are for rigid joints", where="drive.payload",
+                         remedy="give drive.gain, or identify as rigid first")  # fmt: skip
+    if drive.coupled.any() and any(log.effort_side != "motor" for log in logs):
+        raise ModelError("coupled axes need efforts logged at the motors", where="log.side.effort", got="joint",
+                         expected="motor")  # fmt: skip
+    unit = model.with_drive(replace(drive, gain=np.ones(model.n), gain_origin="one, until the payload sets the scale"))
+    if model.loaded:  # the load is not known yet
+        unit = unit.with_terms([item for item in unit.terms if not item.term.loaded])
+    prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
+    found = drive_gains(unit, prepared, unit.base(), payload)
+    return replace(drive, gain=found.gain, gain_origin=found.words())
+
+
+def carrying(payload: Payload | None, model: DynamicModel, log: PreparedLog) -> PreparedLog:
+    """A log with the torque of the payload that it carries; others stay as they are.
+
+    Args:
+        payload: The payload, or None.
+        model: The dynamic model.
+        log: The log.
+
+    Returns:
+        The log; what moves the payload is taken off the measured torque.
+    """
+    if payload is None or not payload.on(log.name):
+        return log
+    segments = []
+    for segment in log.segments:
+        torque = -payload.torque(model.robot, segment)
+        segments.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))

@@ -1,0 +1,214 @@
+"""Total least squares, and torque constants from a payload whose mass is known (Gautier and Briot 2011, 2014).
+
+A current is no torque: with unknown gains g every row reads ``g I = W beta``, which zero solves best of all. A weighed
+body that some logs carry sets the scale: ``g I = W beta + w``, w the torque that moves it. The noise is in the current,
+so that least squares would shrink g; total least squares looks for the smallest change of the *noisy* columns that makes
+the equations hold. Columns without noise are eliminated first (Golub, Hoffman, Stewart 1987), and what is left is the
+smallest singular vector of a small matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError, check_shape
+from ..linalg import triangle
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import Array
+from ..model.payload import Payload
+from .rows import RowFilter, filtered_rows
+
+#: Rounds of scaling rows and columns by the gains found, and their relative change when settled.
+ROUNDS, SETTLED = 30, 1e-9
+#: Stretches of a log for standard errors.
+STRETCHES = 8
+#: A gain whose standard error is more than this share of it was not found.
+FOUND = 0.2
+
+
+def total_least_squares(A: ArrayLike, noise: ArrayLike) -> Array:
+    """The x ≠ 0 for which the smallest change of the noisy columns makes ``A x = 0``.
+
+    Minimises ``‖A x‖² / Σ (noise x)²``.
+
+    Args:
+        A: Shape (m, k), or any array with the same Gram matrix.
+        noise: Standard deviation of the noise in each column, shape (k,); 0 for columns without noise, not all.
+
+    Returns:
+        Shape (k,), ``Σ (noise x)² = 1``; its sign is arbitrary.
+
+    Raises:
+        EstimationError: All columns are without noise, or those without it depend on each other.
+        ShapeError: The shapes do not fit.
+    """
+    A, noise = np.asarray(A, dtype=float), np.asarray(noise, dtype=float)
+    check_shape("noise", noise.shape, (A.shape[1],))
+    noisy, exact = np.flatnonzero(noise > 0), np.flatnonzero(~(noise > 0))
+    if not len(noisy):
+        raise EstimationError("total least squares needs a column with noise", got="none")
+    scale = np.ones(A.shape[1])
+    scale[exact] = 1.0 / np.maximum(np.linalg.norm(A[:, exact], axis=0), 1e-300)
+    scale[noisy] = 1.0 / noise[noisy]
+    R = triangle(A[:, np.concatenate([exact, noisy])] * scale[np.concatenate([exact, noisy])])
+    e = len(exact)
+    if e and np.linalg.cond(R[:e, :e]) > 1e12:
+        raise EstimationError("columns without noise depend on each other", remedy="leave out what the data do not see")
+    x = np.zeros(A.shape[1])
+    x[noisy] = np.linalg.svd(R[e:, e:])[2][-1]
+    x[exact] = -linalg.solve_triangular(R[:e, :e], R[:e, e:] @ x[noisy])
+    return x * scale
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """Torque constants found with a payload.
+
+    Attributes:
+        groups: Row groups, one an effort channel.
+        gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
+        std_error: From leaving out stretches of time, shape (n,), same unit.
+    """
+
+    groups: tuple[str, ...]
+    gain: Array
+    std_error: Array
+
+    def words(self) -> str:
+        """For ``gain_origin``: the values and their relative errors."""
+        each = ", ".join(
+            f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
+            for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
+        )
+        return f"known payload, total least squares ({each})"
+
+
+def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
+    """Finds the gain of every effort channel from logs with and without a known payload.
+
+    Args:
+        model: The dynamic model, its drive with unit gains.
+        logs: Prepared logs; ``tau`` is the effort as logged.
+        base: The model's reduction.
+        payload: The payload.
+
+    Returns:
+        The gains.
+
+    Raises:
+        EstimationError: Only logs with it or without it, a joint that it does not load, or no settling.
+    """
+    carried = [payload.on(log.name) for log in logs]
+    if all(carried) or not any(carried):
+        raise EstimationError(
+            "torque constants need logs with and without the payload", got=f"{sum(carried)} of {len(logs)} logs carry it",
+            where="drive.payload.logs", remedy="record the same motions with and without it, and name the loaded logs",
+        )  # fmt: skip
+    rows = _rows(model, logs, base, payload)
+    whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
+    gain = _settled(whole, _started(whole))
+    units = sorted({(log, unit) for log, unit, _ in rows})
+    moves = []
+    for unit in units:
+        rest = {
+            g: triangle(*(part for (log, k, group), part in rows.items() if group == g and (log, k) != unit))
+            for g in range(model.n)
+        }
+        moves.append(_solved(rest, gain)[0] - gain)
+    spread = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
+    groups = tuple(group.name for group in model.groups)
+    unknown = ~(spread < FOUND * np.abs(gain))
+    if unknown.any():
+        k = int(np.argmax(unknown))
+        raise EstimationError(
+            "the payload hardly loads this joint: its torque constant cannot be found", where=groups[k],
+            got=f"{gain[k]:.4g} ± {spread[k]:.2g}", remedy="move it more with the payload, or give drive.gain",
+        )  # fmt: skip
+    return DriveGains(groups, gain, spread)
+
+
+def _rows(
+    model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
+) -> dict[tuple[str, int, int], Array]:
+    """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
+    place = np.full(len(model.names), -1)
+    place[base.independent] = np.arange(len(base))
+    found: dict[tuple[str, int, int], Array] = {}
+    for log in logs:
+        row_filter, done = RowFilter(log.conditioned.factor), 0
+        total = max(1, sum(row_filter.output_rows(len(segment)) for segment in log.segments))
+        for segment in log.segments:
+            known = np.zeros_like(segment.q) if segment.external is None else -segment.external
+            known = known + payload.torque(model.robot, segment) if payload.on(log.name) else known
+            pairs = zip(
+                filtered_rows(model, replace(segment, external=None), row_filter),
+                filtered_rows(model, replace(segment, tau=known, external=None), row_filter),
+                strict=True,
+            )
+            for (first, effort), (_, torque) in pairs:
+                unit = (done + first + np.arange(len(effort[0]))) * STRETCHES // total
+                for g, (group, part, w) in enumerate(zip(model.groups, effort, torque, strict=True)):
+                    target = place[group.columns]
+                    wide = np.zeros((len(part), len(base) + 2))
+                    wide[:, target[target >= 0]] = part[:, :-1][:, target >= 0]
+                    wide[:, -2], wide[:, -1] = w[:, -1], part[:, -1]
+                    for k in np.unique(unit):
+                        old = found.get((log.name, int(k), g), wide[:0])
+                        fresh = np.vstack([old, wide[unit == k]])
+                        found[log.name, int(k), g] = triangle(fresh) if len(fresh) > 4 * fresh.shape[1] else fresh
+            done += row_filter.output_rows(len(segment))
+    return found
+
+
+def _started(rows: Mapping[int, Array]) -> Array:
+    """Gains by least squares, every joint's rows in units of its effort."""
+    scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
+    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
+    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
+    norms = np.maximum(np.linalg.norm(wide, axis=0), 1e-300)
+    keep = [k for k in range(b + 1 + n) if k != b]
+    x = np.linalg.lstsq(wide[:, keep] / norms[keep], -wide[:, b], rcond=1e-12)[0] / norms[keep]
+    return np.asarray(x[b:])
+
+
+def _settled(rows: Mapping[int, Array], gain: Array) -> Array:
+    for _ in range(ROUNDS):
+        before = gain
+        gain = _solved(rows, before)[0]
+        if np.abs(gain / before - 1).max() < SETTLED:
+            return gain
+    raise EstimationError("the torque constants do not settle", got=", ".join(f"{g:.4g}" for g in gain),
+                          remedy="record more motion with and without the payload, or give drive.gain")  # fmt: skip
+
+
+def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
+    """One round: rows in units of their noise, which is that of the effort times its gain; gains and base parameters."""
+    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
+    parts, noise = [], np.zeros(b + 1 + n)
+    for g, part in rows.items():
+        others = part[:, : b + 1]
+        norms = np.maximum(np.linalg.norm(others, axis=0), 1e-300)
+        fitted = others / norms @ np.linalg.lstsq(others / norms, part[:, -1], rcond=1e-12)[0]
+        sigma = max(float(np.linalg.norm(part[:, -1] - fitted)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
+        parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
+        noise[b + 1 + g] = 1.0 / abs(gain[g])
+    x = total_least_squares(triangle(*parts), noise)
+    if x[b] == 0:
+        raise EstimationError("the payload does not show in the efforts", remedy="check drive.payload.logs")
+    x = x / x[b]
+    return np.asarray(x[b + 1 :]), np.asarray(x[:b])
+
+
+def _wide(part: Array, g: int, n: int) -> Array:
+    """``[W | w | −I of every channel]`` of one row group."""
+    wide = np.zeros((len(part), part.shape[1] - 1 + n))
+    wide[:, : part.shape[1] - 1] = part[:, :-1]
+    wide[:, part.shape[1] - 1 + g] = -part[:, -1]
+    return wide

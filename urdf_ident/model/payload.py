@@ -1,0 +1,91 @@
+"""A weighed body that some of the logs carry: its torque is known, whatever the robot's parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, nearest
+from .engine import pinocchio as engine
+from .inertia import Array, from_com, margins, transform
+from .robot import Robot
+from .segment import Segment, freeze_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A known body fixed to a link.
+
+    Attributes:
+        body: Index of the moving body that carries it.
+        theta: Ten inertial parameters about the origin of that body's joint frame, shape (10,) [kg, kg·m, kg·m²].
+        logs: Names of the logs that carry it, * and ? as in file names.
+    """
+
+    body: int
+    theta: Array
+    logs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @classmethod
+    def create(cls, robot: Robot, link: str, mass: float, com: ArrayLike, inertia: ArrayLike, logs: Sequence[str]) -> Payload:
+        """Fixes a body to a link.
+
+        Args:
+            robot: The robot.
+            link: Name of the link, one that moves.
+            mass: [kg].
+            com: Centre of mass in the link's frame, shape (3,) [m].
+            inertia: ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, along the link's axes, shape (6,) [kg·m²].
+            logs: Names of the logs that carry it.
+
+        Returns:
+            The payload.
+
+        Raises:
+            ModelError: The link does not move or does not exist, or the inertia is no body's.
+        """
+        xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
+        own = from_com(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if not margins(own).relative >= -1e-9:
+            raise ModelError("no body has this inertia", where="drive.payload", got=[xx, xy, xz, yy, yz, zz],
+                             expected="moments about the centre of mass that satisfy the triangle inequality")  # fmt: skip
+        places = {item.name: (k, item) for k, body in enumerate(robot.bodies) for item in body.links}
+        if link not in places:
+            raise ModelError(f"no moving link is called '{link}'", where="drive.payload.link", remedy=nearest(link, places))
+        body, item = places[link]
+        return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
+
+    def on(self, log: str) -> bool:
+        """Whether a log carries it.
+
+        Args:
+            log: Its name.
+
+        Returns:
+            True if so.
+        """
+        return any(fnmatchcase(log, pattern) for pattern in self.logs)
+
+    def torque(self, robot: Robot, segment: Segment) -> Array:
+        """The joint torque that it takes to move it.
+
+        Args:
+            robot: The robot.
+            segment: The motion.
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+        theta = np.zeros(10 * robot.n)
+        theta[10 * self.body : 10 * self.body + 10] = self.theta
+        tau = np.zeros(segment.q.shape)
+        for part, rigid in engine.regressor_chunks(robot, segment.q, segment.v, segment.a):
+            tau[part] = rigid @ theta
+        return tau
