@@ -110,7 +110,8 @@ def two_against_one(arm: Arm, seeds: int, runs: int, rho: float) -> None:
     two, twice, other, every, worst = np.median(rows, axis=0)
     print(
         f"two of {HALF:g} s over one of {WHOLE:g} s, rho {rho:g}, true errors of the {WEAKEST} weakest: {two:.2f} "
-        f"(all parameters {every:.2f}, worst {worst:.2f}); the same 10 s twice {twice:.2f}; one blind motion by criterion A {other:.2f}"
+        f"(all parameters {every:.2f}, worst {worst:.2f}); the same 10 s twice {twice:.2f}; "
+        f"one blind motion by criterion A {other:.2f}"
     )
 
 
