@@ -45,23 +45,22 @@ def laws(selected: Selected) -> set[str]:
     return {item.term.name for item in selected.model.terms}
 
 
-def test_ur10e_two_logs_left_out_with_nothing_but_columns_given(data: Path) -> None:
-    """All seven, as scripts/benchmarks/selection.py does it: see there; a test cannot take that long."""
+def test_ur10e_a_log_left_out_with_nothing_but_columns_given(data: Path) -> None:
+    """The most unlike of the seven, from four of the others; all seven ways are in scripts/benchmarks/selection.py."""
     columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19)),
                "effort_target": list(range(19, 25)), "torque_target": list(range(25, 31))}  # fmt: skip
     project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
     model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-    files = sorted((data / "ur10e").glob("*.csv"))
-    logs = [read_recording(path, model.robot, project.log_layout()) for path in files]
-    for k in (0, 5):
-        simple, chosen, selected = held_out(model, logs[:k] + logs[k + 1 :], logs[k], 9.4)
-        assert chosen.mean() < 0.75 * simple.mean()
-        assert (chosen < 1.02 * simple).all()
-        assert "presliding" in laws(selected)
-        loaded = {t.joint for t in selected.trials if t.term == "load_coulomb" and t.chosen}
-        assert loaded <= {"shoulder_lift_joint", "elbow_joint"}  # the others carry next to nothing
-        assert len(selected.folds) == 6
-        assert logs[k].name not in selected.folds
+    files = sorted((data / "ur10e").glob("*.csv"))[:5]
+    judge, *learn = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    simple, chosen, selected = held_out(model, learn, judge, 9.4)
+    assert chosen.mean() < 0.7 * simple.mean()
+    assert (chosen < 0.9 * simple).all()
+    assert "presliding" in laws(selected)
+    loaded = {t.joint for t in selected.trials if t.term == "load_coulomb" and t.chosen}
+    assert loaded == {"shoulder_lift_joint", "elbow_joint"}  # the others carry next to nothing
+    assert len(selected.folds) == 4
+    assert judge.name not in selected.folds
 
 
 def test_panda_sixty_forty_without_load_friction(data: Path) -> None:
