@@ -10,8 +10,9 @@ lacks comes back in every stride. Several ways to count what is really there, al
   need no model of the noise, and feel friction that the model lacks;
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
   leaves out one log after the other.
-- ``auto`` also leaves out what is near reversals of a joint (:mod:`.reversals`): an error that never scatters;
-- ``period``: the scatter between repetitions of one motion; ``log``: leaves out one log after the other.
+
+``auto`` chooses, and adds what the estimate moves without the samples near reversals (:mod:`.reversals`): an error that never
+scatters.
 
 All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
 """
