@@ -152,7 +152,8 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, believed: Array, 
     for row, k in enumerate(base.independent):
         if k >= model.n_inertial:
             alike = (symbols == symbols[row]) & (units == units[row])
-            values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[alike & fit.seen]
+            others = alike & fit.seen & (np.arange(len(base)) != row)
+            values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[others]
             beside = np.abs(fit.params[(owners == owners[row]) & (units == units[row]) & sharp]).max(initial=0.0)
             found[row] = max(np.sqrt(np.mean(values**2)) if len(values) else 0.0, _FRICTION_SHARE * beside)
     return np.asarray(np.maximum(found, 1e-300))
