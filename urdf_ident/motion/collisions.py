@@ -188,7 +188,12 @@ class Collisions:
         Returns:
             Shape (M,) [m].
         """
-        out = np.empty(len(rows))
+        out, centre = np.empty(len(rows)), self._centres(poses)
+        first, second, radii, loose = self._balls
+        easy = loose[pairs]
+        here, there = (centre[rows[easy], k[pairs[easy]]] for k in (first, second))
+        apart = here - there
+        out[easy] = np.sqrt(np.einsum("mi,mi->m", apart, apart)) - radii[pairs[easy]]
         order = np.argsort(pairs, kind="stable")
         ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
         for p, pair in enumerate(self.pairs):
@@ -198,12 +203,28 @@ class Collisions:
             if pair.second < 0:
                 out[mine] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[rows[mine], 0])[0]  # type: ignore[index]
                 continue
-            here, there = self.solids[pair.first], self.solids[pair.second]
-            out[mine] = _between(poses, rows[mine], here, there, whole=True)
+            solids = self.solids[pair.first], self.solids[pair.second]
+            if not loose[p]:
+                out[mine] = _to_object(centre[rows[mine], pair.first, None], solids[1]) - solids[0].radius
             close = mine[out[mine] < near[p]]
-            if len(close) and len(here.balls) + len(there.balls) > 2:
-                out[close] = np.maximum(out[close], _between(poses, rows[close], here, there, whole=False))
+            if len(close) and len(solids[0].balls) + len(solids[1].balls) > 2:
+                out[close] = np.maximum(out[close], _between(poses, rows[close], *solids))
         return out
+
+    @cached_property
+    def _balls(self) -> tuple[Indices, Indices, Array, NDArray[np.bool_]]:
+        """Of each pair its solids, the sum of the radii of the balls around them, and whether both are links."""
+        first, second = np.array([(pair.first, pair.second) for pair in self.pairs], dtype=np.intp).reshape(-1, 2).T
+        radius = np.array([solid.radius for solid in self.solids])
+        links = np.array([not solid.of_world for solid in self.solids], dtype=bool)
+        loose = (second >= 0) & links[second]
+        return first, second, radius[first] + np.where(loose, radius[second], 0.0), loose
+
+    def _centres(self, poses: Poses) -> Array:
+        """Middles of the balls around all solids, shape (N, S, 3) [m]."""
+        body = np.array([solid.body for solid in self.solids], dtype=np.intp)
+        local = np.array([solid.centre if np.isfinite(solid.radius) else np.zeros(3) for solid in self.solids])
+        return np.asarray((poses.rotation[:, body] @ local[:, :, None])[..., 0] + poses.origin[:, body])
 
     def exact(self, poses: Poses, rows: Indices, pairs: Indices, within: float = np.inf) -> tuple[Array, Array, Array]:
         """Distances by Coal, with the points where they are measured.
@@ -299,26 +320,29 @@ def _placed(poses: Poses, rows: Indices, solid: Solid) -> list[Any]:
     return [coal.Transform3s(R, t) for R, t in zip(turned, moved, strict=True)]
 
 
-def _between(poses: Poses, rows: Indices, here: Solid, there: Solid, *, whole: bool) -> Array:
-    """Lower bound of the distance of a link from another one or from an object, shape (M,) [m]."""
+def _between(poses: Poses, rows: Indices, here: Solid, there: Solid) -> Array:
+    """Lower bound of the distance of a link from another one or from an object, by several balls; shape (M,) [m]."""
 
-    def balls(solid: Solid) -> tuple[Array, float]:
-        local, radius = (solid.centre[None], solid.radius) if whole else (solid.balls, solid.ball_radius)
-        turned = np.einsum("mij,kj->mki", poses.rotation[rows, solid.body], local)
-        return turned + poses.origin[rows, solid.body][:, None], radius
+    def balls(solid: Solid) -> Array:
+        turned = solid.balls @ poses.rotation[rows, solid.body].swapaxes(1, 2)
+        return np.asarray(turned + poses.origin[rows, solid.body][:, None])
 
-    middles, radius = balls(here)
+    middles = balls(here)
+    if there.of_world:
+        return _to_object(middles, there) - here.ball_radius
+    apart = middles[:, :, None] - balls(there)[:, None]
+    gap = np.sqrt(np.einsum("mkli,mkli->mkl", apart, apart).min(axis=(1, 2)))
+    return np.asarray(gap - here.ball_radius - there.ball_radius)
+
+
+def _to_object(points: Array, there: Solid) -> Array:
+    """Lower bound of the distance of the nearest of some points, shape (M, K, 3), from an object; shape (M,) [m]."""
     if np.isinf(there.radius):
-        gap = middles @ there.geometry.n - there.geometry.d
-    elif there.of_world:
-        beyond = np.abs((middles - there.centre) @ there.placement[:3, :3]) - there.half
-        outside = np.maximum(beyond, 0.0)
-        gap = np.sqrt(np.einsum("mki,mki->mk", outside, outside)) + np.minimum(beyond.max(axis=2), 0.0)
-    else:
-        others, more = balls(there)
-        apart = middles[:, :, None] - others[:, None]
-        gap = (np.sqrt(np.einsum("mkli,mkli->mkl", apart, apart)) - more).min(axis=2)
-    return np.asarray(gap.min(axis=1) - radius)
+        return np.asarray((points @ there.geometry.n - there.geometry.d).min(axis=1))
+    beyond = np.abs((points - there.centre) @ there.placement[:3, :3]) - there.half
+    outside = np.maximum(beyond, 0.0)
+    gap = np.sqrt(np.einsum("mki,mki->mk", outside, outside)) + np.minimum(beyond.max(axis=2), 0.0)
+    return np.asarray(gap.min(axis=1))
 
 
 def _robot_solids(robot: Robot, shapes: Iterable[Shape]) -> list[Solid]:
