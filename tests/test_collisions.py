@@ -164,6 +164,22 @@ def test_a_mesh_link_is_its_hull(tmp_path: Path) -> None:
     np.testing.assert_allclose(first.clip(0), second.clip(0), atol=5e-6)
 
 
+def test_a_flat_mesh_is_a_thin_plate(tmp_path: Path) -> None:
+    """A surface without thickness has no hull, and Coal crashes on it."""
+    (tmp_path / "plate.obj").write_text("v 0 -0.1 0\nv 0.2 -0.1 0\nv 0.2 0.1 0\nv 0 0.1 0\nf 1 2 3\nf 1 3 4\n")
+    text = bundled("szabo_3r").urdf
+    last = text.rindex("</link>")
+    plates = []
+    for name, part in (("mesh", "<mesh filename='plate.obj'/>"), ("box", "<box size='0.2 0.2 2e-4'/>")):
+        origin = "0.1 0 0" if name == "box" else "0 0 0"
+        collision = f"<collision><origin xyz='{origin}'/><geometry>{part}</geometry></collision></link>"
+        (tmp_path / f"{name}.urdf").write_text(text[:last] + collision + text[last + 7 :])
+        plates.append(Robot.from_urdf(tmp_path / f"{name}.urdf"))
+    q = configurations(plates[0], 50)
+    first, second = (Collisions.build(robot, parse_world(TABLE), prune=False).distances(q) for robot in plates)
+    np.testing.assert_allclose(first.clip(0), second.clip(0), atol=1e-5)
+
+
 def test_a_pose_in_collision_is_refused() -> None:
     robot = bundled("ur10e")
     collisions = Collisions.build(robot, parse_world(TABLE))

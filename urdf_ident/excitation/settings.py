@@ -61,7 +61,7 @@ class ExcitationSection(Section):
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
     global_start: Literal["none", "cma", "genetic"] = Field(
-        "none", description="search before each local one; none: the best of some random motions, as good in less time"
+        "none", description="search before each local one; none: the best of some random motions, ahead in equal time"
     )
     collisions: bool | Literal["auto"] = Field(
         "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"

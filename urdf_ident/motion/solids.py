@@ -13,6 +13,8 @@ from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 from .world import Plane
 
+#: A mesh that is thinner is made thicker by this much on either side [m].
+FLAT = 1e-4
 #: Most balls that stand for a long solid in rough bounds.
 BALLS = 6
 
@@ -63,7 +65,7 @@ def link_solid(shape: Shape, body: int, frame: Array) -> Solid:
         The solid; of a mesh, its convex hull.
 
     Raises:
-        ModelError: The mesh has no volume to make a hull of.
+        ModelError: The mesh has no hull.
     """
     return _solid(shape, body, False, frame @ shape.placement)
 
@@ -140,6 +142,20 @@ def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
 
 
 def _hull(mesh: Any, shape: Shape) -> Any:
+    """The convex hull of a mesh; a flat one, which has none and makes Coal crash, is made a little thicker."""
+    import coal
+
+    points = np.array(mesh.vertices())
+    axes = np.linalg.eigh(np.cov(points.T, bias=True))[1].T
+    flat = axes[np.ptp(points @ axes.T, axis=0) < FLAT]
+    if len(flat):
+        for axis in flat:
+            points = np.concatenate([points - FLAT * axis, points + FLAT * axis])
+        mesh = coal.BVHModelOBBRSS()
+        mesh.beginModel(1, len(points))
+        mesh.addVertices(points)
+        mesh.addTriangle(*points[:3])
+        mesh.endModel()
     try:
         mesh.buildConvexHull(True, "Qt")
     except RuntimeError as error:
