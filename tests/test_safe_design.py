@@ -49,6 +49,19 @@ def test_what_is_written_keeps_its_distance(tmp_path: Path) -> None:
     assert nearest == pytest.approx(float(said[3]) / 1000, abs=1.5e-3)
 
 
+def test_the_smallest_distance_and_the_tool_are_both_said(tmp_path: Path) -> None:
+    result = design(tmp_path, robot_path("szabo_3r"), world=TABLE + "tool: {frame: tool, box: [[-2, -2, 0.05], [2, 2, 2]]}\n")
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.output.splitlines() if line.startswith("  distance")]
+    assert len(lines) == 2
+    assert "tool and the tool's box" in lines[1]
+    robot = Robot.from_urdf(robot_path("szabo_3r"))
+    motion = read_trajectory(tmp_path / "motion.csv", robot)
+    collisions = Collisions.build(robot, parse_world({"objects": {"table": {"box": [2.4, 2.4, 0.04], "xyz": [0, 0, -0.05]}}}))
+    least = collisions.distances(motion.evaluate(motion.times(200.0))[0]).min(axis=0)
+    assert float(lines[0].split(": ")[1].split()[0]) / 1000 == pytest.approx(least.min(), abs=1e-3)
+
+
 def test_off_is_off_and_said(tmp_path: Path) -> None:
     result = design(tmp_path, robot_path("szabo_3r"), changes="collisions: false")
     assert result.exit_code == 0, result.output

@@ -27,5 +27,5 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
             f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
             f"{100 * m.relative:.2g} % left)"
         )
-    watched = "not watched: only limits are kept" if clearance is None else clearance.summary(1) or "nothing can collide"
-    return [*lines, f"  {'distance':12s} {watched}"]
+    watched = ["not watched: only limits are kept"] if clearance is None else [str(pair) for pair in clearance.closest]
+    return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]

@@ -19,6 +19,7 @@ from ..model.inertia import Array
 from .base import Trajectory
 from .collisions import Collisions, Indices
 from .speeds import MEASURED, SpeedBounds
+from .world import TOOL_BOX
 
 #: Instants between which distances are first bounded [s].
 STEP = 0.02
@@ -53,6 +54,12 @@ class Clearance:
         """Room left at the worst; negative when the distance is not kept [m]."""
         return self.least - self.required
 
+    def __str__(self) -> str:
+        return (
+            f"{self.first} and {self.second}: {1000 * self.distance:.4g} mm at {self.time:.3f} s "
+            f"(never below {1000 * self.least:.4g}, allowed {1000 * self.required:.4g})"
+        )
+
     def require(self) -> None:
         """Does nothing if the distance is kept.
 
@@ -84,6 +91,12 @@ class ClearanceReport:
         """The pair with the least room, None if nothing can collide."""
         return self.pairs[0] if self.pairs else None
 
+    @property
+    def closest(self) -> tuple[Clearance, ...]:
+        """The smallest distance of two things, and of the tool from its box, where there are such."""
+        groups = [[pair for pair in self.pairs if (pair.second == TOOL_BOX) == tool] for tool in (False, True)]
+        return tuple(min(group, key=lambda pair: pair.distance) for group in groups if group)
+
     def require(self) -> None:
         """Does nothing if every distance is kept.
 
@@ -102,11 +115,7 @@ class ClearanceReport:
         Returns:
             Text.
         """
-        return "\n".join(
-            f"{pair.first} and {pair.second}: {1000 * pair.distance:.4g} mm at {pair.time:.3f} s "
-            f"(never below {1000 * pair.least:.4g}, allowed {1000 * pair.required:.4g})"
-            for pair in self.pairs[:limit]
-        )
+        return "\n".join(str(pair) for pair in self.pairs[:limit])
 
 
 def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:

@@ -24,7 +24,7 @@ from .base import check_joint_array
 from .placements import BodyKinematics, Poses
 from .pruning import worth_watching
 from .solids import Solid, link_solid, object_solid, plane_solid
-from .world import ToolBox, World
+from .world import TOOL_BOX, ToolBox, World
 
 Indices = NDArray[np.intp]
 
@@ -121,7 +121,7 @@ class Collisions:
         )
         tool = None if world.tool is None else _tool_point(robot, world.tool)
         if tool is not None:
-            pairs = (*pairs, Pair(-1, -1, (world.tool.frame, "the tool's box")))  # type: ignore[union-attr]
+            pairs = (*pairs, Pair(-1, -1, (world.tool.frame, TOOL_BOX)))  # type: ignore[union-attr]
         required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
         found = cls(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
         if not prune:

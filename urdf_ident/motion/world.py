@@ -33,6 +33,8 @@ from ..model.urdf import rotation_from_rpy
 
 #: Smallest distance that is kept where the world file says nothing [m].
 CLEARANCE = 0.01
+#: What the faces of the tool's box are called beside the objects.
+TOOL_BOX = "the tool's box"
 _KEYS = ("base", "clearance", "objects", "tool", "allow")
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
 _PLACED = ("xyz", "rpy")
