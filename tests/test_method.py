@@ -16,7 +16,7 @@ from test_cli import run
 
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.full_covariance import fit_full_covariance, residual_covariance
+from urdf_ident.estimation.full_covariance import cross_factor, fit_full_covariance
 from urdf_ident.estimation.method import METHODS, trust
 from urdf_ident.estimation.outliers import find_outliers
 from urdf_ident.estimation.ridge import base_prior, fit_ridge
@@ -176,8 +176,25 @@ def test_copies_of_a_joint_are_refused(plain: DynamicModel) -> None:
     segment = make_segment(plain, 400)
     noise = np.random.default_rng(0).standard_normal((400, 1))
     log = as_log(replace(segment, tau=segment.tau + noise))
+    exact = replace(fit_base(build_statistics(plain, [log]), base), params=base.of(truth(plain)))
     with pytest.raises(EstimationError, match="copies of each other"):
-        residual_covariance(plain, [log], replace(fit_base(build_statistics(plain, [log]), base), params=base.of(truth(plain))))
+        cross_factor(plain, [log]).covariance(exact)
+
+
+def test_what_it_hands_on_is_its_own_estimate(plain: DynamicModel) -> None:
+    """By time blocks, on decimated rows of two pieces of motion."""
+    base = plain.base()
+    _, segment = correlated(plain, 1)
+    log = as_log(segment, 2)
+    parts = (segment.slice(0, 250), segment.slice(300, 600))
+    log = replace(log, conditioned=replace(log.conditioned, segments=parts))
+    first = build_statistics(plain, [log])
+    found = fit_full_covariance(plain, [log], base, fit_base(first, base))
+    again = fit_base(found.statistics, base, weights=found.fit.row_weights)
+    np.testing.assert_allclose(again.params, found.fit.params, rtol=1e-9, atol=1e-11)
+    assert [(e.log, e.block, e.group, e.rows) for e in found.statistics.entries] == [
+        (e.log, e.block, e.group, e.rows) for e in first.entries
+    ]
 
 
 # --- ridge ----------------------------------------------------------------------------------------------------------

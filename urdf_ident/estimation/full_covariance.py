@@ -23,7 +23,7 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from .fit import Fit, fit_base
-from .pieces import Piece, row_pieces
+from .pieces import row_pieces
 from .rows import BLOCKS, RowFilter
 from .statistic import Layout, Statistic, StatisticSet
 
@@ -79,51 +79,99 @@ def fit_full_covariance(
     Raises:
         EstimationError: Fewer rows than parameters, residuals that are not independent at all, or it does not settle.
     """
+    cross = cross_factor(model, logs)
     fit = start
     for turn in range(1, ROUNDS + 1):
-        covariance = residual_covariance(model, logs, fit)
-        statistics = whitened_statistics(model, logs, covariance)
+        covariance = cross.covariance(fit)
         weights = {group.name: 1.0 / s for group, s in zip(model.groups, np.sqrt(np.diag(covariance)), strict=True)}
-        before, fit = fit, fit_base(statistics, base, reference=reference, weights=weights)
+        before, fit = fit, fit_base(cross.whitened(covariance), base, reference=reference, weights=weights)
         moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
         if moved.max(initial=0.0) < SETTLED:
             kind = "model-based (full covariance of a sample's rows, samples independent)"
+            statistics = whitened_statistics(model, logs, covariance)
             return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
     raise EstimationError("covariance and estimate do not settle", got=f"{ROUNDS} rounds", remedy="use method wls")
 
 
-def residual_covariance(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> Array:
-    """Covariance of the residuals of one sample's rows.
+@dataclass(frozen=True, eq=False)
+class CrossFactor:
+    """One triangular factor of the rows of all groups beside each other: all second moments within a sample.
+
+    Attributes:
+        model: The dynamic model.
+        R: Factor of ``[columns | tau]`` of every group, one after the other.
+        rows: Number of samples.
+    """
+
+    model: DynamicModel
+    R: Array
+    rows: int
+
+    def covariance(self, fit: Fit) -> Array:
+        """Covariance of the residuals of one sample's rows.
+
+        Args:
+            fit: The estimate.
+
+        Returns:
+            Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
+
+        Raises:
+            EstimationError: The residuals of two groups are the same, or one is zero.
+        """
+        theta = np.zeros(len(self.model.names))
+        theta[fit.base.independent] = fit.params
+        parts = zip(self.model.groups, self._parts(), strict=True)
+        error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
+        # every row group loses about its share of the parameters
+        covariance = np.asarray(error.T @ error / max(self.rows - fit.seen.sum() / len(self.model.groups), 1.0))
+        spread = np.sqrt(np.diag(covariance))
+        if not (spread > 0).all():
+            raise EstimationError("a residual is exactly zero", where=self.model.groups[int(np.argmin(spread))].name,
+                                  remedy="use method wls")  # fmt: skip
+        if np.linalg.cond(covariance / np.outer(spread, spread)) > SINGULAR:
+            raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
+        return covariance
+
+    def whitened(self, covariance: Array) -> StatisticSet:
+        """All rows whitened, as one log of one block.
+
+        Args:
+            covariance: Ω, shape (groups, groups) [unit of torque squared].
+
+        Returns:
+            As :func:`whitened_statistics`.
+        """
+        wide = _wide(self.model, self._parts())
+        entries = tuple(
+            Statistic("all", 0, group.name, triangle(np.tensordot(row, wide, axes=1)), self.rows)
+            for group, row in zip(self.model.groups, _mixing(covariance), strict=True)
+        )
+        return StatisticSet(self.model.names, _layouts(self.model), entries, f"{self.model.fingerprint} whitened")
+
+    def _parts(self) -> list[Array]:
+        ends = np.cumsum([len(group.columns) + 1 for group in self.model.groups])[:-1]
+        return np.split(self.R, ends, axis=1)
+
+
+def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFactor:
+    """Accumulates the rows of all groups beside each other.
 
     Args:
         model: The dynamic model.
         logs: Prepared logs.
-        fit: The estimate.
 
     Returns:
-        Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
+        Their factor.
 
     Raises:
-        EstimationError: The residuals of two groups are the same, or one is zero.
+        EstimationError: No log, or one without torque.
     """
-    theta = np.zeros(len(model.names))
-    theta[fit.base.independent] = fit.params
-    total, rows = np.zeros((len(model.groups), len(model.groups))), 0
+    R, rows = np.zeros((0, sum(len(group.columns) + 1 for group in model.groups))), 0
     for piece in row_pieces(model, logs):
-        error = np.column_stack(
-            [part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in zip(model.groups, piece.rows, strict=True)]
-        )
-        total += error.T @ error
-        rows += len(error)
-    # every row group loses about its share of the parameters
-    covariance = total / max(rows - fit.seen.sum() / len(model.groups), 1.0)
-    spread = np.sqrt(np.diag(covariance))
-    if not (spread > 0).all():
-        raise EstimationError("a residual is exactly zero", where=model.groups[int(np.argmin(spread))].name,
-                              remedy="use method wls")  # fmt: skip
-    if np.linalg.cond(covariance / np.outer(spread, spread)) > SINGULAR:
-        raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
-    return np.asarray(covariance)
+        R = triangle(np.vstack([R, np.hstack(piece.rows)]))
+        rows += len(piece)
+    return CrossFactor(model, R, rows)
 
 
 def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covariance: Array) -> StatisticSet:
@@ -140,17 +188,14 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
     Raises:
         EstimationError: No log, or one without torque.
     """
-    mixing = np.sqrt(np.diag(covariance))[:, None] * linalg.solve_triangular(
-        linalg.cholesky(covariance, lower=True), np.eye(len(covariance)), lower=True
-    )
-    layouts = tuple(Layout(group.name, group.joint, np.arange(len(model.names))) for group in model.groups)
+    mixing, layouts = _mixing(covariance), _layouts(model)
     totals = {log.name: _output_rows(log) for log in logs}
     begins = {log.name: np.concatenate([[0], np.cumsum(_segment_rows(log))]) for log in logs}
     factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
     for piece in row_pieces(model, logs):
         place = begins[piece.log][piece.segment] + piece.first + np.arange(len(piece))
         block_of = place * BLOCKS // totals[piece.log]
-        wide = _wide(model, piece)
+        wide = _wide(model, piece.rows)
         for g, row in enumerate(mixing):
             mixed = np.tensordot(row[: g + 1], wide[: g + 1], axes=1)
             for block in np.unique(block_of):
@@ -161,10 +206,21 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
     return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} whitened")
 
 
-def _wide(model: DynamicModel, piece: Piece) -> Array:
+def _mixing(covariance: Array) -> Array:
+    """``diag(Ω)^½ L⁻¹``, lower triangular."""
+    root = linalg.cholesky(covariance, lower=True)
+    inverse = linalg.solve_triangular(root, np.eye(len(covariance)), lower=True)
+    return np.asarray(np.sqrt(np.diag(covariance))[:, None] * inverse)
+
+
+def _layouts(model: DynamicModel) -> tuple[Layout, ...]:
+    return tuple(Layout(group.name, group.joint, np.arange(len(model.names))) for group in model.groups)
+
+
+def _wide(model: DynamicModel, parts: Sequence[Array]) -> Array:
     """Rows of all groups with all columns, shape (groups, N, p + 1)."""
-    wide = np.zeros((len(model.groups), len(piece), len(model.names) + 1))
-    for g, (group, rows) in enumerate(zip(model.groups, piece.rows, strict=True)):
+    wide = np.zeros((len(model.groups), len(parts[0]), len(model.names) + 1))
+    for g, (group, rows) in enumerate(zip(model.groups, parts, strict=True)):
         wide[g][:, group.columns] = rows[:, :-1]
         wide[g][:, -1] = rows[:, -1]
     return wide

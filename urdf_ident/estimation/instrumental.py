@@ -74,7 +74,8 @@ class HausmanTest:
     def words(self) -> str:
         """The verdict in a sentence."""
         verdict = "least squares is biased by noise on the motion" if self.rejected else "no sign of bias in least squares"
-        return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, p = {self.p_value:.2g})"
+        chance = f"p = {self.p_value:.2g}" if self.p_value > 1e-16 else "p < 1e-16"
+        return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, {chance})"
 
 
 @dataclass(frozen=True, eq=False)

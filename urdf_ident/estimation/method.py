@@ -222,9 +222,10 @@ def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoo
         "hausman": test,
         "least_squares": found.least_squares.params.tolist(),
     }
+    size = f"; it moves by up to {test['largest']:.2g} standard errors" if found.test.rejected else ""
     return Estimated(
-        found.fit, settled.statistics.shifted(change), f"as configured; {found.test.words()}", own_errors=True, details=details,
-        refit=lambda part: fit_instrumental(part, base).fit, solved=found.statistics,
+        found.fit, settled.statistics.shifted(change), f"as configured; {found.test.words()}{size}", own_errors=True,
+        details=details, refit=lambda part: fit_instrumental(part, base).fit, solved=found.statistics,
     )  # fmt: skip
 
 
@@ -236,9 +237,9 @@ def _judged_by_instruments(plain: Estimated, settled: Settled, logs: Sequence[Pr
         return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:
-        return replace(found, why=test["words"])
-    small = f", but by {test['largest']:.2g} standard errors at most" if test["rejected"] else ""
-    return replace(plain, why=f"no outliers that matter; {test['words']}{small}", details={"hausman": test})
+        return replace(found, why=found.why.removeprefix("as configured; "))
+    words = found.why.removeprefix("as configured; ")
+    return replace(plain, why=f"no outliers that matter; {words}", details={"hausman": test})
 
 
 def _didim(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:

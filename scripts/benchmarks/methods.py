@@ -1,0 +1,68 @@
+"""Every estimator on the same real logs: held-out error, each log left out once, friction laws given.
+
+    python scripts/benchmarks/methods.py ROBOT.urdf LOG... [-c PROJECT.yaml] [--methods wls irls gls ridge ols auto]
+        [--spoil SHARE]
+
+With one log its first 60 % teach. The baseline is OLS in the same run. ``--spoil`` puts wild samples into the torques that
+teach (45 times the fit's residual), never into those that judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from real_logs import tasks
+
+from urdf_ident.data.readers import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.data.sources import expand_logs
+from urdf_ident.pipeline import identify
+from urdf_ident.project import load_project, parse_project
+
+LAWS = ["viscous", "coulomb", "offset"]
+
+
+def spoilt(log: Recording, share: float, size: np.ndarray, seed: int) -> Recording:
+    """The log with wild samples of this size, shape (n,), in its efforts."""
+    rng = np.random.default_rng(seed)
+    effort = np.array(log.effort)
+    wild = (rng.random(effort.shape) < share) * rng.choice([-1.0, 1.0], effort.shape)
+    return replace(log, effort=effort + wild * size, sha256="")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("urdf", type=Path)
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("-c", "--config", type=Path)
+    parser.add_argument("--methods", nargs="+", default=["ols", "wls", "gls", "irls", "ridge", "auto"])
+    parser.add_argument("--spoil", type=float, default=0.0, help="share of wild samples in the torques that teach")
+    arguments = parser.parse_args()
+    given, folder = load_project(arguments.config)
+    data = given.model_dump(exclude_unset=True)
+    robot = given.build_robot(arguments.urdf, folder)
+    logs = [read_recording(source, robot, given.log_layout()) for source in expand_logs(arguments.logs, given.log_layout())]
+    baseline = None
+    for method in arguments.methods:
+        project = parse_project({**data, "model": {"friction": LAWS}, "estimation": {"method": method}})
+        model, errors, chosen, start = project.build_model(robot), [], [], time.perf_counter()
+        for k, (_, learn, judge) in enumerate(tasks(logs, None)):
+            if arguments.spoil:
+                size = [0.1 * np.abs(log.effort).max(axis=0) * 4.5 for log in learn if log.effort is not None]
+                learn = [spoilt(log, arguments.spoil, size[i], 10 * k + i) for i, log in enumerate(learn)]
+            ident = identify(model, learn, held_out=judge, project=project)
+            errors.append([[item["fit_mean_rmse"], item["mean_rmse"]] for item in ident.validation])
+            chosen.append(ident.fit.method)
+        fit, exported = np.sqrt(np.mean(np.square(errors), axis=(0, 1)))
+        baseline = baseline or fit
+        seconds = (time.perf_counter() - start) / len(errors)
+        print(f"{method:>6} ({', '.join(sorted(set(chosen)))}): held-out RMSE of the fit {fit:.4f} "
+              f"({fit / baseline:.4f} of the first), exported {exported:.4f}; {seconds:.1f} s a case", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
