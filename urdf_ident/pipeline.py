@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .consistency.demands import demands
-from .consistency.standard import USUAL_WEIGHT, Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
+from .consistency.standard import USUAL_WEIGHT, consistent_parameters, prior_with_first_fit
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
@@ -20,7 +19,7 @@ from .estimation.covariance import with_covariance
 from .estimation.cutoff import sweep_cutoff
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
 from .estimation.essential import essential_parameters
-from .estimation.fit import Fit, fit_base, fit_columns
+from .estimation.fit import Fit, fit_base
 from .estimation.gains import carrying, resolve_drive
 from .estimation.load_slopes import with_load_slopes
 from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
@@ -37,6 +36,7 @@ from .model.segment import Segment
 from .project import Project
 from .result.compensated import check_compensation, compensate, compensated_score
 from .result.identification import Identification
+from .result.standard import standard_parameters, urdf_with_friction
 from .result.summary import validation_table
 from .validation import better_than_urdf, validate_log
 
@@ -109,7 +109,7 @@ def identify(
     fit = _with_errors(estimated, model, prepared, wanted.covariance)
     springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
-    standard = _standard(model, statistics, fit, believed, project)
+    standard = standard_parameters(model, statistics, fit, believed, project)
     notes = [estimated.words, *unseen, *selected.notes, *shaped.notes, *settled.notes, *believed.notes]
     result = Identification(
         model,
@@ -117,7 +117,7 @@ def identify(
         standard.theta,
         believed,
         statistics.stacked(fit.weights),
-        _urdf_with_friction(model, statistics, fit, believed.theta0),
+        urdf_with_friction(model, statistics, fit, believed.theta0),
         solver={
             **standard.solver,
             "notes": [*notes, *standard.solver.get("notes", ())],
@@ -220,22 +220,6 @@ def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) ->
         if recording.sha256 in learnt:
             raise LogError("this held-out log is also one of the logs to learn from", where=recording.path or recording.name,
                            remedy="leave it out of one of the two lists")  # fmt: skip
-
-
-def _standard(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project) -> Standard:
-    wanted = project.consistency
-    if wanted.method not in ("auto", "lmi"):
-        return nearest_to_prior(wanted.method, fit, prior)
-    options, notes = demands(model.robot, prior, **wanted.demands())
-    weight = None if wanted.weight == "auto" else float(wanted.weight)
-    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight, wanted.point_to_set, notes)
-
-
-def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
-    fixed = theta0.copy()
-    fixed[model.n_inertial :] = 0.0
-    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
-    return fit_columns(statistics, friction, fixed, fit.weights)
 
 
 def _signals(logs: Sequence[PreparedLog]) -> dict[str, Any]:

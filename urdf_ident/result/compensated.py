@@ -15,23 +15,23 @@ from ..compensation.judgement import Judgement, judge
 from ..compensation.loop_rows import residual_inputs, with_external
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
-from ..consistency.demands import demands
-from ..consistency.standard import Standard, consistent_parameters, nearest_to_prior, prior_with_first_fit
+from ..consistency.standard import prior_with_first_fit
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
 from ..errors import LogError, ModelError
-from ..estimation.fit import Fit, fit_base, fit_columns
+from ..estimation.fit import fit_base
 from ..estimation.method import row_weighting
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
 from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.prior import Prior, inertial_prior
+from ..model.prior import inertial_prior
 from ..project import Project
 from ..validation import predict, score
 from .identification import Identification
+from .standard import standard_parameters, urdf_with_friction
 
 
 def compensate(
@@ -155,7 +155,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
-    standard = _standard(model, statistics, fit, believed, project)
+    standard = standard_parameters(model, statistics, fit, believed, project)
     notes = [*ident.solver.get("notes", ()), *standard.solver.get("notes", ())]
     if found.friction:
         driven = ", ".join(curve.joint for curve in found.friction)
@@ -167,7 +167,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         theta=standard.theta,
         prior=believed,
         factor=statistics.stacked(fit.weights),
-        baseline=_urdf_with_friction(model, statistics, fit, believed),
+        baseline=urdf_with_friction(model, statistics, fit, believed.theta0),
         solver={**standard.solver, "notes": notes},
         validation=(),
         selection={} if found.friction else ident.selection,
@@ -281,19 +281,3 @@ def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> Statis
         count = max(1, round(len(velocity) * weight**2))
         entries += [Statistic(log, 0, group, triangle(weight * rows), count) for log in statistics.logs]
     return replace(statistics, entries=tuple(entries))
-
-
-def _standard(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project) -> Standard:
-    wanted = project.consistency
-    if wanted.method not in ("auto", "lmi"):
-        return nearest_to_prior(wanted.method, fit, prior)
-    options, notes = demands(model.robot, prior, **wanted.demands())
-    weight = None if wanted.weight == "auto" else float(wanted.weight)
-    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight, wanted.point_to_set, notes)
-
-
-def _urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior) -> Any:
-    fixed = prior.theta0.copy()
-    fixed[model.n_inertial :] = 0.0
-    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
-    return fit_columns(statistics, friction, fixed, fit.weights)
