@@ -155,7 +155,11 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
         lines.append(f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
                      "(1.5708 for a right angle): torque could not tell")  # fmt: skip
     ranks = seen["geometric_rank"]
-    if ranks is not None and ranks["geometry"] != ranks["regressor"]:
+    if ranks is not None and ranks["geometry"] == ranks["regressor"]:
+        lines.append(
+            f"  geometry alone finds the same {ranks['geometry']} inertial combinations; rank gap {seen['rank_gap']:.0e}"
+        )
+    elif ranks is not None:
         lines.append(f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
                      f"{ranks['regressor']}: some limits leave a joint no room")  # fmt: skip
     by_motion: dict[str, list[str]] = {}

@@ -6,7 +6,7 @@ noise that remembers its past (first-order autoregression). Friction is viscous 
 width that the model assumes, so that the model is right and only noise is on trial; ``--stiction`` uses the bundled arm's
 dry friction instead, which sticks, so that the model is wrong at every reversal.
 
-    python scripts/benchmarks/coverage.py [--runs 100] [--trajectories 2] [--kinds model,hac,ar,jackknife,auto] [--stiction]
+    python scripts/benchmarks/coverage.py [--runs 100] [--trajectories 2] [--kinds model,ar,auto] [--stiction] [--derived]
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.segment import Segment
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.result.intervals import functional_interval
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_terms import Friction, Viscous
 from urdf_ident.simulation.friction_truth import FrictionTruth
@@ -105,6 +106,32 @@ def fits_of(arm: Arm, log: PreparedLog, kinds: Sequence[str]) -> dict[str, Fit]:
     return {kind: with_covariance(fit, statistics, kind, model=arm.model, logs=[log]) for kind in kinds}
 
 
+def derived_rows(arm: Arm) -> dict[str, np.ndarray]:
+    """Torques at random states and entries of mass matrices at random poses, as coefficients of the base parameters."""
+    model, n, rng = arm.model, arm.model.n, np.random.default_rng(0)
+    unit = np.eye(len(model.names))[:, model.base().independent]
+    q, v, a = (scale * rng.uniform(-1, 1, (10, n)) for scale in (2.5, 1.5, 4.0))
+    rows = {"torque": model.torque(unit, q, v, a).reshape(10 * n, -1)}
+    masses = []
+    for pose in q[:4]:
+        still = np.tile(pose, (n + 1, 1))
+        moved = model.torque(unit, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
+        masses.append((moved[:-1] - moved[-1])[np.triu_indices(n)])
+    return {**rows, "mass matrix": np.vstack(masses)}
+
+
+def derived_coverage(arm: Arm, rho: float, runs: int, kind: str, trajectory: int) -> dict[str, np.ndarray]:
+    """Share of the runs whose 95 % interval holds the true torque, and the true entry of the mass matrix."""
+    rows, motion = derived_rows(arm), arm.motion(trajectory)
+    held: dict[str, list[np.ndarray]] = {name: [] for name in rows}
+    for log in logs_of(arm, motion, rho, runs, seed=1000 * trajectory):
+        fit = fits_of(arm, log, [kind])[kind]
+        for name, each in rows.items():
+            low, high = functional_interval(fit, np.zeros((0, 0)), each, 0.05).T  # the motion shows all of it
+            held[name].append((low <= each @ arm.truth) & (each @ arm.truth <= high))
+    return {name: np.mean(values, axis=0) for name, values in held.items()}
+
+
 def coverage(
     arm: Arm, rho: float, *, runs: int, kinds: Sequence[str], trajectories: int = 1, first: int = 0
 ) -> dict[str, np.ndarray]:
@@ -135,10 +162,17 @@ def main() -> None:
     parser.add_argument("--kinds", default="model,hac,ar,jackknife,auto")
     parser.add_argument("--rho", default="0.9,0.98")
     parser.add_argument("--stiction", action="store_true")
+    parser.add_argument("--derived", action="store_true", help="torques and mass matrices instead of parameters")
     chosen = parser.parse_args()
     arm, kinds = Arm.build(stiction=chosen.stiction), chosen.kinds.split(",")
     for rho in map(float, chosen.rho.split(",")):
         begin = time.perf_counter()
+        if chosen.derived:
+            for name, share in derived_coverage(arm, rho, chosen.runs, kinds[-1], chosen.first).items():
+                print(
+                    f"rho {rho:g}  {kinds[-1]} {name:<12} mean {100 * share.mean():5.1f} %   worst {100 * share.min():5.1f} %"
+                )
+            continue
         found = coverage(arm, rho, runs=chosen.runs, kinds=kinds, trajectories=chosen.trajectories, first=chosen.first)
         for kind, share in found.items():
             print(

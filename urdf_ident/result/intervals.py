@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
+from ..estimation.fit import Fit
 from ..linalg import triangle
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
 _OUTSIDE = 1e-7
 
 
-def functional_interval(ident: Identification, rows: Array, alpha: float) -> Array:
+def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> Array:
     """Intervals of linear functions of the base parameters (Student's t).
 
     Several parameters may have different degrees of freedom; each functional gets those of its parts, weighted by
     their share in its variance.
 
     Args:
-        ident: The result.
+        fit: The estimate.
+        factor: Data factor ``[R | rho]``, shape (≤ p + 1, p + 1): it tells what the data show.
         rows: Coefficients, shape (…, b).
         alpha: One minus the level of confidence, a fraction.
 
@@ -40,14 +42,13 @@ def functional_interval(ident: Identification, rows: Array, alpha: float) -> Arr
     """
     from scipy import stats
 
-    fit = ident.fit
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
     own = rows**2 * np.diag(fit.covariance)
     dof = np.broadcast_to(fit.dof if fit.error_dof is None else fit.error_dof, fit.params.shape)
     total = own.sum(axis=-1)
     effective = np.where(total > 0, total / np.maximum((own / dof).sum(axis=-1), 1e-300), fit.dof)
     reach = stats.t.ppf(1 - alpha / 2, effective) * np.sqrt(variance)
-    reach = np.where(_determined(ident, rows), reach, np.inf)
+    reach = np.where(_determined(fit, factor, rows), reach, np.inf)
     centre = rows @ fit.params
     return np.stack([centre - reach, centre + reach], axis=-1)
 
@@ -70,7 +71,7 @@ def torque_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayL
     place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
     for name, x in (("v", speed), ("a", turn)):
         check_shape(name, x.shape, place.shape)
-    return functional_interval(ident, _torque_rows(ident, place, speed, turn), alpha)
+    return functional_interval(ident.fit, ident.factor, _torque_rows(ident, place, speed, turn), alpha)
 
 
 def mass_matrix(ident: Identification, q: ArrayLike) -> Array:
@@ -111,7 +112,7 @@ def mass_matrix_interval(ident: Identification, q: ArrayLike, alpha: float) -> A
     still = _still(ident, q)
     n = ident.model.n
     rows = _torque_rows(ident, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
-    return functional_interval(ident, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
+    return functional_interval(ident.fit, ident.factor, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
 
 
 def mass_interval(ident: Identification, alpha: float) -> Array:
@@ -129,7 +130,7 @@ def mass_interval(ident: Identification, alpha: float) -> Array:
     ends = np.tile([-np.inf, np.inf], (n, 1))
     for body in range(n):
         if 10 * body in alone:
-            ends[body] = functional_interval(ident, np.eye(len(base))[alone[10 * body]], alpha)
+            ends[body] = functional_interval(ident.fit, ident.factor, np.eye(len(base))[alone[10 * body]], alpha)
     return ends
 
 
@@ -153,16 +154,16 @@ def _need_rigid(ident: Identification) -> None:
                          remedy="read those of the parameters: fit.conf_int(), elasticity")  # fmt: skip
 
 
-def _determined(ident: Identification, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Which functionals lie in the span of what the data show, shape (…)."""
-    if ident.fit.seen.all():
+    if fit.seen.all():
         return np.ones(rows.shape[:-1], dtype=bool)
-    data = triangle(ident.factor[:, ident.fit.base.independent])
+    data = triangle(factor[:, fit.base.independent])
     norms = np.linalg.norm(data, axis=0)
     scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
     _, values, right = np.linalg.svd(data / scale)
     values = np.append(values, np.zeros(len(right) - len(values)))
-    tolerance = np.finfo(float).eps * max(ident.fit.rows, 10 * len(right))  # the solver's
+    tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # the solver's
     null = right[values <= tolerance * values.max(initial=0.0)].T
     white = rows / np.where(np.isfinite(scale), scale, 1.0)
     outside = np.linalg.norm(white @ null, axis=-1)
