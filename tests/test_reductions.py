@@ -143,6 +143,12 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
     assert np.abs(rounded.torque(only, q, v, a) - full).max() < 1e-4 * np.abs(full).max()
 
 
+def test_angles_with_two_digits_leave_doubt_and_it_is_said() -> None:
+    coarse = DynamicModel(Robot.from_urdf(scara("1.57", "3.14")))
+    assert "not clear" in check_text(check_dict(coarse))
+    assert "not clear" not in check_text(check_dict(DynamicModel(Robot.from_urdf(scara("1.5708", "3.1416")))))
+
+
 def test_a_drive_that_couples_axes_has_no_rank_from_geometry() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
     drive = Drive.build(3, reduction=np.array([[50.0, 0, 0], [0, 45, 0], [0, 32, 32]]))

@@ -19,6 +19,8 @@ from .model.prior import inertial_prior
 from .model.terms import RotorInertia
 from .result.summary import finding_words, table
 
+#: A rank gap below this leaves doubt about the rank.
+CLEAR = 1e3
 #: Encoder step [rad or m] that a check assumes where the project file gives none.
 ASSUMED_STEP = 2 * np.pi / 2**20
 
@@ -154,6 +156,9 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
     if seen["blurred"]:
         lines.append(f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
                      "(1.5708 for a right angle): torque could not tell")  # fmt: skip
+    if seen["rank_gap"] < CLEAR:
+        lines.append(f"  this is not clear (rank gap {seen['rank_gap']:.2g}): angles with few digits (1.57 for 1.570796) "
+                     "make parameters that are none; write them in full")  # fmt: skip
     ranks = seen["geometric_rank"]
     if ranks is not None and ranks["geometry"] == ranks["regressor"]:
         lines.append(
@@ -161,7 +166,7 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
         )
     elif ranks is not None:
         lines.append(f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
-                     f"{ranks['regressor']}: some limits leave a joint no room")  # fmt: skip
+                     f"{ranks['regressor']}: limits leave a joint no room, or angles are coarse")  # fmt: skip
     by_motion: dict[str, list[str]] = {}
     for item in seen["verdicts"][: seen["inertial"]]:
         if item["motion"]:
