@@ -30,6 +30,8 @@ from .report import closest_lines
 from .rows import PlannedRows, designable, softened
 from .search import Candidate, Problem
 
+#: Part of the budget that is left for the certificate at the end.
+CERTIFICATE = 0.06
 #: Time for the search, when its preparation has used up the budget [s].
 LEAST_SEARCH = 0.1
 
@@ -172,7 +174,7 @@ def design_excitation(
             fixed part of the torque limit, for the others (as in the literature) the same on all joints.
         scaling: ``"none"``: columns in SI units; ``"columns"``: each divided by its norm on random motion. By default
             ``"columns"`` for A and E, ``"none"`` for the others. Of no consequence for D.
-        budget: Time for the search [s].
+        budget: Time for the search, with its preparation and the certificate at the end [s].
         starts: Random starts; by default as many as there is time for.
         jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
         after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
@@ -205,7 +207,7 @@ def design_excitation(
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
     plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
     say = None if progress is None else _narrator(progress, criterion, begun, budget)
-    left = max(budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
+    left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
     outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
     settings = {
         "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,

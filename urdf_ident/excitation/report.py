@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..motion.clearance import ClearanceReport
 from ..motion.limits import LimitReport
 
+UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"
+
 
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
     """The closest call of each quantity.
@@ -27,5 +29,5 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
             f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
             f"{100 * m.relative:.2g} % left)"
         )
-    watched = ["not watched: only limits are kept"] if clearance is None else [str(pair) for pair in clearance.closest]
+    watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
     return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]

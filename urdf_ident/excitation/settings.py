@@ -52,7 +52,7 @@ class ExcitationSection(Section):
     )
     speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
     cruise: float = Field(2.0, gt=0, description="time that a sweep holds its speed each way [s]")
-    budget: float = Field(10.0, gt=0, description="time for the search [s]")
+    budget: float = Field(10.0, gt=0, description="time for the search, certificate included [s]")
     seed: int = Field(0, ge=0, description="of the random starts")
     ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
     periods: int = Field(1, description="how often the motion is repeated")
