@@ -14,12 +14,14 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import coupled_model, make_segment
 from test_cli import assert_refused, run
 
+from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.estimation.total_least_squares import drive_gains, total_least_squares
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.segment import Segment
+from urdf_ident.pipeline import identify
 from urdf_ident.project import parse_project
 
 GAIN = np.array([11.5, 9.0, 5.0])  # N·m/A
@@ -178,3 +180,19 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
         Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})
     with pytest.raises(ProjectError, match=r"drive\.payload"):
         parse_project({"drive": {"payload": {"mass": 3.0}}})
+
+
+def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
+    """Gains given: a loaded log teaches the same robot as an empty one, in the cut-off's sweep too."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    recordings = []
+    for name, body in (("empty_a", robot), ("empty_b", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot())):
+        t, q, v, a = fourier(3, 10.0, 100.0, len(recordings))
+        recordings.append(Recording(name, robot.joints, t, q, effort=torques(body, Truth.of(3), q, v, a)))
+    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}, "signals": {"cutoff": "held_out"}}
+    wise = parse_project({**data, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
+    found = identify(wise.build_model(robot), recordings, project=wise)
+    blind = identify(wise.build_model(robot), recordings, project=parse_project(data))
+    assert found.cross_validation["relative"] < 0.2 * blind.cross_validation["relative"]
+    assert min(found.signals["sweep"]["mean_rmse"]) < 0.2 * min(blind.signals["sweep"]["mean_rmse"])
+    assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)

@@ -31,6 +31,7 @@ from .estimation.statistic import StatisticSet
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.inertia import Array
+from .model.payload import Payload
 from .model.prior import Prior, inertial_prior
 from .model.segment import Segment
 from .project import Project
@@ -81,10 +82,7 @@ def identify(
     if loops.residual != "none" or sweeps:
         check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
-    payload = project.build_payload(model.robot)
-    model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
-    signals, sweep = _conditioning(model, logs, project, force, progress)  # a sweep only where cutoff: held_out
-    prepared = [carrying(payload, model, log) for log in prepare_logs(logs, model.robot, model.drive, signals, force=force)]
+    model, prepared, sweep = _prepared(model, logs, project, force, progress)
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
     wanted = project.estimation
     trusted = trust(model, prepared, wanted.method, wanted.loss)  # wild samples found before anything listens to them
@@ -100,11 +98,11 @@ def identify(
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     settled = settle(model, build, estimate)
+    loop = partial(_closed_loop, settled, prepared, believed, project)
+    known = "controller" in project.simulation.model_fields_set
     estimated = refine(
-        trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference,
-        loop=partial(_closed_loop, settled, prepared, believed, project),
-        loop_known="controller" in project.simulation.model_fields_set,
-    )  # fmt: skip
+        trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
+    )
     model, statistics = settled.model, estimated.statistics
     fit = _with_errors(estimated, model, prepared, wanted.covariance)
     springs = with_row_sum(deflections, model, statistics, fit)
@@ -188,8 +186,24 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     return ValidationReport(model.robot.joints, tuple(entries))
 
 
-def _conditioning(
+def _prepared(
     model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool, progress: Callable[[str, int], None] | None
+) -> tuple[DynamicModel, list[PreparedLog], dict[str, Any]]:
+    """The model with its torque constants, the logs conditioned, and the cut-offs that were tried (only if asked to)."""
+    payload = project.build_payload(model.robot)
+    model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
+    signals, sweep = _conditioning(model, logs, project, payload, force, progress)
+    ready = prepare_logs(logs, model.robot, model.drive, signals, force=force)
+    return model, [carrying(payload, model, log) for log in ready], sweep
+
+
+def _conditioning(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    project: Project,
+    payload: Payload | None,
+    force: bool,
+    progress: Callable[[str, int], None] | None,
 ) -> tuple[SignalConfig, dict[str, Any]]:
     """The conditioning asked for; where logs choose the cut-off, with what each candidate costs."""
     config = project.signal_config()
@@ -197,7 +211,7 @@ def _conditioning(
         return config, {}
     judged = project.validation.score_cutoff
     found = sweep_cutoff(
-        model, logs, config, judged=None if judged == "auto" else float(judged), force=force, progress=progress
+        model, logs, config, judged=None if judged == "auto" else float(judged), force=force, progress=progress, payload=payload
     )
     return replace(config, cutoff=found.chosen, reason=found.why), {"sweep": found.as_dict()}
 

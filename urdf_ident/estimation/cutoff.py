@@ -22,8 +22,10 @@ from ..errors import EstimationError, LogError
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
+from ..model.payload import Payload
 from ..model.segment import freeze_arrays
 from .fit import fit_base
+from .gains import carrying
 from .rows import build_statistics
 
 #: Candidates over the cut-off of the spectrum.
@@ -87,6 +89,7 @@ def sweep_cutoff(
     judged: float | None = None,
     force: bool = False,
     progress: Callable[[str, int], None] | None = None,
+    payload: Payload | None = None,
 ) -> CutoffSweep:
     """Finds the cut-off with the least held-out error.
 
@@ -97,6 +100,7 @@ def sweep_cutoff(
         judged: Low-pass that torques are compared behind [Hz]; the spectrum's cut-off if None.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the log at work and the number of rows done.
+        payload: A known body that some logs carry, or None.
 
     Returns:
         The sweep and its choice.
@@ -117,7 +121,7 @@ def sweep_cutoff(
     for cutoff in tried:
         logs = reference if cutoff == spectrum else prepare_logs(
             folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)  # fmt: skip
-        rows.append(_held_out(model, logs, judge, progress))
+        rows.append(_held_out(model, [carrying(payload, model, log) for log in logs], judge, progress))
     rmse = np.array(rows)
     return CutoffSweep(
         np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), judge

@@ -238,8 +238,8 @@ def _judged_by_instruments(plain: Estimated, settled: Settled, logs: Sequence[Pr
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:
         return replace(found, why=found.why.removeprefix("as configured; "))
-    words = found.why.removeprefix("as configured; ")
-    return replace(plain, why=f"no outliers that matter; {words}", details={"hausman": test})
+    size = f", but moves it by {test['largest']:.2g} standard errors at most" if test["rejected"] else ""
+    return replace(plain, why=f"no outliers that matter; {test['words']}{size}", details={"hausman": test})
 
 
 def _didim(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:

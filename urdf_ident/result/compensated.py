@@ -21,6 +21,7 @@ from ..data.recording import Recording
 from ..data.signals import SignalConfig
 from ..errors import LogError, ModelError
 from ..estimation.fit import fit_base
+from ..estimation.gains import carrying
 from ..estimation.method import row_weighting
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
@@ -206,9 +207,10 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     Raises:
         QualityError: The log is refused.
     """
-    velocity = Project.model_validate(ident.config).signals.velocity
-    signals = SignalConfig(ident.signals["cutoff"], ident.signals["decimate"], velocity, periodic="off")
-    return prepare_log(recording, ident.model.robot, ident.model.drive, signals, force=force)
+    project, model = Project.model_validate(ident.config), ident.model
+    signals = SignalConfig(ident.signals["cutoff"], ident.signals["decimate"], project.signals.velocity, periodic="off")
+    log = prepare_log(recording, model.robot, model.drive, signals, force=force)
+    return carrying(project.build_payload(model.robot), model, log)
 
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
