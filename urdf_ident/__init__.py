@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
     from .excitation.sequential import forecast as forecast
+    from .excitation.sweeps import bidirectional_experiment as bidirectional_experiment
     from .model.base import BaseParameters as BaseParameters
     from .model.drive import Drive as Drive
     from .model.dynamic_model import DynamicModel as DynamicModel
     from .model.library import robot_path as robot_path
     from .model.robot import Robot as Robot
+    from .motion.collisions import Collisions as Collisions
+    from .motion.world import read_world as read_world
     from .pipeline import identify as identify
     from .pipeline import validate as validate
     from .project import Project as Project
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BaseParameters": "model.base",
+    "Collisions": "motion.collisions",
     "Design": "excitation.design",
     "Drive": "model.drive",
     "DynamicModel": "model.dynamic_model",
@@ -41,6 +45,7 @@ _HOME = {
     "Recording": "data.recording",
     "Robot": "model.robot",
     "UrdfIdentError": "errors",
+    "bidirectional_experiment": "excitation.sweeps",
     "design_excitation": "excitation.design",
     "expand_logs": "data.sources",
     "forecast": "excitation.sequential",
@@ -48,6 +53,7 @@ _HOME = {
     "load": "result.file",
     "load_project": "project",
     "read_recording": "data.readers",
+    "read_world": "motion.world",
     "robot_path": "model.library",
     "validate": "pipeline",
     "write_mjcf": "result.exports",
