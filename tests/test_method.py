@@ -8,15 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from conftest import arm_urdf
 from estimation_samples import as_log, stacked
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
+from statsmodels.sandbox.regression.gmm import IV2SLS
 from test_cli import run
 
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.full_covariance import cross_factor, fit_full_covariance
+from urdf_ident.estimation.instrumental import build_instrumented, fit_instrumental
 from urdf_ident.estimation.method import METHODS, trust
 from urdf_ident.estimation.outliers import find_outliers
 from urdf_ident.estimation.ridge import base_prior, fit_ridge
@@ -123,6 +126,51 @@ def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
     assert "j2" in decision.why
     (weights,) = decision.weights["log"]
     assert (weights[::100, 1] == 0).all()
+
+
+# --- statsmodels ------------------------------------------------------------------------------------------------------
+
+
+def test_wls_is_statsmodels_wls(plain: DynamicModel) -> None:
+    base = plain.base()
+    log = as_log(make_segment(plain, 700, sigma=np.array([0.5, 0.1, 0.02])), 2)
+    found = fit_base(build_statistics(plain, [log]), base)
+    X, y = stacked(plain, base, log)
+    weight = np.repeat([found.row_weights[group.name] ** 2 for group in plain.groups], len(y) // 3)
+    expected = sm.WLS(y, X, weights=weight).fit(method="qr")
+    np.testing.assert_allclose(found.params, expected.params, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.bse, expected.bse, rtol=1e-9)
+
+
+def test_gls_is_statsmodels_gls(plain: DynamicModel) -> None:
+    base = plain.base()
+    _, segment = correlated(plain, 2, 200)
+    log = as_log(segment)
+    found = fit_full_covariance(plain, [log], base, fit_base(build_statistics(plain, [log]), base))
+    X, y = stacked(plain, base, log)
+    expected = sm.GLS(y, X, sigma=np.kron(found.covariance, np.eye(200))).fit(method="qr")
+    np.testing.assert_allclose(found.fit.bse, expected.bse, rtol=1e-8)
+    # its covariance is that of the round before, which has settled to a thousandth of a standard error
+    assert (np.abs(found.fit.params - expected.params) < 1e-3 * expected.bse).all()
+
+
+def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
+    """And the test of Durbin, Wu and Hausman is the F-test of the columns' unexplained part."""
+    base = plain.base()
+    clean = make_segment(plain, 400, sigma=0.2, seed=2)
+    rng = np.random.default_rng(0)
+    noisy = replace(clean, a=clean.a + rng.normal(size=clean.a.shape), twin=replace(clean, tau=None))
+    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)], sign_from_twin=False), base, method="ols")
+    X, y = stacked(plain, base, as_log(noisy))
+    Z, _ = stacked(plain, base, as_log(replace(noisy, q=clean.q, v=clean.v, a=clean.a)))
+    np.testing.assert_allclose(found.fit.params, IV2SLS(y, X, Z).fit().params, rtol=1e-7, atol=1e-9)
+    V = X - Z @ np.linalg.lstsq(Z, X, rcond=None)[0]
+    V = V[:, np.linalg.norm(V, axis=0) > 1e-7 * np.linalg.norm(X, axis=0)]
+    wide = sm.OLS(y, np.hstack([X, V])).fit(method="qr")
+    plain_rss, dof = sm.OLS(y, X).fit(method="qr").ssr, (V.shape[1], len(y) - X.shape[1] - V.shape[1])
+    F = (plain_rss - wide.ssr) / dof[0] / (wide.ssr / dof[1])
+    assert found.test.dof == dof
+    assert found.test.statistic * found.test.inflation == pytest.approx(F, rel=1e-6)
 
 
 # --- full covariance ------------------------------------------------------------------------------------------------
@@ -275,3 +323,13 @@ def test_elastic_joints_have_least_squares_only(plain: DynamicModel) -> None:
     with pytest.raises(EstimationError, match="gls is for rigid joints"):
         trust(elastic, [], "gls")
     assert trust(elastic, []).name == "wls"
+
+
+def test_shifted_statistics_move_the_estimate_and_keep_the_residual(plain: DynamicModel) -> None:
+    base = plain.base()
+    statistics = build_statistics(plain, [as_log(make_segment(plain, 500, sigma=0.2))])
+    before, change = fit_base(statistics, base), np.zeros(statistics.p)
+    change[base.independent] = np.random.default_rng(0).normal(size=len(base))
+    after = fit_base(statistics.shifted(change), base)
+    np.testing.assert_allclose(after.params, before.params + change[base.independent], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(after.bse, before.bse, rtol=1e-6)
