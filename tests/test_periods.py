@@ -249,7 +249,7 @@ def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
     weights = likelihood_weights(model, [prepared(model, recording)])
     assert found.fit.method == "ml"
     assert dict(found.fit.row_weights) == pytest.approx(weights)
-    assert "periodic: 5 periods of 4 s averaged" in found.summary()
+    assert "periodic: averaged, 5 periods of 4 s; " in found.summary()
     assert found.inputs[0]["periods"]["count"] == 5
     with pytest.raises(EstimationError, match=r"no log repeats its motion.*several periods"):
         identify(model, [replace(recording.take(slice(0, 700)), sha256="")], project=project)
@@ -282,9 +282,25 @@ def test_whole_periods_that_are_asked_for_must_be_there(model: DynamicModel) -> 
     paused = replace(broken, time=broken.time + np.where(np.arange(len(broken)) > 900, 30.0, 0.0))
     with pytest.raises(LogError, match="2 pieces between pauses"):
         prepared(model, paused, "on")
+    two_encoders = replace(broken, motor_position=broken.position + 1e-4)
+    assert prepared(model, two_encoders).conditioned.averaged is None
+    with pytest.raises(LogError, match=r"motor positions is not averaged.*auto or off"):
+        prepared(model, two_encoders, "on")
     assert prepared(model, record(model, 2, 0)).conditioned.averaged is None  # two periods: only when asked
     assert prepared(model, record(model, 2, 0), "on").conditioned.averaged is not None
     assert prepared(model, record(model, 5, 0), "off").conditioned.averaged is None
+
+
+def test_a_motion_with_corners_is_no_fourier_series(model: DynamicModel) -> None:
+    """Its acceleration is in all harmonics, and noise with them: averaged only when asked, and said either way."""
+    t = np.arange(2000) / RATE
+    q = np.abs(((t[:, None] + np.array([0.0, 0.3, 1.1])) % 4) / 2 - 1)
+    log = Recording("saw", model.robot.joints, t, q + 1e-3 * np.random.default_rng(0).standard_normal(q.shape), effort=q)
+    automatic, asked = (prepared(model, log, mode).conditioned for mode in ("auto", "on"))
+    assert automatic.averaged is None
+    assert automatic.why["periodic"].startswith("not averaged: 5 periods")
+    assert asked.averaged is not None
+    assert asked.averaged.missing > 0.1
 
 
 def test_the_switch_of_the_project_file() -> None:

@@ -17,14 +17,16 @@ from test_cli import assert_refused, run
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
+from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.readers import read_recording
 from urdf_ident.errors import LimitError, LogError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import forecast, joint_errors, overrated
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import read_trajectory
+from urdf_ident.motion.files import read_trajectory, sampled
 from urdf_ident.pipeline import identify
+from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification
 
@@ -164,3 +166,21 @@ def test_no_offer_without_limits(work: Path) -> None:
     assert "next:" not in text
     with pytest.raises(LimitError, match="velocity"):
         in_process("design", work / "endless.urdf", "--after", work / "out2" / "identification.json", "-o", work / "no.csv")
+
+
+def test_forecast_of_a_real_log(data: Path) -> None:
+    """One log of a real arm, and the motion of another: predicted and found standard errors, though the model lacks much."""
+    project = parse_project({
+        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+        "log": {"columns": {"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))}, "units": {"effort": "A"}},
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+    })  # fmt: skip
+    robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
+    model = project.build_model(robot)
+    names = ("ur-20_02_05-20sec_12harm.csv", "ur-20_02_06-20sec_5harm.csv")
+    one, two = (read_recording(data / "ur10e" / name, robot, project.log_layout()) for name in names)
+    (motion,) = prepare_log(two, robot, model.drive, project.signal_config()).segments
+    time = np.arange(len(motion)) / motion.rate
+    told = forecast(identify(model, [one], project=project), sampled(robot.joints, time, motion.q, motion.v, motion.a))
+    ratio = told.after / identify(model, [one, two], project=project).fit.bse
+    assert 0.75 < np.median(ratio) < 1.33

@@ -66,7 +66,7 @@ class Averaged:
     def words(self) -> str:
         """What was done, in one line."""
         return (
-            f"{self.count} periods of {self.seconds:.4g} s averaged; {self.harmonics} harmonics "
+            f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
             f"({self.harmonics / self.seconds:.3g} Hz) hold the motion, {100 * self.missing:.2g} % of its acceleration is "
             f"noise or left out; torque noise by their scatter {', '.join(f'{x:.2g}' for x in self.noise)}"
             + (f"; {self.wild} wild samples of it left out" if self.wild else "")
@@ -79,7 +79,7 @@ def average(
     """Averages the periods of a piece of a log.
 
     Args:
-        piece: On an even grid.
+        piece: On an even grid, without motor positions.
         rate: Its samples per second [Hz].
         repetition: Its periods.
         log: Name of the log.
@@ -98,7 +98,6 @@ def average(
     if cutoff is not None:
         harmonics = reach
     path = fourier_derivatives(q, seconds, harmonics)
-    motor = None if piece.qm is None else fourier_derivatives(periods_of(piece.qm, repetition).mean(axis=0), seconds, harmonics)
     tau, deviation, noise, wild = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
         tau, deviation, wild = mean_of_periods(periods_of(piece.tau, repetition))
@@ -106,9 +105,8 @@ def average(
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     thrice = {
         name: None if x is None else np.tile(x, (3, 1))
-        for name, x in zip(("q", "v", "a", "qm", "vm", "am", "tau", "external"),
-                           (*path, *(motor or (None, None, None)), tau, external), strict=True)
-    }  # fmt: skip
+        for name, x in zip(("q", "v", "a", "tau", "external"), (*path, tau, external), strict=True)
+    }
     segment = Segment(log, begin, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, wild)
 

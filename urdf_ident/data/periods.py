@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ..model.inertia import Array
 
-#: A motion repeats where it differs from itself one period later by less than this share of its variance.
-LIKENESS = 1e-4
+#: A motion repeats where it differs from itself one period later by less than this share of its variance; and where the
+#: user says that it repeats.
+LIKENESS, SAID = 1e-4, 1e-3
 #: A lag is worth a closer look when the whole log is that much like itself, start-up and ramps included.
 PROMISING = 0.5
 #: Lags looked at closely, and the part of a period over which likeness is averaged.
@@ -41,7 +42,7 @@ class Repetition:
     count: int
 
 
-def find_repetition(q: Array, fewest: int = 2) -> Repetition | None:
+def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Repetition | None:
     """Finds the shortest period that a motion repeats, and the stretch in which it does.
 
     What comes before and after (ramps, a start-up transient) does not count; of a stretch that is longer than its whole
@@ -50,6 +51,7 @@ def find_repetition(q: Array, fewest: int = 2) -> Repetition | None:
     Args:
         q: Positions, shape (N, n) [rad or m], uniformly sampled.
         fewest: Whole periods that must be there.
+        likeness: See :data:`LIKENESS`, a fraction.
 
     Returns:
         The repetition, or None where there is none.
@@ -64,7 +66,7 @@ def find_repetition(q: Array, fewest: int = 2) -> Repetition | None:
         return None
     x = q[:, moving] / size[moving]
     for lag in _promising(x, len(x) // fewest + 1):
-        found = _examined(x, lag, fewest)
+        found = _examined(x, lag, fewest, likeness)
         if found is not None:
             return found
     return None
@@ -89,12 +91,12 @@ def _promising(x: Array, longest: int) -> list[int]:
     return sorted(low[np.argsort(unlike[low])[:LOOKS]].tolist())
 
 
-def _examined(x: Array, lag: float, fewest: int) -> Repetition | None:
+def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
     """The repetition with about this lag, if there is one."""
     lag, stretch = _nearby(x, int(lag)), (0, len(x))
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
-        longest = _alike(x, lag)
+        longest = _alike(x, lag, likeness)
         if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - SLACK:
             return None
         stretch = longest
@@ -103,7 +105,7 @@ def _examined(x: Array, lag: float, fewest: int) -> Repetition | None:
     if count < fewest:
         return None
     found = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
-    return found if (deviations(x, found).var(axis=(0, 1)) < LIKENESS).all() else None  # neighbours alike, and all the rest
+    return found if (deviations(x, found).var(axis=(0, 1)) < likeness).all() else None  # neighbours alike, and all the rest
 
 
 def periods_of(x: Array, repetition: Repetition) -> Array:
@@ -148,7 +150,7 @@ def _nearby(x: Array, lag: int) -> float:
     return float(lags[np.argmin([np.median(((x[index + k] - x[index]) ** 2).max(axis=1)) for k in lags])])
 
 
-def _alike(x: Array, lag: float) -> tuple[int, int] | None:
+def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
     """Longest run of samples that are where they will be a lag later."""
     whole = int(lag)
     later = _between(x, np.arange(len(x) - whole - 1) + lag)
@@ -157,7 +159,7 @@ def _alike(x: Array, lag: float) -> tuple[int, int] | None:
     if len(squares) < window:
         return None
     mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
-    good = np.concatenate([[0], (mean < LIKENESS).astype(int), [0]])
+    good = np.concatenate([[0], (mean < likeness).astype(int), [0]])
     begins, ends = np.flatnonzero(np.diff(good) == 1), np.flatnonzero(np.diff(good) == -1)
     if not len(begins):
         return None

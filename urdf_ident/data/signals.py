@@ -20,7 +20,7 @@ from ..model.segment import Segment
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
-from .periods import Repetition, find_repetition
+from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .recording import Recording
 from .resample import Piece, even_pieces
 from .velocity import VelocityMatch, match_velocity
@@ -32,6 +32,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 ROWS_PER_CUTOFF = 5.0
 #: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
 FEWEST_PERIODS = 3
+#: Share of the acceleration that may be noise or left out of the harmonics; more, and the motion is no Fourier series.
+WASTE = 0.1
 
 
 @dataclass(frozen=True)
@@ -137,14 +139,18 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     why_rows += f": {reason if automatic else 'as configured'}"
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
-    if repetition is None:
+    if repetition is not None:
+        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
+        thrice, averaged = average(pieces[0], rate, repetition, recording.name, given)
+        why["periodic"] = f"averaged, {averaged.words()}"
+        if config.periodic == "auto" and averaged.missing > WASTE:
+            why["periodic"] = f"not averaged: {averaged.words()}"
+            averaged = None
+    if averaged is None:
         moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     else:
-        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
-        thrice, averaged = average(pieces[0], rate, repetition, recording.name, given)
         segments, why["rest"] = _one_period(thrice, factor, config)
-        why["periodic"] = averaged.words()
         why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
@@ -154,7 +160,13 @@ def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetit
     if config.periodic == "off":
         return None
     asked = config.periodic == "on"
-    found = find_repetition(pieces[0].q, 2 if asked else FEWEST_PERIODS) if len(pieces) == 1 else None
+    if pieces[0].qm is not None:  # a spring's deflection is small against the motion, and lives beyond the motion's harmonics
+        if asked:
+            raise LogError("a log with motor positions is not averaged: its deflections are too small for that", where=name,
+                           got="signals.periodic: on", expected="auto or off")  # fmt: skip
+        return None
+    demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
+    found = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
     if asked and found is None:
         raise LogError(
             "the motion does not repeat: there are no whole periods to average", where=name,
