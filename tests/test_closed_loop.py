@@ -14,6 +14,7 @@ from test_cli import assert_refused, run
 from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
+from urdf_ident.estimation.method import counted_alike
 from urdf_ident.experiment import build_plant, run_experiment
 from urdf_ident.model.inertia import Array
 from urdf_ident.model.prior import lumped_inertials
@@ -88,6 +89,7 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     assert method != "iv" or "biased by noise on the motion" in found.estimation["why"]
     z, biased = (np.concatenate(errors(ident)) / sorted_errors(found) for ident in (found, by_wls))
     assert np.sqrt(np.mean(z**2)) < 1.6
+    assert method != "iv" or "as those of least squares are" in found.fit.covariance_kind
     assert np.sqrt(np.mean(biased**2)) > 1.8 * np.sqrt(np.mean(z**2))
     # what follows rests on the same estimate: rotors that least squares shrinks to nothing are there again
     np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
@@ -164,3 +166,13 @@ def test_gains_of_a_known_controller() -> None:
         ControllerSection(kp=[1.0, 2.0], kd=1.0).build(robot, np.zeros(3))
     with pytest.raises(ProjectError, match="kp and kd"):
         parse_project({"simulation": {"controller": {"kp": 1.0}}})
+
+
+def test_errors_count_what_stretches_of_one_log_cannot_see(by_wls: Identification) -> None:
+    """Twice where least squares' own errors double, never smaller."""
+    fit = by_wls.fit
+    growth = np.where(np.arange(len(fit.params)) % 2, 2.0, 0.5)
+    least = replace(fit, covariance=fit.covariance * np.outer(growth, growth), covariance_kind="all that counts")
+    found = counted_alike(fit, least, fit)
+    np.testing.assert_allclose(found.bse / fit.bse, np.maximum(growth, 1.0))
+    assert "all that counts" in found.covariance_kind

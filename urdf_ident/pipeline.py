@@ -22,7 +22,7 @@ from .estimation.essential import essential_parameters
 from .estimation.fit import Fit, fit_base
 from .estimation.gains import carrying, resolve_drive
 from .estimation.load_slopes import with_load_slopes
-from .estimation.method import Estimated, held_out_errors, refine, row_weighting, trust
+from .estimation.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
 from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
 from .estimation.rows import build_statistics
 from .estimation.selection import Selected, select_friction
@@ -104,7 +104,7 @@ def identify(
         trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
     )
     model, statistics = settled.model, estimated.statistics
-    fit = _with_errors(estimated, model, prepared, wanted.covariance)
+    fit = _with_errors(estimated, settled, prepared, wanted.covariance)
     springs = with_row_sum(deflections, model, statistics, fit)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = standard_parameters(model, statistics, fit, believed, project)
@@ -268,7 +268,14 @@ def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, pr
     return ClosedLoop(model, logs, project.simulation, plausible)
 
 
-def _with_errors(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog], kind: str) -> Fit:
+def _with_errors(estimated: Estimated, settled: Settled, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    model = settled.model
+    if estimated.fit.method == "iv" and kind != "model":
+        errors = partial(with_covariance, settled.fit, settled.statistics, model=model, logs=logs)
+        try:
+            return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
+        except EstimationError:  # too short to be cut into stretches
+            return estimated.fit
     if estimated.own_errors:
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs

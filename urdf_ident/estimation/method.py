@@ -271,6 +271,26 @@ def _maximum_likelihood(plain: Estimated, settled: Settled, logs: Sequence[Prepa
     return replace(plain, fit=refit(settled.statistics), why=why, refit=refit, solved=settled.statistics)
 
 
+def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
+    """Standard errors of instruments, enlarged by what those of least squares on the same rows grow when more is counted.
+
+    Leaving out stretches of time misses what all stretches share: disagreement between logs, friction that the model lacks
+    at reversals. Instruments suffer from it as least squares does.
+
+    Args:
+        fit: By instruments, its errors from leaving out stretches of time.
+        least: By least squares, its errors from all that counts.
+        stretches: By least squares, its errors from leaving out stretches of time.
+
+    Returns:
+        The first fit with larger errors; none get smaller.
+    """
+    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / np.maximum(stretches.bse, 1e-300), 1.0)
+    scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
+    kind = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
+    return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
+
+
 def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:
     """Held-out error per fold, the model as it was settled on all data.
 
