@@ -1,11 +1,12 @@
 """Safety: designed motions against an independent judge; and six axes with collisions on in ten seconds.
 
-python scripts/benchmarks/safety.py [--seeds 200] [--first 0] [--budget 1.0] [--only seeds|ten]
+python scripts/benchmarks/safety.py [--seeds 200] [--first 0] [--budget 1.0] [--only seeds|sweeps|ten]
 
 - seeds: three robots in turn, every family of motions, random durations, harmonics and start poses; the UR10e works over a
   table, between a wall and a post that stands elsewhere every time. Judged is the CSV that is written: positions as they are,
   velocities and accelerations by differences of the positions, torques by Pinocchio's dynamics of these, distances of all
   shapes by MuJoCo's own kinematics and collision code. Designs that are refused are counted, and are no violations.
+- sweeps: the same judge, world and robots for runs at constant speed.
 - ten: the default design of the UR10e, collisions on and off, ten seconds on two cores: criterion and time.
 """
 
@@ -28,11 +29,12 @@ import pinocchio as pin
 
 from urdf_ident.errors import LimitError
 from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collisions import Collisions
-from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.limits import Limits, prior_torque
 from urdf_ident.motion.world import parse_world
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
@@ -152,30 +154,43 @@ def options(rng: np.random.Generator, seed: int, robot: Robot, collisions: Colli
     return out
 
 
-def seeds(first: int, count: int, budget: float) -> None:
-    """Designs with random settings; what the judge says of the files."""
+def place(seed: int) -> tuple[str, Robot, dict[str, tuple[str, list[float], list[float]]], Collisions, np.random.Generator]:
+    """A robot, and what is around it."""
+    name, rng = ROBOTS[seed % len(ROBOTS)], np.random.default_rng(1000 + seed)
+    robot, objects = Robot.from_urdf(robot_path(name)), objects_of(name, rng)
+    world = parse_world({"objects": {key: {kind: size, "xyz": xyz} for key, (kind, size, xyz) in objects.items()}})
+    return name, robot, objects, Collisions.build(robot, world, clearance=CLEARANCE), rng
+
+
+def seeds(first: int, count: int, budget: float, *, sweeps: bool = False) -> None:
+    """Designs with random settings, or sweeps; what the judge says of the files."""
     worst: dict[str, dict[str, float]] = {name: {} for name in ROBOTS}
     bad, refused, tally = [], [], dict.fromkeys(ROBOTS, 0)
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, first + count):
-            name, rng = ROBOTS[seed % len(ROBOTS)], np.random.default_rng(1000 + seed)
-            robot = Robot.from_urdf(robot_path(name))
-            objects = objects_of(name, rng)
-            world = parse_world({"objects": {key: {kind: size, "xyz": xyz} for key, (kind, size, xyz) in objects.items()}})
-            collisions = Collisions.build(robot, world, clearance=CLEARANCE)
+            name, robot, objects, collisions, rng = place(seed)
             try:
-                design = design_excitation(DynamicModel(robot), budget=budget, collisions=collisions,
-                                           **options(rng, seed, robot, collisions))  # fmt: skip
+                if sweeps:
+                    limits = Limits.from_robot(robot, acceleration=2.0 * robot.limit("velocity"))
+                    design: Design | BidirectionalExperiment = bidirectional_experiment(
+                        limits, count=4, cruise=float(rng.uniform(0.3, 1.0)), torque=prior_torque(robot),
+                        collisions=collisions, seed=seed,
+                    )  # fmt: skip
+                else:
+                    settings = options(rng, seed, robot, collisions)
+                    design = design_excitation(DynamicModel(robot), budget=budget, collisions=collisions, **settings)
             except LimitError as error:
                 refused.append(f"seed {seed}, {name}: {error}")
                 continue
             judge = Judge(robot, objects, worst[name])
             broken = judge.violations(design.trajectory.write(Path(folder) / "motion.csv"), design.limits)
-            bad += [f"seed {seed}, {name}, {design.settings['family']}: {text}" for text in broken]
+            bad += [f"seed {seed}, {name}, {'sweeps' if sweeps else settings['family']}: {text}" for text in broken]
             tally[name] += 1
-    print(f"{sum(tally.values())} motions ({', '.join(f'{n} {k}' for k, n in tally.items())}), {len(refused)} refused, "
-          f"{len(bad)} violations; {time.perf_counter() - begun:.0f} s")  # fmt: skip
+    by_robot = ", ".join(f"{name} {number}" for name, number in tally.items())
+    what = "sweeps" if sweeps else "motions"
+    print(f"{sum(tally.values())} {what} ({by_robot}), {len(refused)} refused, {len(bad)} violations; "
+          f"{time.perf_counter() - begun:.0f} s")  # fmt: skip
     for name, least in worst.items():
         above = 1000 * least.get("distance", np.nan)
         rooms = ", ".join(f"{key} {100 * value:.2f} %" for key, value in least.items() if key != "distance")
@@ -213,10 +228,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--budget", type=float, default=1.0, help="time of each search [s]")
     parser.add_argument("--repeats", type=int, default=3, help="designs in ten seconds of each kind")
-    parser.add_argument("--only", choices=("seeds", "ten"))
+    parser.add_argument("--only", choices=("seeds", "sweeps", "ten"))
     arguments = parser.parse_args()
     if arguments.only in (None, "seeds"):
         seeds(arguments.first, arguments.seeds, arguments.budget)
+    if arguments.only in (None, "sweeps"):
+        seeds(arguments.first, min(arguments.seeds, 12), 0.0, sweeps=True)
     if arguments.only in (None, "ten"):
         ten(arguments.repeats)
 
