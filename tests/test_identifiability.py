@@ -14,15 +14,15 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from test_cli import assert_refused, run
 
-from urdf_ident.estimation.exercises import exercises
+from urdf_ident.estimation.exercises import SECONDS, exercises
 from urdf_ident.estimation.fit import Fit, fit_base
 from urdf_ident.estimation.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
     LOST,
-    SECONDS,
     WEAK,
     Verdict,
+    sizes,
     structural_verdicts,
     verdicts,
 )
@@ -93,8 +93,9 @@ def test_only_a_slant_shows_the_first_links_moments() -> None:
 def test_simple_motions_suffice_for_simple_terms(model: DynamicModel) -> None:
     found = {item.parameter: item.motion for item in structural_verdicts(model, model.base())}
     for joint in model.robot.joints:
-        assert found[f"Fc_{joint}"] == f"move {joint} slowly over its range"
-        assert found[f"Fv_{joint}"].startswith(f"move {joint} fast")
+        assert found[f"Fc_{joint}"] in (f"move {joint} slowly over its range", f"move {joint} fast both ways")
+        assert found[f"Fv_{joint}"] == f"move {joint} fast both ways"
+        assert joint in found[f"offset_{joint}"] or "all joints" in found[f"offset_{joint}"]
 
 
 def test_a_joint_that_rests_is_lost_and_the_others_are_not(model: DynamicModel) -> None:
@@ -107,8 +108,9 @@ def test_a_joint_that_rests_is_lost_and_the_others_are_not(model: DynamicModel) 
         assert found[name].advice == ""
 
 
+@pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.2), (7, 0.4)], ids=["the same", "one like it"])
 @pytest.mark.parametrize("still", [1, 2])
-def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still: int) -> None:
+def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still: int, seed: int, tolerance: float) -> None:
     """Simulates the motion of the advice, with noise, beside the first log: the new standard error is the promised one."""
     first = held(model, still)
     statistics, fit = estimate(model, first)
@@ -116,8 +118,10 @@ def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still:
     joint = model.robot.joints[still]
     names = [name for name in (f"Fv_{joint}", f"Fc_{joint}", f"Ia_{joint}") if name in fit.base.labels]
     assert names
+    unknown = np.zeros(len(model.names))
+    usual = sizes(model, fit.base, fit, unknown, unknown)
     for name in names:
-        advised = next(item.states for item in exercises(model.robot, seed=7) if item.words == found[name].motion)
+        advised = next(item.states for item in exercises(model.robot, seed=seed) if item.words == found[name].motion)
         rows = int(SECONDS * RATE)
         pick = np.random.default_rng(1).integers(0, len(advised.q), rows)
         q, v, a = advised.q[pick], advised.v[pick], advised.a[pick]
@@ -127,7 +131,7 @@ def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still:
         row = fit.base.labels.index(name)
         promised = float(found[name].note.split("±")[1].split(" %")[0]) / 100
         value = truth(model)[model.names.index(name)]
-        assert better.bse[row] / value == pytest.approx(promised, rel=0.6)
+        assert better.bse[row] / usual[row] == pytest.approx(promised, rel=tolerance)
         assert abs(better.params[row] - value) < 4 * better.bse[row]
 
 
@@ -140,7 +144,7 @@ def test_levels_follow_the_error_over_the_size(model: DynamicModel) -> None:
         found = judged(model, statistics, replace(fit, covariance=covariance))
         assert found["Fv_j2"].level == level
         assert found["Fv_j2"].error == pytest.approx(factor, rel=0.3)
-        assert bool(found["Fv_j2"].motion) == (level != IDENTIFIABLE)
+        assert bool(found["Fv_j2"].advice) == (level != IDENTIFIABLE)
 
 
 def test_a_small_offset_that_is_known_well_is_identified(model: DynamicModel) -> None:

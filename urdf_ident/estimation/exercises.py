@@ -1,7 +1,7 @@
 """Simple motions that a person can order: one joint slowly, one fast, two together, all; and what each would show.
 
-They answer "which motion would make this parameter visible?" by trying. Each is a handful of states over the robot's
-range, not a trajectory: what it would teach follows from the regressor at those states.
+They answer "which motion would make this parameter visible?" by trying. Each is a smooth motion inside the robot's range and
+speeds; what it would teach follows from the regressor along it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from ..model.inertia import Array
 from ..model.robot import Robot
 from ..model.segment import Segment
 
-#: States an exercise is judged by.
-STATES = 240
+#: Length of an exercise [s], and states that it is judged by.
+SECONDS, STATES = 20.0, 400
+#: A fast motion turns back at least this often [s]: that is what makes it accelerate.
+FAST_PERIOD = 4.0
+#: Sines of a motion: share of its size, multiple of its frequency; the speeds add up to about one.
+_SINES = ((0.5, 1.0), (0.12, 2.3), (0.05, 4.1))
 #: Speed of joints without a limit [rad/s or m/s], and of slow motions over that of fast ones.
 SPEED, SLOW = 2.0, 0.05
 #: All pairs of joints are tried up to this many joints, neighbours only beyond.
@@ -29,9 +33,10 @@ _ALL_PAIRS = 8
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """A motion in words, and states of it."""
+    """A motion in words, the joints that it moves, and states of it."""
 
     words: str
+    moving: tuple[int, ...]
     states: Segment
 
 
@@ -47,37 +52,45 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
     """
     n, names = robot.n, robot.joints
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} slowly over its range", _states(robot, (j,), SLOW, seed))
+        yield Exercise(f"move {name} slowly over its range", (j,), _states(robot, (j,), SLOW, seed))
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} fast both ways over its range", _states(robot, (j,), 1.0, seed))
+        yield Exercise(f"move {name} fast both ways", (j,), _states(robot, (j,), 1.0, seed))
     for i, j in combinations(range(n), 2):
         if n <= _ALL_PAIRS or j in robot.subtrees[i][:3]:
             words = f"move {names[i]} and {names[j]} fast and at the same time"
-            yield Exercise(words, _states(robot, (i, j), 1.0, seed))
+            yield Exercise(words, (i, j), _states(robot, (i, j), 1.0, seed))
     if n > 1:
-        yield Exercise("move all joints slowly over their ranges", _states(robot, tuple(range(n)), SLOW, seed))
-        yield Exercise("move all joints fast and at the same time", _states(robot, tuple(range(n)), 1.0, seed))
+        every = tuple(range(n))
+        yield Exercise("move all joints slowly over their ranges", every, _states(robot, every, SLOW, seed))
+        yield Exercise("move all joints fast and at the same time", every, _states(robot, every, 1.0, seed))
 
 
 def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Segment:
-    """Random states in which only some joints move; the acceleration is that of swinging over the range at that speed."""
+    """A smooth motion of some joints, sampled: sines that reach the speed, inside the range, with at least one turn back."""
     rng = np.random.default_rng(seed)
     reach = np.where(robot.prismatic, 0.5, np.pi)
     lower, upper = (np.clip(np.nan_to_num(robot.limit(key)), -reach, reach) for key in ("lower", "upper"))
     empty = upper <= lower
     lower, upper = np.where(empty, -reach, lower), np.where(empty, reach, upper)
-    top = np.minimum(robot.limit("velocity"), SPEED)
-    swing = np.minimum(top**2 / (0.25 * (upper - lower)), 5.0 * top)
-    q = lower + (upper - lower) * rng.random((STATES, robot.n))
+    speed = pace * np.minimum(robot.limit("velocity"), SPEED)
+    period = SECONDS if pace < 1 else FAST_PERIOD
+    span = np.minimum(0.45 * (upper - lower), speed * period / (2 * np.pi))
+    turn = (speed / span) * rng.uniform(0.8, 1.0, robot.n)
+    t = np.linspace(0.0, SECONDS, STATES)[:, None]
+    middle = np.tile(lower + (upper - lower) * rng.uniform(0.4, 0.6, robot.n), (STATES, 1))
+    q, v, a = middle, np.zeros((STATES, robot.n)), np.zeros((STATES, robot.n))
+    for share, multiple in _SINES:
+        w, phase = multiple * turn, rng.uniform(0.0, 2 * np.pi, robot.n)
+        q = q + share * span * np.sin(w * t + phase)
+        v = v + share * span * w * np.cos(w * t + phase)
+        a = a - share * span * w**2 * np.sin(w * t + phase)
     still = np.setdiff1d(np.arange(robot.n), moving)
-    q[:, still] = q[0, still]
-    v = pace * top * rng.uniform(-1.0, 1.0, q.shape)
-    a = pace**2 * swing * rng.uniform(-1.0, 1.0, q.shape)
+    q[:, still] = (lower + (upper - lower) * rng.random(robot.n))[still]
     v[:, still] = a[:, still] = 0.0
     load = 10.0 * rng.standard_normal(q.shape)
     twist, vm, am = (scale * pace * rng.standard_normal(q.shape) for scale in (0.01, 1.0, 1.0))
     twist[:, still] = vm[:, still] = am[:, still] = 0.0
-    return Segment("exercise", 0.0, 100.0, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load)
+    return Segment("exercise", 0.0, STATES / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load)
 
 
 def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:

@@ -22,11 +22,13 @@ from ..model.base import ALONE, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
-from .exercises import exercises, shown
+from .exercises import SECONDS, Exercise, exercises, shown
 from .fit import Fit
 from .least_squares import solve
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
+#: An exercise, and the standard error that it leaves of every base parameter.
+Trial = tuple[Exercise, Array]
 #: Standard error over size up to which a parameter is identified, and beyond which the data say less than a tenth of what
 #: was known before (an error of three prior standard deviations leaves the prior nine tenths of the weight).
 KNOWN, NOTHING = 0.5, 3.0
@@ -35,8 +37,6 @@ KNOWN, NOTHING = 0.5, 3.0
 _NEARLY, _BESIDE = 3.0, 1.15
 #: A friction term is as large as this share of the joint's largest friction of its unit, at least.
 _FRICTION_SHARE = 0.1
-#: Length of the motion that advice speaks of [s].
-SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     Returns:
         One verdict a parameter, none of them "weak"; the advice names the simplest motion that shows it.
     """
-    trials = [(item.words, _errors(shown(model, base, item, {}))) for item in exercises(model.robot)]
-    motions = [_simplest(row, trials)[0] for row in range(len(base))]
+    trials = [(item, _errors(shown(model, base, item, {}))) for item in exercises(model.robot)]
+    motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
         row = _rows_of(base, k)
@@ -188,11 +188,20 @@ def _errors(R: Array) -> Array:
     return np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
 
 
-def _simplest(row: int, trials: Sequence[tuple[str, Array]], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
+def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
+    """The exercises that may be advised for a base parameter: a joint's friction is not seen while the joint rests."""
+    k = int(base.independent[row])
+    if k < model.n_inertial:
+        return trials
+    joint = model.robot.joints.index(model.parameters[k].owner)
+    return [trial for trial in trials if joint in trial[0].moving]
+
+
+def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
     """The first exercise that is enough, or nearly as good as the best, for one base parameter; and the error it leaves."""
     best = min(float(errors[row]) for _, errors in trials)
     limit = max(nearly * best, enough)
-    return next((words, float(errors[row])) for words, errors in trials if errors[row] <= limit)
+    return next((item.words, float(errors[row])) for item, errors in trials if errors[row] <= limit)
 
 
 def _advice(
@@ -204,16 +213,18 @@ def _advice(
     base = fit.base
     data = triangle(factor[:, base.independent])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (fit.bse / _errors(data))[fit.seen]
-    inflation = float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else 1.0
+        ratio = fit.bse / _errors(data)  # by how much the textbook's errors are too small
+    told = fit.seen & np.isfinite(ratio)
+    inflation = np.where(told, ratio, float(np.median(ratio[told])) if told.any() else 1.0)
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
     trials = []
     for item in exercises(model.robot):
         taught = np.sqrt(SECONDS * row_rate) * shown(model, base, item, fit.weights)
-        trials.append((item.words, inflation * _errors(taught if elastic else triangle(data, taught))))
+        trials.append((item, inflation * _errors(taught if elastic else triangle(data, taught))))
     found = {}
     for row in map(int, rows):
-        words, left = _simplest(row, trials, _BESIDE, KNOWN * float(size[row]))
+        enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
+        words, left = _simplest(row, _own(model, base, row, trials), _BESIDE, enough)
         before, after = float(fit.bse[row] / size[row]), float(left / size[row])
         instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
         if elastic or not np.isfinite(after):
