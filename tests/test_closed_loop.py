@@ -135,6 +135,16 @@ def test_a_controller_of_another_robot_is_noticed(folder: Path) -> None:
     assert "is not known" in wise.estimation["why"]
 
 
+def test_a_controller_that_lets_go_is_named(folder: Path) -> None:
+    with pytest.raises(EstimationError, match=r"noisy.*does not keep the simulated robot.*joint 'j\d' at t.*kp and kd"):
+        identified(folder, project("iv", controller={"type": "pd", "kp": 0.1, "kd": 0.1}))
+
+
+def test_a_guessed_controller_is_said(folder: Path) -> None:
+    found = identified(folder, project("didim", controller={}))
+    assert "default controller was simulated" in found.estimation["why"]
+
+
 def replace_method(wanted: Project, method: str) -> Project:
     return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
-from ..errors import EstimationError
+from ..errors import EstimationError, SimulationError
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
 from ..motion.files import sampled
@@ -68,8 +68,7 @@ class ClosedLoop:
             A recording a log: the clean motion on an even clock.
 
         Raises:
-            EstimationError: The simulated motion is not that of the log.
-            SimulationError: The controller diverges.
+            EstimationError: The controller diverges, or the simulated motion is not that of the log.
         """
         theta = self.plausible(params)
         rotor, friction = rotors_and_friction(self.model, theta)
@@ -85,28 +84,22 @@ class ClosedLoop:
         speed = np.gradient(target, time, axis=0)
         reference = sampled(robot.joints, time, target, speed, np.gradient(speed, time, axis=0))
         controller = self.settings.controller.build(robot, np.diag(plant.rotor).copy())
-        clean = simulate(
-            plant, controller, reference, rate=rate, substeps=max(1, int(np.ceil(1.0 / (rate * self.settings.step) - 1e-9))),
-            control_rate=self.settings.controller.rate, name=log.name, limits=_unlimited(robot.joints),
-            start=(recording.position[0], reference.evaluate([0.0])[1][0]),
-        ).truth  # fmt: skip
+        substeps = max(1, int(np.ceil(1.0 / (rate * self.settings.step) - 1e-9)))
+        start = (recording.position[0], reference.evaluate([0.0])[1][0])
+        try:
+            clean = simulate(
+                plant, controller, reference, rate=rate, substeps=substeps, control_rate=self.settings.controller.rate,
+                name=log.name, limits=_unlimited(robot.joints), start=start,
+            ).truth  # fmt: skip
+        except SimulationError as error:
+            raise EstimationError(
+                "the controller does not keep the simulated robot on the log's reference", where=log.name,
+                got=f"{error.what} ({error.where})",
+                remedy="check simulation.controller: type, bandwidth [Hz] or kp and kd, rate",
+            ) from error  # fmt: skip
         at = recording.time[0] + clean.time
         _check_faithful(log, at, clean.q)
         return Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
-
-
-def follows(found: Sequence[Recording], logs: Sequence[PreparedLog]) -> Array:
-    """How far simulated and measured motion are apart.
-
-    Args:
-        found: Simulated motions, one a log.
-        logs: The logs.
-
-    Returns:
-        Root mean square of the difference in the pieces of motion over all logs, shape (n,) [rad or m].
-    """
-    apart = [_differences(log, clean.time, clean.position)[0] for clean, log in zip(found, logs, strict=True)]
-    return np.asarray(np.sqrt(np.mean(np.square(np.vstack(apart)), axis=0)))
 
 
 def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]:

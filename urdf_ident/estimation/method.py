@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..data.prepare import PreparedLog
-from ..errors import EstimationError, SimulationError, nearest
+from ..errors import EstimationError, UrdfIdentError, nearest
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array
@@ -93,7 +93,7 @@ class Estimated:
     @property
     def words(self) -> str:
         """One line."""
-        blind = ": scores on the measured motion, whose noise it does not adapt to, do not show its gain"
+        blind = "; scores on the measured motion, whose noise is in them, do not show its gain"
         return f"estimator: {self.fit.method.upper()} ({self.why}){blind if self.fit.method in CLOSED_LOOP else ''}"
 
 
@@ -187,10 +187,10 @@ def refine(
                        refit=lambda part: fit_ridge(part, settled.fit, prior))  # fmt: skip
     if trusted.name in CLOSED_LOOP and loop is None:
         raise EstimationError(f"{trusted.name} needs the closed loop", remedy="give reference and controller, or use wls")
-    if trusted.name == "iv" and loop is not None:
-        return _instrumental(settled, logs, loop())
-    if trusted.name == "didim" and loop is not None:
-        return _didim(settled, logs, loop(), reference)
+    if trusted.name in CLOSED_LOOP and loop is not None:
+        by = _instrumental(settled, logs, loop()) if trusted.name == "iv" else _didim(settled, logs, loop(), reference)
+        guess = "" if loop_known else "; the default controller was simulated: describe yours in simulation.controller"
+        return replace(by, why=by.why + guess)
     if trusted.name == "auto":
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
@@ -233,7 +233,7 @@ def _judged_by_instruments(plain: Estimated, settled: Settled, logs: Sequence[Pr
     """Instruments where they say that least squares is biased; least squares, whose variance is smaller, elsewhere."""
     try:
         found = _instrumental(settled, logs, loop)
-    except (EstimationError, SimulationError) as error:
+    except UrdfIdentError as error:  # a friction law that no plant has, say
         return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:
