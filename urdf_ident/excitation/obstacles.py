@@ -18,6 +18,7 @@ from ..motion.clearance import Clearance, check_clearance
 from ..motion.collisions import Collisions
 from ..motion.limits import Limits
 from ..motion.placements import Poses
+from ..motion.pruning import CONSTANT
 from ..motion.speeds import SpeedBounds
 from .family import Family
 from .objective import Objective
@@ -58,7 +59,7 @@ class Obstacles:
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
         self.collisions = collisions
-        self.pad = _pads(collisions, limits)
+        self.pad, self._constant = _pads(collisions, limits)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
         bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
         self._arms = bounds.arms.T
@@ -70,6 +71,7 @@ class Obstacles:
         self.grid = single.grid(np.linspace(0.0, duration, count))
         self._last = np.zeros((count, len(limits.joints)))
         self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
+        self._bound[:, self._constant] = np.inf
         self._near = collisions.required + self.pad + RANGE
         self._kept: Array | None = None
         self._broken: list[tuple[int, int]] = []  # instants and pairs of distances that were not kept lately
@@ -132,7 +134,8 @@ class Obstacles:
         around = (dips[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
         self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
         self._last = np.concatenate([self._last, np.zeros((len(around), self._last.shape[1]))])
-        self._bound = np.concatenate([self._bound, np.full((len(around), self._bound.shape[1]), -np.inf)])
+        unknown = np.where(self._constant, np.inf, -np.inf)
+        self._bound = np.concatenate([self._bound, np.tile(unknown, (len(around), 1))])
         return False
 
     def touching(self, pose: Array) -> str:
@@ -178,13 +181,17 @@ class Obstacles:
         return -float(((1 - s) ** 2 * np.log(s)).sum())
 
 
-def _pads(collisions: Collisions, limits: Limits) -> Array:
-    """The pad of each pair: a wrist that turns at a constant small distance from the forearm must not block every motion."""
+def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_]]:
+    """The pad of each pair, and whether no motion changes its distance, which the search need not measure then.
+
+    A wrist that turns at a small distance from the forearm must neither block every motion nor be measured at every step.
+    """
     if not collisions.pairs:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0, dtype=bool)
     q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
-    most = (collisions.distances(q) - collisions.required).max(axis=0)
-    return np.asarray(np.clip(PAD_SHARE * most, 0.0, PAD))
+    room = collisions.distances(q) - collisions.required
+    constant = (np.ptp(room, axis=0) < CONSTANT) & (room.min(axis=0) > CONSTANT)
+    return np.clip(PAD_SHARE * room.max(axis=0), 0.0, PAD), constant
 
 
 @dataclass(frozen=True, eq=False)
