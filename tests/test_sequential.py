@@ -21,7 +21,7 @@ from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.readers import read_recording
 from urdf_ident.errors import LimitError, LogError
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.excitation.sequential import forecast, joint_errors, overrated
+from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors, overrated
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory, sampled
@@ -140,6 +140,23 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
     assert "then" in text
 
 
+def test_the_sentence_names_what_is_unknown_and_no_more() -> None:
+    told = Forecast(
+        20.0, tuple("abcdefg"), ("kg",) * 7, np.ones(7), np.array([0.1, np.inf, 0.5, 0.1, 0.1, 0.1, 0.2]), np.full(7, 0.05),
+        np.array([1.0, 1.0, 10.0, 1.0, 1.0, 1.0, 1.0]), ("one", "two"), np.array([2.0, -4.0]), np.array([0.8, 1.6]),
+        np.array([0.12, 0.2]), "by hand",
+    )  # fmt: skip
+    assert told.weakest[:2].tolist() == [1, 2]
+    assert told.sentence().startswith("2 of 7 base parameters are unknown beyond the noise: b, c; after 20 s")
+    assert told.mass_words() == "masses of one, two: from ±40 % to ±5-6 %"
+    assert "unknown" in told.summary()
+    one = replace(told, before=np.where(np.isinf(told.before), 0.1, told.before))
+    assert one.sentence().startswith("1 of 7 base parameters is unknown beyond the noise: c; after 20 s")
+    assert "the 5 weakest are 2 times smaller" in one.sentence()
+    none = replace(one, size=np.ones(7))
+    assert none.sentence().startswith("no base parameter is unknown beyond the noise, the weakest are c, g, a, b, d; after")
+
+
 def in_process(*arguments: object) -> str:
     """What a command prints when all goes well."""
     result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
@@ -151,7 +168,9 @@ def test_identify_offers_the_next_motion_and_writes_it_on_request(work: Path) ->
     (work / "q.yaml").write_text("model: {friction: [viscous, coulomb]}\nexcitation: {budget: 0.5, duration: 6}\n")
     options = ("identify", work / "arm.urdf", work / "log.csv", "-c", work / "q.yaml", "-o", work / "out")
     offered = in_process(*options)
-    assert re.search(r"^next: .*after 6 s their standard errors are [0-9.]+ times smaller.*--next", offered, re.MULTILINE)
+    assert re.search(
+        r"^next: .*after 6 s the standard errors of the [0-9]+ weakest are [0-9.]+ times smaller.*--next", offered, re.MULTILINE
+    )
     designed = in_process(*options, "--next", work / "next.csv")
     motion = read_trajectory(work / "next.csv", Robot.from_urdf(work / "arm.urdf"))
     assert motion.duration == pytest.approx(6.0, abs=2e-3)

@@ -125,13 +125,15 @@ class Forecast:
     def sentence(self) -> str:
         """What is unknown, and what the motion changes, in one line."""
         weak, unknown = self.weakest, int((self.cost > 1.0).sum())
-        listed = ", ".join(self.labels[k] for k in weak[:FEWEST]) + (", …" if len(weak) > FEWEST else "")
+        named = weak[: min(FEWEST, unknown or FEWEST)]
+        listed = ", ".join(self.labels[k] for k in named) + (", …" if unknown > len(named) else "")
         if unknown:
-            head = f"{unknown} of {len(self.labels)} base parameters are unknown beyond the noise: {listed}"
+            verb = "is" if unknown == 1 else "are"
+            head = f"{unknown} of {len(self.labels)} base parameters {verb} unknown beyond the noise: {listed}"
         else:
             head = f"no base parameter is unknown beyond the noise, the weakest are {listed}"
-        gain = self.before[weak] / self.after[weak]
-        words = f"{head}; after {self.duration:.3g} s their standard errors are {_times(float(np.median(gain)))}"
+        gain = float(np.median(self.before[weak] / self.after[weak]))
+        words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} weakest are {_times(gain)}"
         rest = np.setdiff1d(np.arange(len(self.labels)), weak)
         return words + (f", the others {_times(float(np.median((self.before / self.after)[rest])))}" if len(rest) else "")
 
@@ -228,6 +230,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     fit, columns = after.fit, after.fit.base.independent
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
+    told = joint_errors(fit, old[:, columns], new[:, columns])
     place = slice(0, model.n_inertial, 10)
     return Forecast(
         duration=trajectory.duration,
@@ -235,7 +238,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         units=tuple(model.parameters[k].unit for k in columns),
         values=fit.params,
         before=fit.bse,
-        after=joint_errors(fit, old[:, columns], new[:, columns]),
+        after=np.minimum(told, fit.bse),  # weights are not the best of all where noise has memory: no news does not unteach
         size=column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
         masses=after.theta[place],
