@@ -202,3 +202,6 @@ def test_wrong_use_is_named(work: Path, tmp_path: Path) -> None:
     result = run("identify", work / "arm.urdf", work / "log1.csv", "--sweeps", work / "log2.csv", "-c", work / "none.yaml",
                  "-o", tmp_path / "out")  # fmt: skip
     assert_refused(result, 2, "the sweeps drive no joint|no runs at constant speed", "bidirectional")
+    result = run("identify", work / "arm.urdf", work / "log1.csv", "--sweeps", work / "sweeps.csv", "--validate",
+                 work / "sweeps.csv", "-c", work / "none.yaml", "-o", tmp_path / "out")  # fmt: skip
+    assert_refused(result, 2, "sweeps.csv", "also one of the logs to learn from")

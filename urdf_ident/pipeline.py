@@ -77,7 +77,7 @@ def identify(
     project = project or Project()
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
-    _refuse_overlap(logs, held_out)
+    _refuse_overlap([*logs, *sweeps], held_out)
     loops = project.compensation
     if loops.residual != "none" or sweeps:
         check_compensation(model, logs, loops.residual, loops.inputs)
