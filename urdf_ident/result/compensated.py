@@ -20,8 +20,10 @@ from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
 from ..errors import LogError, ModelError
+from ..estimation.covariance import with_covariance
 from ..estimation.fit import fit_base
 from ..estimation.gains import carrying
+from ..estimation.load_slopes import with_load_slopes
 from ..estimation.method import row_weighting
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
@@ -79,7 +81,7 @@ def compensate(
     ripple = _ripple(ident, [*logs, *sweeps])
     clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
     prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
-    runs = [prepared_log(ident, log, True) for log in clean[len(logs) :]]  # a quality check refuses one joint at a time
+    runs = [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # one joint at a time is refused else
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     judgement = None
     if judged or kind == "auto":
@@ -154,6 +156,8 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     ]  # fmt: skip
     statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
+    fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
+    fit = with_load_slopes(fit, model, known)
     believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = standard_parameters(model, statistics, fit, believed, project)
@@ -193,13 +197,15 @@ def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog], 
     }
 
 
-def prepared_log(ident: Identification, recording: Recording, force: bool = False) -> PreparedLog:
+def prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
     """A log conditioned as the fit's logs were.
 
     Args:
         ident: The result.
         recording: As read.
         force: Use it in spite of findings that refuse it.
+        runs: Whether it holds runs at constant speed: then it stays in one piece, for short runs between standstills are
+            what it is about.
 
     Returns:
         The prepared log.
@@ -209,6 +215,8 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     """
     project, model = Project.model_validate(ident.config), ident.model
     signals = SignalConfig(ident.signals["cutoff"], ident.signals["decimate"], project.signals.velocity, periodic="off")
+    if runs:
+        signals = replace(signals, rest_time=np.inf, shortest=0.1)
     log = prepare_log(recording, model.robot, model.drive, signals, force=force)
     return carrying(project.build_payload(model.robot), model, log)
 

@@ -139,8 +139,9 @@ def compensation_table(ident: Identification) -> list[str]:
     words = {"wls": "WLS", "none": "friction and links", "rbf": "and RBF residual", "gmr": "and GMR residual"}
     header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
     rows = []
-    for key in (key for key in words if key in judged):
-        used = " (used)" if key == judged["chosen"] else ""
+    plain = "wls" if judged["none"] == judged["wls"] else "none"  # without sweeps there is one way to friction and links
+    for key in (key for key in words if key in judged and (key != "none" or plain == "none")):
+        used = " (used)" if key == (plain if judged["chosen"] == "none" else judged["chosen"]) else ""
         rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3f}"])
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
