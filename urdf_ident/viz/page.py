@@ -23,7 +23,7 @@ from .kinematics import Course, course, outermost, view_direction
 from .motion import Motion, frames, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
-from .surroundings import Nearest, nearest_commands, nearest_entry, nearest_things, world_commands, world_extent
+from .surroundings import Nearest, nearest_entry, surroundings
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
@@ -78,11 +78,9 @@ def player_page(
         notes += note
     near = None
     if collisions is not None:
-        moving = np.concatenate(extent)
-        near = nearest_things(collisions, position)
-        commands += world_commands(collisions, first.base, moving)
-        commands += [] if near is None else nearest_commands(near, thickness)
-        extent.append(world_extent(collisions, first.base, moving))
+        near, things, more_extent = surroundings(collisions, position, first.base, np.concatenate(extent), thickness)
+        commands += things
+        extent.append(more_extent)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
     points = outermost(np.concatenate(extent))
     data: dict[str, Any] = {

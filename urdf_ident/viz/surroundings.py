@@ -67,6 +67,26 @@ class Nearest:
         )
 
 
+def surroundings(
+    collisions: Collisions, position: Array, base: Array, extent: Array, radius: float
+) -> tuple[Nearest | None, list[Command], Array]:
+    """The world in the scene, and a rod that the page puts between the nearest things.
+
+    Args:
+        collisions: What must keep its distance.
+        position: Joint positions of all frames, shape (F, n) [rad or m].
+        base: Placement of the robot's root in the scene, shape (4, 4) [m].
+        extent: Points around what moves, shape (K, 3) [m].
+        radius: Of the rod [m].
+
+    Returns:
+        The nearest things, None where nothing is watched; commands; and points of the world near the robot, shape (L, 3) [m].
+    """
+    nearest = nearest_things(collisions, position)
+    rod = [] if nearest is None else [_rod(radius)]
+    return nearest, [*world_commands(collisions, base, extent), *rod], world_extent(collisions, base, extent)
+
+
 def nearest_things(collisions: Collisions, position: Array) -> Nearest | None:
     """Which two things are nearest to each other, and where.
 
@@ -136,23 +156,6 @@ def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
     return np.asarray(np.clip(np.concatenate([np.zeros((0, 3)), *corners]), low - room, high + room))
 
 
-def nearest_commands(nearest: Nearest, radius: float) -> list[Command]:
-    """A rod of unit length that the page puts between the nearest points.
-
-    Args:
-        nearest: The nearest things.
-        radius: Of the rod [m].
-
-    Returns:
-        Commands.
-    """
-    item = SceneObject("/nearest")
-    rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
-    material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
-    item.child("Mesh", geometry=rod, material=material, renderOrder=10)
-    return [item.command()]
-
-
 def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     """What the page needs to place the rod and write the distance.
 
@@ -168,6 +171,15 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])
     return {"step": nearest.step, "table": pack(table), "names": [" – ".join(pair) for pair in nearest.names],
             "required": nearest.required.tolist()}  # fmt: skip
+
+
+def _rod(radius: float) -> Command:
+    """A rod of unit length along y, seen through everything."""
+    item = SceneObject("/nearest")
+    rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
+    material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
+    item.child("Mesh", geometry=rod, material=material, renderOrder=10)
+    return item.command()
 
 
 def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
