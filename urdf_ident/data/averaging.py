@@ -83,7 +83,7 @@ def average(
         rate: Its samples per second [Hz].
         repetition: Its periods.
         log: Name of the log.
-        cutoff: Highest frequency of a harmonic [Hz]; chosen by the residual if None.
+        cutoff: No harmonic is higher [Hz]; their number is chosen by the residual all the same. None: a fifth of the rate.
 
     Returns:
         Three equal periods in a row, the middle one at the time of the second, so that filters and terms with memory find what
@@ -95,8 +95,6 @@ def average(
     reach = int(HIGHEST * samples) if cutoff is None else max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
     scatter = deviations(piece.q, repetition)
     harmonics, missing = choose_harmonics(q, scatter, reach)
-    if cutoff is not None:
-        harmonics = reach
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, wild = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
