@@ -134,7 +134,8 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
     ratio = told.after / both.fit.bse
     assert 0.8 < np.median(ratio) < 1.25
     assert (told.after < told.before).all()
-    assert (told.masses_after < told.masses_before).all()
+    assert (told.standard_after < told.standard_before).all()
+    np.testing.assert_allclose(told.standard_before, first.posterior_std)
     text = told.summary()
     assert "base parameter" in text
     assert "then" in text
@@ -143,13 +144,14 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
 def test_the_sentence_names_what_is_unknown_and_no_more() -> None:
     told = Forecast(
         20.0, tuple("abcdefg"), ("kg",) * 7, np.ones(7), np.array([0.1, np.inf, 0.5, 0.1, 0.1, 0.1, 0.2]), np.full(7, 0.05),
-        np.array([1.0, 1.0, 10.0, 1.0, 1.0, 1.0, 1.0]), ("one", "two"), np.array([2.0, -4.0]), np.array([0.8, 1.6]),
-        np.array([0.12, 0.2]), "by hand",
+        np.array([1.0, 1.0, 10.0, 1.0, 1.0, 1.0, 1.0]), ("one", "two"), tuple(map(str, range(20))),
+        np.repeat([2.0, -4.0], 10), np.repeat([0.8, 1.6], 10), np.repeat([0.12, 0.2], 10), "by hand",
     )  # fmt: skip
     assert told.weakest[:2].tolist() == [1, 2]
     assert told.sentence().startswith("2 of 7 base parameters are unknown beyond the noise: b, c; after 20 s")
     assert told.mass_words() == "masses of one, two: from ±40 % to ±5-6 %"
     assert "unknown" in told.summary()
+    assert "0 are known to 10 % now and 20 then; standard deviations are 7.3 times smaller" in told.summary()
     one = replace(told, before=np.where(np.isinf(told.before), 0.1, told.before))
     assert one.sentence().startswith("1 of 7 base parameters is unknown beyond the noise: c; after 20 s")
     assert "the 5 weakest are 2 times smaller" in one.sentence()

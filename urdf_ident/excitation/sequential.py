@@ -42,6 +42,8 @@ FEWEST = 5
 HARMONICS = 10
 #: A mass that is not known better than this part of what it was is not worth a word.
 NOTICEABLE = 0.8
+#: A standard parameter is well known when its standard deviation is below this part of its value.
+WELL = 0.1
 
 
 class EarlierResult(Protocol):
@@ -89,9 +91,10 @@ class Forecast:
         after: Their standard errors once the motion has been driven and identified together with the earlier logs, (b,).
         size: Torque that one unit of each parameter makes on the states that the limits allow, shape (b,) [noise/unit].
         bodies: Names of the bodies, length n.
-        masses: Their masses, shape (n,) [kg].
-        masses_before: Standard deviations now, data and prior together, shape (n,) [kg].
-        masses_after: Standard deviations then, shape (n,) [kg].
+        names: Names of the standard parameters, ten a body first, length p.
+        standard: Their values, shape (p,).
+        standard_before: Standard deviations now, data and prior together, shape (p,).
+        standard_after: Standard deviations then, shape (p,).
         kind: How the standard errors before were found, in words.
     """
 
@@ -103,9 +106,10 @@ class Forecast:
     after: Array
     size: Array
     bodies: tuple[str, ...]
-    masses: Array
-    masses_before: Array
-    masses_after: Array
+    names: tuple[str, ...]
+    standard: Array
+    standard_before: Array
+    standard_after: Array
     kind: str
 
     def __post_init__(self) -> None:
@@ -139,12 +143,24 @@ class Forecast:
 
     def mass_words(self) -> str:
         """What happens to the masses, in one line."""
-        now, then = self.masses_before / np.abs(self.masses), self.masses_after / np.abs(self.masses)
+        place = slice(0, 10 * len(self.bodies), 10)
+        masses = np.maximum(np.abs(self.standard[place]), np.finfo(float).tiny)
+        now, then = self.standard_before[place] / masses, self.standard_after[place] / masses
         better = np.flatnonzero(then < NOTICEABLE * now)
         if not len(better):
             return "masses by themselves hardly change: torque shows them only together with other parameters"
         which = ", ".join(self.bodies[k] for k in better)
         return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
+
+    def standard_words(self) -> str:
+        """How many standard parameters are well known, in one line."""
+        size = np.abs(self.standard)
+        now, then = (int((std < WELL * size).sum()) for std in (self.standard_before, self.standard_after))
+        share = np.median(self.standard_before / np.maximum(self.standard_after, np.finfo(float).tiny))
+        return (
+            f"of {len(self.names)} standard parameters, data and URDF together, {now} are known to {100 * WELL:g} % now and "
+            f"{then} then; standard deviations are {_times(float(share))}"
+        )
 
     def summary(self, limit: int = 8) -> str:
         """The weakest base parameters and the masses, now and then.
@@ -165,6 +181,7 @@ class Forecast:
                 f"{_plus_minus(self.before[k], self.values[k]):>22s} {_plus_minus(self.after[k], self.values[k]):>22s}"
                 for k in weak
             ),
+            f"  {self.standard_words()}",
             f"  {self.mass_words()}",
         ]
         return "\n".join(lines)
@@ -231,7 +248,6 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
     told = joint_errors(fit, old[:, columns], new[:, columns])
-    place = slice(0, model.n_inertial, 10)
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
@@ -241,9 +257,10 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         after=np.minimum(told, fit.bse),  # weights are not the best of all where noise has memory: no news does not unteach
         size=column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
-        masses=after.theta[place],
-        masses_before=posterior_std(old, after.prior, after.prior_weight)[place],
-        masses_after=posterior_std(triangle(old, new), after.prior, after.prior_weight)[place],
+        names=model.names,
+        standard=after.theta,
+        standard_before=posterior_std(old, after.prior, after.prior_weight),
+        standard_after=posterior_std(triangle(old, new), after.prior, after.prior_weight),
         kind=fit.covariance_kind,
     )
 
