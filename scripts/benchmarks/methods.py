@@ -1,7 +1,7 @@
 """Every estimator on the same real logs: held-out error, each log left out once, friction laws given.
 
     python scripts/benchmarks/methods.py ROBOT.urdf LOG... [-c PROJECT.yaml] [--methods wls irls gls ridge ols auto]
-        [--spoil SHARE]
+        [--spoil SHARE] [--first SECONDS]
 
 With one log its first 60 % teach. The baseline is OLS in the same run. ``--spoil`` puts wild samples into the torques that
 teach (45 times the fit's residual), never into those that judge.
@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("-c", "--config", type=Path)
     parser.add_argument("--methods", nargs="+", default=["ols", "wls", "gls", "irls", "ridge", "auto"])
     parser.add_argument("--spoil", type=float, default=0.0, help="share of wild samples in the torques that teach")
+    parser.add_argument("--first", type=float, help="seconds of each log that teach; all other logs judge")
     arguments = parser.parse_args()
     given, folder = load_project(arguments.config)
     data = given.model_dump(exclude_unset=True)
@@ -50,7 +51,7 @@ def main() -> None:
     for method in arguments.methods:
         project = parse_project({**data, "model": {"friction": LAWS}, "estimation": {"method": method}})
         model, errors, chosen, start = project.build_model(robot), [], [], time.perf_counter()
-        for k, (_, learn, judge) in enumerate(tasks(logs, None)):
+        for k, (_, learn, judge) in enumerate(tasks(logs, arguments.first)):
             if arguments.spoil:
                 size = [0.1 * np.abs(log.effort).max(axis=0) * 4.5 for log in learn if log.effort is not None]
                 learn = [spoilt(log, arguments.spoil, size[i], 10 * k + i) for i, log in enumerate(learn)]
