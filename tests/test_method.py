@@ -116,6 +116,33 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     assert trust(poor, [log]).weights is None
 
 
+def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
+    """A torque that the model explains to the last digits, but for spikes of a millionth of it."""
+    segment = make_segment(plain, 600)
+    tau = np.array(segment.tau)
+    tau[::50] *= 1 + 1e-6
+    assert trust(plain, [as_log(replace(segment, tau=tau))]).weights is None
+
+
+def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    import urdf_ident.estimation.method as room
+
+    segment = make_segment(plain, 600, sigma=0.05)
+    tau = np.array(segment.tau)
+    tau[::100] += 5.0
+    log = as_log(replace(segment, tau=tau))
+
+    def fail(*_: object, **__: object) -> None:
+        raise EstimationError("does not settle")
+
+    monkeypatch.setattr(room, "fit_robust", fail)
+    decision = trust(plain, [log])
+    assert decision.name == "wls"
+    assert "IRLS cannot help: does not settle" in decision.why
+    with pytest.raises(EstimationError, match="does not settle"):
+        trust(plain, [log], "irls")
+
+
 def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
     segment = make_segment(plain, 1500, sigma=0.05)
     tau = np.array(segment.tau)

@@ -140,8 +140,13 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.matter:
         return Trust("auto")
-    robust = fit_robust(model, logs, base, loss=loss, settled=_ROUGHLY, start=first)
-    return Trust("irls", found.words() if found.matter else "", robust.weights)
+    try:
+        robust = fit_robust(model, logs, base, loss=loss, settled=_ROUGHLY, start=first)
+    except EstimationError as error:
+        if method == "irls":
+            raise
+        return Trust("wls", f"{found.words()}; IRLS cannot help: {error}")
+    return Trust("irls", found.words() if found.matter and method == "auto" else "", robust.weights)
 
 
 def refine(
@@ -175,7 +180,12 @@ def refine(
     """
     plain = Estimated(settled.fit, settled.statistics, trusted.why or "as configured")
     if trusted.name == "irls":
-        return _robust(plain, trusted, settled, logs, loss, reference)
+        try:
+            return _robust(plain, settled, logs, loss, reference)
+        except EstimationError as error:
+            if not trusted.why:  # it was asked for
+                raise
+            return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if trusted.name == "gls":
         return _full_covariance(settled, logs, reference)
     if trusted.name == "ml":
@@ -199,9 +209,7 @@ def refine(
     return plain
 
 
-def _robust(
-    plain: Estimated, trusted: Trust, settled: Settled, logs: Sequence[PreparedLog], loss: str, reference: Array | None
-) -> Estimated:
+def _robust(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loss: str, reference: Array | None) -> Estimated:
     found = fit_robust(settled.model, logs, settled.fit.base, loss=loss, reference=reference, start=settled.fit)
     details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
     refit = lambda part: fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)  # noqa: E731

@@ -18,6 +18,8 @@ from .robust import robust_scale, sample_residuals
 
 #: A sample is wild when it is this many robust standard deviations of the residual away from its neighbours.
 FAR = 10.0
+#: Nothing below this share of the torque's root mean square, times :data:`FAR`, is wild: a model may be right to rounding.
+LEAST = 1e-3
 #: Neighbours, the sample itself included, whose median it is compared with.
 NEIGHBOURS = 5
 #: Wild samples matter when they hold more than this share of a row group's squared residual: standard errors then grow
@@ -72,7 +74,9 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     parts = [part for log in logs for part in sample_residuals(model, fit, log)]
     away = np.concatenate([part - median_filter(part, size=(NEIGHBOURS, 1), mode="nearest") for part in parts])
     residuals = np.concatenate(parts)
-    wild = np.abs(away) > FAR * np.maximum(robust_scale(residuals), 1e-300)
+    targets = [model.row_targets(s.tau, s.external) for log in logs for s in log.segments if s.tau is not None]
+    torque = np.sqrt(np.mean(np.concatenate(targets) ** 2, axis=0))
+    wild = np.abs(away) > FAR * np.maximum(np.maximum(robust_scale(residuals), LEAST * torque), 1e-300)
     squares = residuals**2
     power = (squares * wild).sum(axis=0) / np.maximum(squares.sum(axis=0), 1e-300)
     hit = int(np.argmax(power))
