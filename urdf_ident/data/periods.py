@@ -21,6 +21,8 @@ LOOKS, WINDOW = 64, 0.05
 MOVING = 1e-3
 #: Part of a lag around it in which the true one may lie, and instants that are compared to find out.
 NEARBY, INSTANTS = 0.02, 2000
+#: Median squared difference, in variances, from which a lag is no period.
+HOPELESS = 0.05
 #: Samples that a period may be off a whole number without interpolation.
 EXACT = 0.02
 #: Rounds of refining a period, and samples by which ends of a period may miss the ends of the log.
@@ -93,7 +95,11 @@ def _promising(x: Array, longest: int) -> list[int]:
 
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
     """The repetition with about this lag, if there is one."""
-    lag, stretch = _nearby(x, int(lag)), (0, len(x))
+    stretch = (0, len(x))
+    found = _nearby(x, int(lag))
+    if found is None:
+        return None
+    lag = found
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
         longest = _alike(x, lag, likeness)
@@ -104,8 +110,10 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
     count = int((end - stretch[0] + SLACK) / lag)
     if count < fewest:
         return None
-    found = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
-    return found if (deviations(x, found).var(axis=(0, 1)) < likeness).all() else None  # neighbours alike, and all the rest
+    repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
+    return (
+        repetition if (deviations(x, repetition).var(axis=(0, 1)) < likeness).all() else None
+    )  # neighbours alike, and all the rest
 
 
 def periods_of(x: Array, repetition: Repetition) -> Array:
@@ -142,12 +150,22 @@ def deviations(x: Array, repetition: Repetition) -> Array:
     return np.asarray(cut - cut.mean(axis=0))
 
 
-def _nearby(x: Array, lag: int) -> float:
-    """The whole lag around a promising one at which half of the log is most alike: ramps at its ends mislead the mean."""
+def _nearby(x: Array, lag: int) -> float | None:
+    """The whole lag around a promising one at which half of the log is most alike: ramps at its ends mislead the mean.
+
+    None where not even half a sample's error could explain how unlike that half is.
+    """
     reach = max(3, round(NEARBY * lag))
-    lags = np.arange(max(1, lag - reach), min(lag + reach, len(x) - 2) + 1)
-    index = np.arange(0, len(x) - int(lags[-1]), max(1, len(x) // INSTANTS))
-    return float(lags[np.argmin([np.median(((x[index + k] - x[index]) ** 2).max(axis=1)) for k in lags])])
+    index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
+
+    def best(begin: int, end: int, step: int) -> tuple[float, int]:
+        lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
+        return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
+
+    step = max(1, int(np.sqrt(reach)))  # first coarsely: differences grow evenly away from the period
+    rough = best(lag - reach, lag + reach, step)[1]
+    unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
+    return float(found) if unlike < HOPELESS else None
 
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
