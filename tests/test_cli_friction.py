@@ -27,9 +27,9 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
     for seed in range(2):
         make_log(folder / f"log{seed}.csv", robot, seed=seed)
     make_log(folder / "short.csv", robot, seed=5, seconds=9.0)
-    t, q, v, a = fourier(3, 20.0, 100.0, 1)
+    t, q, v, a = fourier(3, 12.0, 100.0, 1)
     speed = np.array([0.25, -0.2, 0.22])  # every joint one way only, faster and slower
-    q, v, a = 0.08 * q + speed * (t[:, None] - 10.0), 0.08 * v + speed, 0.08 * a
+    q, v, a = 0.08 * q + speed * (t[:, None] - 6.0), 0.08 * v + speed, 0.08 * a
     v_sign = np.sign(speed)
     assert (v * v_sign > 0.02).all()
     noise = np.random.default_rng(0).standard_normal(q.shape)
