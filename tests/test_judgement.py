@@ -166,8 +166,11 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
     ident = ui.identify(model, [excitation(model.robot, 1)], project=project)
     assert {"wls", "none", "rbf", "gmr"} <= set(ident.compensation)
     assert "3 parts in time of one log" in ident.compensation["why"]
-    asked = parse_project({"compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1}})
+    asked = parse_project({
+        "compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1}, "estimation": {"method": "irls"},
+    })  # fmt: skip
     ident = ui.identify(model, [excitation(model.robot, 1).take(slice(0, 1200))], project=asked)
+    assert "the loops estimate by WLS; IRLS is not used in them" in ident.summary()
     zero = np.zeros(3)
     assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
 

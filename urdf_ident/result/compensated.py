@@ -162,6 +162,9 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
     standard = standard_parameters(model, statistics, fit, believed, project)
     notes = [*ident.solver.get("notes", ()), *standard.solver.get("notes", ())]
+    before = str(ident.estimation.get("method", fit.method))
+    if before != fit.method:
+        notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
     if found.friction:
         driven = ", ".join(curve.joint for curve in found.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
@@ -177,6 +180,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         validation=(),
         selection={} if found.friction else ident.selection,
         essential={},  # of the base parameters before
+        estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
     )
 
 
