@@ -16,6 +16,7 @@ from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 from test_cli import run
 
+from urdf_ident.data.readers import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.full_covariance import cross_factor, fit_full_covariance
@@ -321,8 +322,6 @@ def test_ridge_helps_where_the_motion_shows_little(plain: DynamicModel) -> None:
 
 @pytest.mark.parametrize("method", ["gls", "ridge", "irls"])
 def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path) -> None:
-    from urdf_ident.data.readers import read_recording
-
     project = parse_project({"model": {"friction": LAWS}, "estimation": {"method": method, "loss": "huber"}})
     robot = project.build_robot(spoilt / "arm.urdf")
     ident = identify(project.build_model(robot), [read_recording(spoilt / "good.csv", robot)], project=project)
@@ -360,3 +359,11 @@ def test_shifted_statistics_move_the_estimate_and_keep_the_residual(plain: Dynam
     after = fit_base(statistics.shifted(change), base)
     np.testing.assert_allclose(after.params, before.params + change[base.independent], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(after.bse, before.bse, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("method", "words"), [("gls", r"factors of method gls.*jackknife"), ("ridge", "errors of its own")])
+def test_errors_that_an_estimator_cannot_have_are_refused(spoilt: Path, method: str, words: str) -> None:
+    project = parse_project({"model": {"friction": LAWS}, "estimation": {"method": method, "covariance": "hac"}})
+    robot = project.build_robot(spoilt / "arm.urdf")
+    with pytest.raises(EstimationError, match=words):
+        identify(project.build_model(robot), [read_recording(spoilt / "good.csv", robot)], project=project)

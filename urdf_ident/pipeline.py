@@ -277,6 +277,9 @@ def _with_errors(estimated: Estimated, settled: Settled, logs: Sequence[Prepared
         except EstimationError:  # too short to be cut into stretches
             return estimated.fit
     if estimated.own_errors:
+        if kind not in ("auto", "model"):
+            raise EstimationError(f"method {estimated.fit.method} has errors of its own", where="estimation.covariance",
+                                  got=kind, expected="auto")  # fmt: skip
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
     fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)

@@ -226,9 +226,9 @@ class _Work:
     def need_rows(self, kind: str) -> DynamicModel:
         """The model, when rows can be made again."""
         if self.model is None or not self.has_rows:
-            got = "elastic joints" if self.logs else "factors only"
+            got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
             raise EstimationError(f"covariance '{kind}' needs the rows in order of time", got=got,
-                                  remedy="give model and logs, or use jackknife")  # fmt: skip
+                                  remedy="use auto, jackknife, bootstrap or log; in Python give model and logs")  # fmt: skip
         return self.model
 
     def _scores(self, names: Sequence[Sequence[tuple[str, int]]]) -> tuple[Array, Array]:
