@@ -1,6 +1,6 @@
 """EMPS with white noise on the position: least squares, instruments and DIDIM beside each other, from the main pipeline.
 
-    python scripts/benchmarks/emps_noise.py DATA_EMPS.mat [--noise 20e-6] [--seeds 20]
+    python scripts/benchmarks/emps_noise.py DATA_EMPS.mat [--noise 20e-6] [--seeds 20] [--periodic off]
 
 The baseline is the clean log in the same run. Every seed is a log of its own; figures are means over seeds, relative to
 the clean log's least squares, of mass, viscous and dry friction, and how often the Durbin-Wu-Hausman test rejects.
@@ -26,12 +26,12 @@ RATE = 1000.0
 SYMBOLS = ("m", "Fv", "Fc")
 
 
-def project_of(table: dict[str, np.ndarray], method: str) -> Project:
+def project_of(table: dict[str, np.ndarray], method: str, periodic: str = "off") -> Project:
     """The published protocol's filter and rate, and the benchmark's own controller."""
     gain, kp, kv = (float(table[key].item()) for key in ("gtau", "kp", "kv"))
     return parse_project({
         "model": {"friction": ["viscous", {"term": "coulomb", "width": 1e-3}, "offset"], "rotor_inertia": False},
-        "signals": {"cutoff": 100.0, "decimate": 100.0, "velocity": "differentiated"},
+        "signals": {"cutoff": 100.0, "decimate": 100.0, "velocity": "differentiated", "periodic": periodic},
         "estimation": {"method": method},
         "simulation": {"controller": {"type": "pd", "kp": gain * kv * kp, "kd": gain * kv, "velocity_reference": False}},
     })  # fmt: skip
@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mat", type=Path)
     parser.add_argument("--noise", type=float, default=20e-6, help="standard deviation [m]")
+    parser.add_argument("--periodic", choices=["off", "auto"], default="off", help="average the log's periods")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--methods", nargs="+", default=["wls", "iv", "didim", "auto"])
     arguments = parser.parse_args()
@@ -62,7 +63,7 @@ def main() -> None:
     robot = Robot.from_urdf(robot_path("emps"))
 
     def run(method: str, noise: float, seed: int) -> Identification:
-        project = project_of(table, method)
+        project = project_of(table, method, arguments.periodic)
         model: DynamicModel = project.build_model(robot)
         return identify(model, [log_of(table, robot, noise, seed)], project=project)
 
