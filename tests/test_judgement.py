@@ -18,7 +18,7 @@ from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import LogError, ProjectError
+from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -173,6 +173,17 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
     assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary()
     zero = np.zeros(3)
     assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
+
+
+def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel) -> None:
+    """Left to the data nothing is learnt; what was asked for by name and cannot be learnt is an error."""
+    short = excitation(model.robot, 1).take(slice(0, 600))
+    signals = {"cutoff": 2.0, "decimate": 12.0}
+    ident = ui.identify(model, [short], project=parse_project({"compensation": {"residual": "auto"}, "signals": signals}))
+    assert ident.residual is None
+    assert "not judged on held-out motion, residual none: too few samples for a residual" in ident.summary()
+    with pytest.raises(EstimationError, match="too few samples for a residual"):
+        ui.identify(model, [short], project=parse_project({"compensation": {"residual": "rbf"}, "signals": signals}))
 
 
 def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:

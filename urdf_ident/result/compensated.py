@@ -19,7 +19,7 @@ from ..consistency.standard import prior_with_first_fit
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
-from ..errors import LogError, ModelError
+from ..errors import EstimationError, LogError, ModelError
 from ..estimation.covariance import with_covariance
 from ..estimation.fit import fit_base
 from ..estimation.gains import carrying
@@ -74,7 +74,7 @@ def compensate(
         LogError: A log has no motor positions, or a joint's sweeps go one way only.
         ModelError: A result with elastic joints.
         QualityError: A log is refused.
-        EstimationError: Too little data, or an unknown kind or input.
+        EstimationError: Too little data for the kind that was asked for, or an unknown kind or input.
     """
     model = ident.model
     check_compensation(model, logs, kind, use)
@@ -86,8 +86,12 @@ def compensate(
     judgement = None
     if judged or kind == "auto":
         kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
-        judgement = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
-        kind = judgement.chosen
+        try:
+            judgement = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
+            kind = judgement.chosen
+        except EstimationError as error:  # what is asked for by name may still be learnt from all there is
+            kind = "none" if kind == "auto" else kind
+            ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
     if judgement is not None:
         ident = replace(ident, compensation=judgement.as_dict())
@@ -140,6 +144,10 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
                 expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
                 remedy="log both encoders, or leave the residual out",
             )  # fmt: skip
+
+
+def _noted(ident: Identification, note: str) -> Identification:
+    return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
 
 
 def _available() -> list[str]:
