@@ -119,11 +119,13 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     recording = read_recording(folder / "noisy.csv", robot)
     assert recording.position_target is not None
     write_log(replace(recording, position_target=None), tmp_path / "bare.csv")
-    for method in ("iv", "didim"):
-        config = tmp_path / f"{method}.yaml"
-        config.write_text(f"estimation: {{method: {method}}}\nmodel: {{friction: [viscous, coulomb, offset]}}\n")
-        result = run("identify", folder / "arm.urdf", tmp_path / "bare.csv", "-c", config, "-o", tmp_path / "out")
-        assert_refused(result, 2, "no reference to simulate", "log.columns.position_target", "simulation.controller", "bare")
+    config = tmp_path / "iv.yaml"
+    config.write_text("estimation: {method: iv}\nmodel: {friction: [viscous, coulomb, offset]}\n")
+    result = run("identify", folder / "arm.urdf", tmp_path / "bare.csv", "-c", config, "-o", tmp_path / "out")
+    assert_refused(result, 2, "no reference to simulate", "log.columns.position_target", "simulation.controller", "bare")
+    wanted = project("didim")
+    with pytest.raises(EstimationError, match="no reference to simulate"):
+        identify(wanted.build_model(robot), [replace(recording, position_target=None)], project=wanted)
 
 
 def test_a_controller_of_another_robot_is_noticed(folder: Path) -> None:
