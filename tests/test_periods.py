@@ -17,6 +17,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.covariance import with_covariance
+from urdf_ident.estimation.cross_validation import cross_validate
 from urdf_ident.estimation.fit import Fit, fit_base
 from urdf_ident.estimation.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
 from urdf_ident.estimation.rows import build_statistics
@@ -167,6 +168,12 @@ def prepared(model: DynamicModel, recording: Recording, periodic: str = "auto", 
     return prepare_log(recording, model.robot, model.drive, SignalConfig(periodic=periodic, **options))
 
 
+def expanded(fit: Fit, model: DynamicModel) -> np.ndarray:
+    theta = np.zeros(len(model.names))
+    theta[fit.base.independent] = fit.params
+    return theta
+
+
 def fitted(model: DynamicModel, log: PreparedLog, kind: str = "auto") -> Fit:
     statistics = build_statistics(model, [log])
     return with_covariance(fit_base(statistics, model.base()), statistics, kind, model=model, logs=[log])
@@ -208,6 +215,19 @@ def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) 
     for group, sigma in zip(small.groups, SIGMA, strict=True):
         assert a.sigma[group] == pytest.approx(scatter_sigma(model, [one])[group], rel=0.2)
         assert a.sigma[group] < sigma  # rows are low-passed samples
+
+
+def test_held_out_error_of_averaged_logs_is_in_the_torques_own_unit(model: DynamicModel) -> None:
+    """Rows of M averaged periods are √M times their size; errors that are shown are not: 16 times the periods, a quarter."""
+    errors = []
+    for count in (4, 64):
+        log = prepared(model, record(model, count, 1), cutoff=10.0)
+        statistics = build_statistics(model, [log])
+        found = cross_validate(statistics, lambda part: expanded(fit_base(part, model.base()), model))
+        sigma = np.array(list(scatter_sigma(model, [log]).values()))
+        np.testing.assert_allclose(found.group_rmse, sigma / np.sqrt(count), rtol=0.5)
+        errors.append(found.group_rmse)
+    np.testing.assert_allclose(errors[0] / errors[1], 4.0, rtol=0.35)
 
 
 def test_averaged_and_other_logs_go_together(model: DynamicModel) -> None:

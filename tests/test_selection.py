@@ -9,6 +9,7 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 from logs import fourier
+from test_periods import wave
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
@@ -53,9 +54,13 @@ def friction(name: str, q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.nd
 
 def make_logs(robot: Robot, truth: list[dict[str, float]], count: int, *, seconds: float = 20.0, noise: float = 0.03):
     """Logs of an arm with these laws and parameters, one dictionary a joint."""
+    return with_torque(robot, [fourier(robot.n, seconds, 200.0, seed) for seed in range(count)], truth, noise)
+
+
+def with_torque(robot: Robot, motions: list, truth: list[dict[str, float]], noise: float) -> list[Recording]:
+    """Logs of motions t, q, v, a."""
     logs, data = [], robot.model.createData()
-    for seed in range(count):
-        t, q, v, a = fourier(robot.n, seconds, 200.0, seed)
+    for seed, (t, q, v, a) in enumerate(motions):
         rigid = np.array([pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)])
         tau = rigid + 0.1 * a
         for j, laws in enumerate(truth):
@@ -231,6 +236,20 @@ def test_one_short_log_falls_back_and_says_why(robot: Robot) -> None:
     assert found.as_dict() == {}
     assert "one log with" in found.notes[0]
     assert "viscous, Coulomb and offset are used" in found.notes[0]
+
+
+def test_periods_count_as_the_motion_that_they_were(robot: Robot) -> None:
+    """A short motion made often is no short log; its held-out error is that of the torque, not of weighted rows."""
+    t = np.arange(3000) / 100.0
+    q, v, a = (2.0 * x for x in wave(t, 5.0, 1))
+    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.03)
+    model = DynamicModel(robot)
+    (run,) = prepared(model, [log])
+    assert run.segments[0].repeats == 6
+    found = choose(model, [run])
+    assert "load_coulomb" in laws_of(found.model, 1)
+    assert (found.after < 0.7 * found.before)[1]
+    assert (found.after < 0.03 * log.effort.std(axis=0)).all()
 
 
 def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Robot) -> None:

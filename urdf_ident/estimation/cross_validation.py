@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,8 +108,7 @@ def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:
     Returns:
         RMSE, and RMS of the measured effort, shape (groups,) each [unit of torque].
     """
-    rows: Mapping[str, int] = held_out.rows
-    count = np.array([max(rows[group], 1) for group in held_out.groups])
+    count = np.array([max(held_out.weight[group], 1.0) for group in held_out.groups])
     squares = np.array([[held_out.residual_squares(theta, g), held_out.effort_squares(g)] for g in held_out.groups])
     rmse, effort = np.sqrt(squares.T / count)
     return rmse, effort

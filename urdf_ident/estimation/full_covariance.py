@@ -202,7 +202,10 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
                 fresh = mixed[block_of == block]
                 old, count = factors.get((piece.log, int(block), g), (fresh[:0], 0))
                 factors[piece.log, int(block), g] = triangle(np.vstack([old, fresh])), count + len(fresh)
-    entries = tuple(Statistic(log, block, layouts[g].group, R, rows) for (log, block, g), (R, rows) in sorted(factors.items()))
+    repeats = {log.name: log.segments[0].repeats for log in logs}
+    entries = tuple(
+        Statistic(log, block, layouts[g].group, R, rows, repeats[log]) for (log, block, g), (R, rows) in sorted(factors.items())
+    )
     return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} whitened")
 
 

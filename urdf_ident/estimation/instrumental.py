@@ -199,7 +199,8 @@ def instrumented(
                     factors[int(block), g] = fresh, count + int((block_of == block).sum())
             done = offset + first + len(measured[0])
     entries = tuple(
-        Statistic(log, block, layouts[g].group, triangle(R), rows) for (block, g), (R, rows) in sorted(factors.items())
+        Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
+        for (block, g), (R, rows) in sorted(factors.items())
     )
     return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments {sign_from_twin}")
 

@@ -237,7 +237,8 @@ def accumulate(
             if progress is not None:
                 progress(done)
     entries = tuple(
-        Statistic(log, block, layouts[g].group, triangle(R), rows) for (block, g), (R, rows) in sorted(factors.items())
+        Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
+        for (block, g), (R, rows) in sorted(factors.items())
     )
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, entries, digest)

@@ -125,7 +125,7 @@ def select_friction(
 
 def _too_little(motion: Sequence[Segment]) -> str:
     """Why the data cannot choose, or nothing."""
-    seconds = sum(len(part) / part.rate for part in motion)
+    seconds = sum(part.repeats * len(part) / part.rate for part in motion)
     if len({part.log for part in motion}) > 1 or seconds >= LEAST_SECONDS:
         return ""
     return (

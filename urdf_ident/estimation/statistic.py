@@ -47,13 +47,21 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """One factor: ``R`` of shape (≤ width, width), of ``rows`` rows of one (log, block, group)."""
+    """One factor of the rows of one (log, block, group).
+
+    Attributes:
+        log, block, group: Which rows.
+        R: Shape (≤ width, width).
+        rows: Their number.
+        repeats: Periods that each is the mean of; such rows are √repeats times their size.
+    """
 
     log: str
     block: int
     group: str
     R: Array
     rows: int
+    repeats: float = 1.0
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -96,6 +104,14 @@ class StatisticSet:
         counts = dict.fromkeys(self.groups, 0)
         for entry in self.entries:
             counts[entry.group] += entry.rows
+        return counts
+
+    @cached_property
+    def weight(self) -> Mapping[str, float]:
+        """Rows per group, an averaged one counted as its periods: squares over this are in the unit of torque, squared."""
+        counts = dict.fromkeys(self.groups, 0.0)
+        for entry in self.entries:
+            counts[entry.group] += entry.rows * entry.repeats
         return counts
 
     def layout(self, group: str) -> Layout:
@@ -171,11 +187,12 @@ class StatisticSet:
         gathered: dict[tuple[str, str], list[Statistic]] = {}
         for entry in self.entries:
             gathered.setdefault((entry.log, entry.group), []).append(entry)
-        entries = tuple(
-            Statistic(log, 0, group, triangle(*(e.R for e in parts)), sum(e.rows for e in parts))
-            for (log, group), parts in gathered.items()
-        )
-        return replace(self, entries=entries)
+        entries = []
+        for (log, group), parts in gathered.items():
+            rows = sum(e.rows for e in parts)
+            repeats = sum(e.rows * e.repeats for e in parts) / max(rows, 1)
+            entries.append(Statistic(log, 0, group, triangle(*(e.R for e in parts)), rows, repeats))
+        return replace(self, entries=tuple(entries))
 
     def shifted(self, change: ArrayLike) -> StatisticSet:
         """The set with ``tau + W change`` for tau: estimates from it move by ``change``, residuals stay.

@@ -117,7 +117,7 @@ class Search:
         Returns:
             Root mean square over folds per row group, shape (groups,) [unit of torque].
         """
-        squares = (self.sub.group_errors(self._columns(listed(state))) / np.maximum(self.sub.rows, 1.0)).mean(axis=0)
+        squares = (self.sub.group_errors(self._columns(listed(state))) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)
         return np.asarray(np.sqrt(squares) * np.array(list(self.sigma.values())))
 
     def trials(self, state: State) -> tuple[Trial, ...]:

@@ -56,10 +56,12 @@ class SubModels:
     Attributes:
         names: What was held out in turn.
         rows: Rows per fold and row group, shape (folds, groups).
+        weight: The same, an averaged row counted as its periods.
     """
 
     names: tuple[str, ...]
     rows: Array
+    weight: Array
     train: tuple[_Problem, ...]
     held: tuple[tuple[Array, ...], ...]
     every: _Problem
@@ -87,9 +89,10 @@ class SubModels:
             factors = _group_factors(statistics.only([name]), weights, order)
             held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))
         every = _Problem.of(statistics.stacked(weights, order), first, rest)
-        counts = [statistics.only([name]).rows for name in statistics.logs]
-        rows = np.array([[count[group] for group in statistics.groups] for count in counts], dtype=float)
-        return cls(statistics.logs, rows, tuple(train), tuple(held), every)
+        parts = [statistics.only([name]) for name in statistics.logs]
+        rows = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
+        weight = np.array([[part.weight[group] for group in statistics.groups] for part in parts])
+        return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
 
     def group_errors(self, chosen: Sequence[int]) -> Array:
         """Squared whitened error of every fold and row group with some candidates.
