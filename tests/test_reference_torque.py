@@ -22,6 +22,7 @@ from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.segment import Segment
 from urdf_ident.pipeline import identify
 from urdf_ident.project import parse_project
@@ -112,6 +113,26 @@ def test_the_frozen_torque_is_the_fits_own() -> None:
     rigid = make_model([]).torque(theta[:30], s.q, s.v, s.a)
     frozen = make_model([]).torque(found.model.reference_theta, s.q, s.v, s.a)
     assert np.abs(frozen - rigid).max() < 1e-5 * np.abs(rigid).max()
+
+
+def test_what_the_data_hardly_see_is_frozen_as_it_was_believed() -> None:
+    """A joint that only trembles: its links' parameters are noise, which friction must not read on another motion."""
+    load_free, theta, segments = make_model([]), truth(MODEL), {}
+    for name, s in make_segments(MODEL, 2).items():
+        q, v, a = (np.array(x) for x in (s.q, s.v, s.a))
+        q[:, 1], v[:, 1], a[:, 1] = q[0, 1] + 1e-4 * q[:, 1], 1e-4 * v[:, 1], 1e-4 * a[:, 1]
+        tau = MODEL.with_reference(theta).torque(theta, q, v, a)
+        tau = tau + np.random.default_rng(1).standard_normal(tau.shape)
+        segments[name] = Segment(name, 0.0, 50.0, q, v, a, tau)
+    other = make_segments(MODEL, 3)["run2"]
+    exact = load_free.torque(theta[:30], other.q, other.v, other.a)
+    error = {}
+    for prior in (None, inertial_prior(MODEL.robot)):
+        found = settle(MODEL, partial(build, segments=segments), ESTIMATE, prior=prior)
+        frozen = load_free.torque(found.model.reference_theta, other.q, other.v, other.a)
+        error[prior is not None] = np.sqrt(np.mean((frozen - exact) ** 2) / np.mean(exact**2))
+    assert error[True] < 0.1
+    assert error[False] > 1.0
 
 
 def test_without_load_terms_one_pass_is_enough() -> None:

@@ -12,6 +12,7 @@ from estimation_samples import as_log, stacked
 from motion_samples import coupled_model, make_segment, truth
 
 from urdf_ident.errors import EstimationError
+from urdf_ident.estimation import robust
 from urdf_ident.estimation.covariance import with_covariance
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.robust import LOSSES, fit_robust, huber, tukey
@@ -43,6 +44,19 @@ def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: Dynami
     reference = sm.RLM(y, X, M=norm).fit(start_params=start.params, tol=1e-11, maxiter=500)
     np.testing.assert_allclose(found.fit.params, reference.params, rtol=1e-7, atol=1e-8)
     assert next(iter(found.scale.values())) == pytest.approx(reference.scale, rel=1e-7)
+
+
+def test_rounds_that_hardly_move_are_good_enough(single: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A median of samples need not settle to the last digit; one that moves the estimate is refused."""
+    log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
+    settled = fit_robust(single, [log], single.base(), settled=1e-9)
+    monkeypatch.setattr(robust, "ROUNDS", 6)
+    found = fit_robust(single, [log], single.base(), settled=1e-9)
+    moved = np.abs(found.fit.params - settled.fit.params) / settled.fit.bse
+    assert 1e-9 < moved.max() < robust.CIRCLE
+    monkeypatch.setattr(robust, "ROUNDS", 2)
+    with pytest.raises(EstimationError, match=r"does not settle.*after 2 rounds.*use loss huber"):
+        fit_robust(single, [log], single.base(), settled=1e-9)
 
 
 @pytest.mark.parametrize("factor", [1, 4])

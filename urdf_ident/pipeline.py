@@ -97,7 +97,7 @@ def identify(
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
-    settled = settle(model, build, estimate)
+    settled = settle(model, build, estimate, prior=believed)
     loop = partial(_closed_loop, settled, prepared, believed, project)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(

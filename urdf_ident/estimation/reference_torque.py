@@ -7,6 +7,9 @@ load-dependent columns are zero and take no part.
 
 What is frozen and saved are the *parameters*, not the torque: any motion then has its reference torque, and a reloaded
 result computes the same one to the last bit. A held-out fold finds its own fixed point from the rest of the data.
+
+What the data hardly see takes no part in the torque of these data, and in a large one of another motion: of that, what
+is frozen is what was believed, for a load is read on every motion to come.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ import numpy as np
 
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import Array
+from ..model.prior import Prior
 from .cross_validation import CrossValidation, fold_errors, folds_of
 from .fit import Fit
+from .ridge import fit_ridge
 from .statistic import StatisticSet
 
 #: The rigid torque has settled when it changes by less than this fraction (root mean square, weighted as the fit).
@@ -42,12 +47,14 @@ class Settled:
         statistics: Of that model.
         fit: The estimate.
         changes: Relative change of the rigid torque in each round; empty without load-dependent terms.
+        prior: To which the frozen parameters are pulled.
     """
 
     model: DynamicModel
     statistics: StatisticSet
     fit: Fit
     changes: tuple[float, ...] = ()
+    prior: Prior | None = None
 
     @property
     def converged(self) -> bool:
@@ -67,7 +74,9 @@ class Settled:
         )
 
 
-def settle(model: DynamicModel, build: Build, estimate: Estimate, *, start: Array | None = None) -> Settled:
+def settle(
+    model: DynamicModel, build: Build, estimate: Estimate, *, start: Array | None = None, prior: Prior | None = None
+) -> Settled:
     """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
 
     Args:
@@ -75,6 +84,7 @@ def settle(model: DynamicModel, build: Build, estimate: Estimate, *, start: Arra
         build: Statistics of a model on the data.
         estimate: Base parameters from statistics.
         start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
+        prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
 
     Returns:
         The fit; ``converged`` is False if it did not settle (the last round is returned).
@@ -91,10 +101,10 @@ def settle(model: DynamicModel, build: Build, estimate: Estimate, *, start: Arra
         current = model.with_reference(theta)
         statistics = build(current)
         fit = estimate(statistics)
-        found = rigid_parameters(fit, model.n_inertial)
+        found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
         changes.append(_change(statistics, fit, found, theta))
         if changes[-1] <= TOLERANCE or len(changes) >= ROUNDS:
-            return Settled(current, statistics, fit, tuple(changes))
+            return Settled(current, statistics, fit, tuple(changes), prior)
         theta = found
 
 
@@ -147,7 +157,7 @@ def cross_validate_settled(settled: Settled, build: Build, estimate: Estimate) -
             return estimate(folds_of(part).without([fold]))
 
         if model.loaded:
-            own = settle(model, build, train, start=model.reference_theta)
+            own = settle(model, build, train, start=model.reference_theta, prior=settled.prior)
             held_out, fit = folds_of(own.statistics), own.fit
         else:
             held_out, fit = split, train(settled.statistics)
