@@ -75,8 +75,8 @@ class DriveSection(Section):
 class SideSection(Section):
     """On which side of the gears a quantity was logged."""
 
-    position: Side = "joint"
-    effort: Side = "joint"
+    position: Side = Field("joint", description="of positions, velocities and accelerations; motor: q = A⁻¹ q_motor + offset")
+    effort: Side = Field("joint", description="motor: tau = Aᵀ (gain · effort)")
 
 
 class LogSection(Section):

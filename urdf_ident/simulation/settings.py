@@ -37,15 +37,15 @@ class SensorSection(Section):
 
     counts: PerJoint | None = Field(None, description="encoder counts per revolution or metre")
     motor_counts: PerJoint | None = Field(None, description="of motors with elastic joints, before the gear; none: as counts")
-    position_noise: NoiseSection | None = None
-    velocity: Literal["measured", "differentiated", "none"] = "none"
-    velocity_noise: NoiseSection | None = None
-    torque_noise: NoiseSection | None = None
+    position_noise: NoiseSection | None = Field(None, description="of the encoders [rad or m]")
+    velocity: Literal["measured", "differentiated", "none"] = Field("none", description="differentiated: from the encoders")
+    velocity_noise: NoiseSection | None = Field(None, description="of measured velocities [rad/s or m/s]")
+    torque_noise: NoiseSection | None = Field(None, description="of the logged torque [N·m or N]")
     ripple: PerJoint = Field(0.0, description="torque ripple [N·m or N]")
     ripple_cycles: PerJoint = Field(1.0, description="ripple periods per revolution or metre")
     torque_step: PerJoint | None = Field(None, description="resolution of the torque [N·m or N]")
     jitter: float = Field(0.0, ge=0, description="standard deviation of the sampling instants [s]")
-    clock: Literal["true", "nominal"] = "true"
+    clock: Literal["true", "nominal"] = Field("true", description="nominal: the log's times hide the jitter")
     delay: float = Field(0.0, ge=0, description="age of positions and velocities [s]")
     torque_delay: float = Field(0.0, ge=0, description="age of torques [s]")
 
@@ -61,7 +61,9 @@ class SensorSection(Section):
 class ControllerSection(Section):
     """What drives the robot; gains follow from the nominal robot and the bandwidth."""
 
-    type: Literal["pd", "pid", "pd_gravity", "computed_torque"] = "pd_gravity"
+    type: Literal["pd", "pid", "pd_gravity", "computed_torque"] = Field(
+        "pd_gravity", description="pd_gravity: PD with the URDF's gravity"
+    )
     bandwidth: Positive = Field(10.0, description="of each axis [Hz]")
     damping: Positive = Field(1.0, description="damping ratio")
     rate: Positive | None = Field(None, description="control instants per second [Hz]; none: continuous")
