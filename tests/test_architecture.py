@@ -17,6 +17,8 @@ ROOMS = (
     "project", "validation", "result", "pipeline", "check", "experiment_elastic",
     "experiment",
 )  # fmt: skip
+#: Rooms inside a room, each of which may use those before it; "" is what lies in the outer room itself.
+INNER = {"estimation": ("", "friction", "uncertainty", "estimators")}
 SHELL = ("viz", "report", "demo", "bars", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -27,9 +29,14 @@ def room_of(path: Path) -> str:
 
 
 def imported_rooms(path: Path) -> set[str]:
-    """Rooms that a module imports, wherever in the file (under TYPE_CHECKING counts too)."""
+    """Rooms that a module imports."""
+    return {name.split(".")[1] for name in imported_modules(path)}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of the package that a module imports, wherever in the file (under TYPE_CHECKING counts too)."""
     inside = ("urdf_ident", *path.relative_to(PACKAGE).with_suffix("").parts)
-    rooms = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -39,8 +46,8 @@ def imported_rooms(path: Path) -> set[str]:
             names = [f"{stem}.{node.module}"] if node.module else [f"{stem}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("urdf_ident.")}
-    return rooms
+        modules |= {name for name in names if name.startswith("urdf_ident.")}
+    return modules
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -54,6 +61,18 @@ def test_rooms_import_only_earlier_rooms(path: Path) -> None:
             assert imported in foundation, f"{path}: the foundation imports {imported}"
         elif room != "__init__":
             assert order[imported] < order[room], f"{path} imports the later room {imported}"
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_inner_rooms_import_only_earlier_ones(room: str) -> None:
+    order = {name: k for k, name in enumerate(INNER[room])}
+    for path in (PACKAGE / room).rglob("*.py"):
+        inner = path.relative_to(PACKAGE / room).parts[0] if path.parent != PACKAGE / room else ""
+        for imported in imported_modules(path):
+            parts = imported.split(".")
+            if parts[1] == room and len(parts) > 2:
+                other = parts[2] if parts[2] in order else ""
+                assert order[other] <= order[inner], f"{path} imports {imported} of the later room {other}"
 
 
 def public_functions() -> list[tuple[str, ast.FunctionDef, ast.ClassDef | None]]:

@@ -14,7 +14,7 @@ from test_cli import assert_refused, run
 from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
-from urdf_ident.estimation.method import counted_alike
+from urdf_ident.estimation.estimators.method import counted_alike
 from urdf_ident.experiment import build_plant, run_experiment
 from urdf_ident.model.inertia import Array
 from urdf_ident.model.prior import lumped_inertials

@@ -16,10 +16,10 @@ from motion_samples import coupled_model, make_segment, robot_3r, truth
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
-from urdf_ident.estimation.essential import essential_cross_validation, essential_parameters
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.estimation.uncertainty.essential import essential_cross_validation, essential_parameters
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path

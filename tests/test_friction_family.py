@@ -19,7 +19,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.reference_torque import Settled, settle
+from urdf_ident.estimation.friction.reference_torque import Settled, settle
 from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.model.base import random_motion
 from urdf_ident.model.dynamic_model import DynamicModel

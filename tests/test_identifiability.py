@@ -14,9 +14,11 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from test_cli import assert_refused, run
 
-from urdf_ident.estimation.exercises import SECONDS, exercises
 from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.identifiability import (
+from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.estimation.uncertainty.exercises import SECONDS, exercises
+from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
     LOST,
@@ -26,8 +28,6 @@ from urdf_ident.estimation.identifiability import (
     structural_verdicts,
     verdicts,
 )
-from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel

@@ -14,8 +14,7 @@ from scipy.io import loadmat
 from urdf_ident.data.filters import differentiate, lowpass
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.instrumental import (
+from urdf_ident.estimation.estimators.instrumental import (
     InstrumentalFit,
     build_instrumented,
     fit_instrumental,
@@ -23,6 +22,7 @@ from urdf_ident.estimation.instrumental import (
     iterate_instrumental,
     with_twin,
 )
+from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.friction import Coulomb, Offset, Viscous

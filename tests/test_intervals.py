@@ -13,9 +13,9 @@ from motion_samples import coupled_model, make_segment, robot_3r, truth
 from scipy import stats
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.estimation.covariance import with_covariance
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel

@@ -18,11 +18,11 @@ from test_cli import run
 
 from urdf_ident.data.readers import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
+from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
+from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
+from urdf_ident.estimation.estimators.method import METHODS, trust
+from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.full_covariance import cross_factor, fit_full_covariance
-from urdf_ident.estimation.instrumental import build_instrumented, fit_instrumental
-from urdf_ident.estimation.method import METHODS, trust
-from urdf_ident.estimation.outliers import find_outliers
 from urdf_ident.estimation.ridge import base_prior, fit_ridge
 from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.model.drive import Drive
@@ -132,7 +132,7 @@ def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
 
 
 def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    import urdf_ident.estimation.method as room
+    import urdf_ident.estimation.estimators.method as room
 
     segment = make_segment(plain, 600, sigma=0.05)
     tau = np.array(segment.tau)

@@ -16,11 +16,11 @@ from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ProjectError
-from urdf_ident.estimation.covariance import with_covariance
 from urdf_ident.estimation.cross_validation import cross_validate
 from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
 from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
+from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials

@@ -11,13 +11,13 @@ import pytest
 from logs import fourier
 from motion_samples import A, robot_3r
 
-import urdf_ident.estimation.reference_torque as room
+import urdf_ident.estimation.friction.reference_torque as room
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.reference_torque import cross_validate_settled, settle
+from urdf_ident.estimation.friction.reference_torque import cross_validate_settled, settle
 from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.drive import Drive

@@ -14,14 +14,14 @@ from test_periods import wave
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.candidates import wide_model
 from urdf_ident.estimation.cross_validation import folds_of
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.joint_search import DISTINCT
-from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.friction.candidates import wide_model
+from urdf_ident.estimation.friction.joint_search import DISTINCT
+from urdf_ident.estimation.friction.reference_torque import settle
+from urdf_ident.estimation.friction.selection import LEAST_SECONDS, Selected, select_friction
+from urdf_ident.estimation.friction.subsets import SubModels
 from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.selection import LEAST_SECONDS, Selected, select_friction
-from urdf_ident.estimation.subsets import SubModels
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

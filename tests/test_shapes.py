@@ -16,8 +16,8 @@ from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.fit import fit_base
+from urdf_ident.estimation.friction.shapes import Shaped, check_excited, fit_shapes
 from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
-from urdf_ident.estimation.shapes import Shaped, check_excited, fit_shapes
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

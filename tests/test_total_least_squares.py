@@ -16,7 +16,7 @@ from test_cli import assert_refused, run
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
-from urdf_ident.estimation.total_least_squares import drive_gains, total_least_squares
+from urdf_ident.estimation.estimators.total_least_squares import drive_gains, total_least_squares
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
 from urdf_ident.model.robot import Robot

@@ -9,7 +9,7 @@ import numpy as np
 
 from .consistency.repair import assess_urdf
 from .data.motor_side import visible_stiffness
-from .estimation.identifiability import structural_verdicts
+from .estimation.uncertainty.identifiability import structural_verdicts
 from .model.base import ALONE, COMBINED, NEVER, random_motion
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel

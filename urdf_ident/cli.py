@@ -132,7 +132,7 @@ def inspect(
     from .check import findings_text
     from .data.prepare import examine
     from .data.torque_constants import resolve_gain
-    from .estimation.gains import resolve_drive
+    from .estimation.estimators.gains import resolve_drive
 
     project, folder = _project(config)
     built = project.build_robot(robot, folder)

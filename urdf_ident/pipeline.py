@@ -10,24 +10,25 @@ from typing import Any
 import numpy as np
 
 from .consistency.standard import USUAL_WEIGHT, consistent_parameters, prior_with_first_fit
+from .data.loaded import carrying
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
 from .errors import EstimationError, LogError
-from .estimation.closed_loop import ClosedLoop
-from .estimation.covariance import with_covariance
 from .estimation.cutoff import sweep_cutoff
 from .estimation.elastic import check_motors, compliant, spring_scores, visible_springs, with_row_sum
-from .estimation.essential import essential_parameters
+from .estimation.estimators.closed_loop import ClosedLoop
+from .estimation.estimators.gains import resolve_drive
+from .estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
 from .estimation.fit import Fit, fit_base
-from .estimation.gains import carrying, resolve_drive
-from .estimation.load_slopes import with_load_slopes
-from .estimation.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
-from .estimation.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
+from .estimation.friction.load_slopes import with_load_slopes
+from .estimation.friction.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
+from .estimation.friction.selection import Selected, select_friction
+from .estimation.friction.shapes import fit_shapes
 from .estimation.rows import build_statistics
-from .estimation.selection import Selected, select_friction
-from .estimation.shapes import fit_shapes
 from .estimation.statistic import StatisticSet
+from .estimation.uncertainty.covariance import with_covariance
+from .estimation.uncertainty.essential import essential_parameters
 from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.inertia import Array
@@ -83,17 +84,42 @@ def identify(
         check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
     model, prepared, sweep = _prepared(model, logs, project, force, progress)
+    learnt = _learn(model, prepared, project, progress)
+    result = _with_physics(learnt, prepared, sweep, project)
+    if loops.residual != "none" or sweeps:
+        options = loops.options()
+        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
+    return replace(result, validation=validate(result, held_out, force=force).entries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What the data say, before physics and the prior have a say."""
+
+    fit: Fit
+    settled: Settled
+    estimated: Estimated
+    selected: Selected
+    believed: Prior
+    springs: Sequence[Mapping[str, Any]]
+    cross_validation: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def _learn(
+    model: DynamicModel, prepared: Sequence[PreparedLog], project: Project, progress: Callable[[str, int], None] | None
+) -> _Learnt:
+    """Structure first (springs, friction laws, their shapes), then base parameters and their errors."""
+    wanted, consistency = project.estimation, project.consistency
     model, deflections, unseen = visible_springs(model, prepared)  # nothing without elastic joints
-    wanted = project.estimation
     trusted = trust(model, prepared, wanted.method, wanted.loss)  # wild samples found before anything listens to them
     produce = partial(build_statistics, logs=prepared, progress=progress, weights=trusted.weights)
     motion = [part for log in prepared for part in log.segments]
     selected = _selected(model, produce, motion, project, progress)  # nothing where the laws are listed
-    model = selected.model
-    shaped = fit_shapes(model, produce, motion, method=row_weighting(wanted.method))  # nothing without free shapes
+    shaped = fit_shapes(selected.model, produce, motion, method=row_weighting(wanted.method))  # nothing without free shapes
     model = shaped.model
     base = model.base()
-    believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
+    believed = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
@@ -103,36 +129,42 @@ def identify(
     estimated = refine(
         trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
     )
-    model, statistics = settled.model, estimated.statistics
     fit = _with_errors(estimated, settled, prepared, wanted.covariance)
-    springs = with_row_sum(deflections, model, statistics, fit)
-    believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
-    standard = standard_parameters(model, statistics, fit, believed, project)
-    notes = [estimated.words, *unseen, *selected.notes, *shaped.notes, *settled.notes, *believed.notes]
-    result = Identification(
+    return _Learnt(
+        fit,
+        settled,
+        estimated,
+        selected,
+        prior_with_first_fit(believed, settled.model.parameters, estimated.statistics, fit.weights),
+        with_row_sum(deflections, settled.model, estimated.statistics, fit),
+        _cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
+        (estimated.words, *unseen, *selected.notes, *shaped.notes, *settled.notes),
+    )
+
+
+def _with_physics(
+    learnt: _Learnt, prepared: Sequence[PreparedLog], sweep: Mapping[str, Any], project: Project
+) -> Identification:
+    """Standard parameters of bodies that can exist, beside what the data say."""
+    model, statistics, fit = learnt.settled.model, learnt.estimated.statistics, learnt.fit
+    standard = standard_parameters(model, statistics, fit, learnt.believed, project)
+    notes = [*learnt.notes, *learnt.believed.notes, *standard.solver.get("notes", ())]
+    return Identification(
         model,
         fit,
         standard.theta,
-        believed,
+        learnt.believed,
         statistics.stacked(fit.weights),
-        urdf_with_friction(model, statistics, fit, believed.theta0),
-        solver={
-            **standard.solver,
-            "notes": [*notes, *standard.solver.get("notes", ())],
-            **({"springs": springs} if springs else {}),
-        },
+        urdf_with_friction(model, statistics, fit, learnt.believed.theta0),
+        solver={**standard.solver, "notes": notes, **({"springs": learnt.springs} if learnt.springs else {})},
         signals={**_signals(prepared), **sweep},
         inputs=tuple(log.as_dict() for log in prepared),
-        cross_validation=_cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
+        cross_validation=learnt.cross_validation,
         config=project.model_dump(),
-        estimation=estimated.as_dict(),
-        selection=selected.as_dict(),
-        essential=_essential(statistics, fit, wanted.essential),
+        estimation=learnt.estimated.as_dict(),
+        selection=learnt.selected.as_dict(),
+        essential=_essential(statistics, fit, project.estimation.essential),
     )
-    if loops.residual != "none" or sweeps:
-        options = loops.options()
-        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
-    return replace(result, validation=validate(result, held_out, force=force).entries)
 
 
 @dataclass(frozen=True)
@@ -176,7 +208,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []
     for recording in logs:
-        log = carrying(payload, model, prepare_log(recording, model.robot, model.drive, signals, force=force))
+        log = carrying(payload, model.robot, prepare_log(recording, model.robot, model.drive, signals, force=force))
         entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
@@ -194,7 +226,7 @@ def _prepared(
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     signals, sweep = _conditioning(model, logs, project, payload, force, progress)
     ready = prepare_logs(logs, model.robot, model.drive, signals, force=force)
-    return model, [carrying(payload, model, log) for log in ready], sweep
+    return model, [carrying(payload, model.robot, log) for log in ready], sweep
 
 
 def _conditioning(

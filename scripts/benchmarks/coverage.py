@@ -21,9 +21,9 @@ import numpy as np
 from urdf_ident.data.prepare import PreparedLog, prepare_log
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.covariance import with_covariance
 from urdf_ident.estimation.fit import Fit, fit_base
 from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot

@@ -19,10 +19,10 @@ from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
 from urdf_ident.data.sources import expand_logs
-from urdf_ident.estimation.covariance import with_covariance
-from urdf_ident.estimation.essential import essential_parameters
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
+from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot

@@ -23,9 +23,9 @@ from urdf_ident.data.signals import SignalConfig
 from urdf_ident.data.sources import expand_logs
 from urdf_ident.data.torque_constants import resolve_gain
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.friction.reference_torque import settle
+from urdf_ident.estimation.friction.selection import select_friction
 from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.selection import select_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import Array
 from urdf_ident.project import load_project

@@ -27,9 +27,9 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
 from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.reference_torque import settle
+from urdf_ident.estimation.friction.reference_torque import settle
+from urdf_ident.estimation.friction.selection import select_friction
 from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.selection import select_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import Array
 from urdf_ident.model.robot import Robot

@@ -27,9 +27,9 @@ from coverage import COUNTS, RATE, Arm
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.covariance import with_covariance
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import forecast
 from urdf_ident.model.segment import Segment

@@ -95,6 +95,8 @@ def _words(kind: Any) -> Iterator[str]:
 
 def _default(field: FieldInfo) -> str:
     value = field.default
+    if field.is_required():
+        return "required"
     return "-" if value is None or value == {} else f"`{json.dumps(value)}`"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..data.filters import HIGHEST, lowpass
+from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
@@ -25,7 +26,6 @@ from ..model.inertia import Array
 from ..model.payload import Payload
 from ..model.segment import freeze_arrays
 from .fit import fit_base
-from .gains import carrying
 from .rows import build_statistics
 
 #: Candidates over the cut-off of the spectrum.
@@ -121,7 +121,7 @@ def sweep_cutoff(
     for cutoff in tried:
         logs = reference if cutoff == spectrum else prepare_logs(
             folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)  # fmt: skip
-        rows.append(_held_out(model, [carrying(payload, model, log) for log in logs], judge, progress))
+        rows.append(_held_out(model, [carrying(payload, model.robot, log) for log in logs], judge, progress))
     rmse = np.array(rows)
     return CutoffSweep(
         np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), judge

@@ -208,7 +208,7 @@ class Asymmetric(Term):
 class LoadCoulomb(Term):
     """``Fl · S(v) · |τ_rigid|``: dry friction in proportion to the torque that the gear passes on to the links.
 
-    τ_rigid is a *frozen* first estimate, found by iteration to a fixed point (:mod:`..estimation.reference_torque`).
+    τ_rigid is a *frozen* first estimate, found by iteration to a fixed point (:mod:`..estimation.friction.reference_torque`).
     """
 
     width: float = SIGN_WIDTH

@@ -16,17 +16,17 @@ from ..compensation.loop_rows import residual_inputs, with_external
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.standard import prior_with_first_fit
+from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..data.signals import SignalConfig
 from ..errors import EstimationError, LogError, ModelError
-from ..estimation.covariance import with_covariance
+from ..estimation.estimators.method import row_weighting
 from ..estimation.fit import fit_base
-from ..estimation.gains import carrying
-from ..estimation.load_slopes import with_load_slopes
-from ..estimation.method import row_weighting
+from ..estimation.friction.load_slopes import with_load_slopes
 from ..estimation.rows import build_statistics
 from ..estimation.statistic import Statistic, StatisticSet
+from ..estimation.uncertainty.covariance import with_covariance
 from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -230,7 +230,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)
     log = prepare_log(recording, model.robot, model.drive, signals, force=force)
-    return carrying(project.build_payload(model.robot), model, log)
+    return carrying(project.build_payload(model.robot), model.robot, log)
 
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:

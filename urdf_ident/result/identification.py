@@ -16,7 +16,7 @@ from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.fit import Fit
-from ..estimation.identifiability import Verdict, verdicts
+from ..estimation.uncertainty.identifiability import Verdict, verdicts
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.inertia import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..estimation.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
+from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from .identification import Identification
 from .springs import SPRING_SYMBOLS, springs
 

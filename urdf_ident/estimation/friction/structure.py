@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model.inertia import Array
+from ...model.inertia import Array
+from ..statistic import StatisticSet
 from .candidates import Candidate, Wide
 from .joint_search import JointSearch, Laws
-from .statistic import StatisticSet
 from .subsets import SubModels
 
 #: Rounds from joint to joint.

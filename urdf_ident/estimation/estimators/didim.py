@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
-from ..errors import EstimationError
-from ..model.base import BaseParameters
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from .fit import Fit, fit_base
+from ...data.prepare import PreparedLog
+from ...data.recording import Recording
+from ...errors import EstimationError
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ..fit import Fit, fit_base
+from ..rows import build_statistics
+from ..statistic import StatisticSet
 from .instrumental import Simulator, with_twin
-from .rows import build_statistics
-from .statistic import StatisticSet
 
 #: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
 ROUNDS, SETTLED = 12, 0.05

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..linalg import triangle
-from ..model.dynamic_model import DynamicModel
-from ..model.engine import pinocchio as engine
-from ..model.inertia import Array
-from ..model.segment import Segment
-from .fit import Fit
-from .rows import RowFilter, filtered_rows
+from ...data.prepare import PreparedLog
+from ...linalg import triangle
+from ...model.dynamic_model import DynamicModel
+from ...model.engine import pinocchio as engine
+from ...model.inertia import Array
+from ...model.segment import Segment
+from ..fit import Fit
+from ..rows import RowFilter, filtered_rows
 
 
 def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Fit:

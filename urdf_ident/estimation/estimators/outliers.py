@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..model.dynamic_model import DynamicModel
-from .fit import Fit
+from ...data.prepare import PreparedLog
+from ...model.dynamic_model import DynamicModel
+from ..fit import Fit
 from .robust import robust_scale, sample_residuals
 
 #: A sample is wild when it is this many robust standard deviations of the residual away from its neighbours.

@@ -4,7 +4,7 @@ The discrete cosine transform of a piece of rows (DCT-II) turns noise of a first
 independent coefficients, whose variance is the noise's spectrum; for it this transform is close to the best there is
 (Ahmed, Natarajan, Rao 1974), long memory included. Coefficients of neighbouring frequencies share one variance, so that
 one triangular factor per row group and band holds all that generalised least squares needs. It is a
-:class:`.statistic.StatisticSet` whose row groups are bands, and grows no more with the logs than any other.
+:class:`..statistic.StatisticSet` whose row groups are bands, and grows no more with the logs than any other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.prepare import PreparedLog
-from ..linalg import triangle
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from .pieces import Piece, row_pieces
-from .rows import RowFilter
-from .statistic import Layout, Statistic, StatisticSet
+from ...data.prepare import PreparedLog
+from ...linalg import triangle
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ..pieces import Piece, row_pieces
+from ..rows import RowFilter
+from ..statistic import Layout, Statistic, StatisticSet
 
 #: Bands one coefficient of the longest piece wide, from zero frequency on.
 SINGLE = 16

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import EstimationError
-from ..model.base import BaseParameters
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ...errors import EstimationError
+from ...model.base import BaseParameters
+from ...model.inertia import Array
+from ...model.segment import freeze_arrays
+from ..cross_validation import CrossValidation, cross_validate
+from ..fit import Fit
+from ..least_squares import Solution, solve
+from ..statistic import StatisticSet
 from .covariance import with_covariance
-from .cross_validation import CrossValidation, cross_validate
-from .fit import Fit
-from .least_squares import Solution, solve
-from .statistic import StatisticSet
 
 #: Growth of the held-out error that a smaller model may cost.
 ALLOWED = 0.005

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.dynamic_model import DynamicModel
-from ..model.friction_laws import (
+from ...model.dynamic_model import DynamicModel
+from ...model.friction_laws import (
     SIGN_WIDTH,
     Asymmetric,
     Coulomb,
@@ -22,8 +22,8 @@ from ..model.friction_laws import (
     SubLinear,
     Viscous,
 )
-from ..model.segment import Segment
-from ..model.terms import AppliedTerm, RotorInertia, Term
+from ...model.segment import Segment
+from ...model.terms import AppliedTerm, RotorInertia, Term
 
 #: Widths of the smooth sign, in units of the default; Stribeck speeds, in units of the axis' speed; ways of presliding
 #: [rad, or the same fraction of a slide's travel over π].

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import triangle
-from ..model.base import ALONE, NEVER, BaseParameters
-from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
+from ...linalg import triangle
+from ...model.base import ALONE, NEVER, BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.inertia import Array
+from ..fit import Fit
+from ..least_squares import solve
 from .exercises import SECONDS, Exercise, exercises, shown
-from .fit import Fit
-from .least_squares import solve
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
 #: An exercise, and the standard error that it leaves of every base parameter.

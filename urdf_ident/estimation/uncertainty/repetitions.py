@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..errors import EstimationError
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ..fit import Fit
+from ..least_squares import Solution
+from ..rows import RowFilter
 from .bands import Spectrum, band_of
-from .fit import Fit
-from .least_squares import Solution
 from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
-from .rows import RowFilter
 
 
 def all_averaged(logs: Sequence[PreparedLog]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.inertia import Array
+from ...model.inertia import Array
 from .candidates import REPLACES, Candidate, Key
 from .subsets import Focus
 

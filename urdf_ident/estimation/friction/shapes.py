@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError
-from ..linalg import triangle
-from ..model.base import BaseParameters
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.segment import Segment
-from ..model.terms import AppliedTerm, Shape, Term
-from .fit import fit_base
+from ...errors import ModelError
+from ...linalg import triangle
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ...model.segment import Segment
+from ...model.terms import AppliedTerm, Shape, Term
+from ..fit import fit_base
 from .reference_torque import Build, settle
 
 #: Trials of a shape per pass, and passes per shape of a law.
@@ -396,6 +396,6 @@ def _reports(
         unit = shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"]
         reports.append(ShapeReport(
             model.robot.joints[applied.axis], applied.term.name, item.shape, unit, value, start, (item.low, item.high),
-            (item.value(low), item.value(high)), at_bound, at_bound is None and high - low < 0.5, gain,
+            (min(value, item.value(low)), max(value, item.value(high))), at_bound, at_bound is None and high - low < 0.5, gain,
         ))  # fmt: skip
     return tuple(reports)

@@ -25,21 +25,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.prepare import PreparedLog
-from ..errors import EstimationError, nearest
-from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError, nearest
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.inertia import Array
+from ...model.segment import freeze_arrays
+from ..fit import Fit, fit_base
+from ..least_squares import Solution, solve
+from ..pieces import base_rows, row_pieces
+from ..statistic import StatisticSet
 from .bands import build_spectrum
-from .fit import Fit, fit_base
-from .least_squares import Solution, solve
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
-from .pieces import base_rows, row_pieces
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import excess_shift, without_reversals
-from .statistic import StatisticSet
 
 KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
 #: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
-from ..errors import EstimationError, SimulationError
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..motion.files import sampled
-from ..motion.limits import Limits
-from ..simulation.from_model import rotors_and_friction
-from ..simulation.plant import RigidPlant
-from ..simulation.settings import SimulationSection
-from ..simulation.simulate import simulate
+from ...data.prepare import PreparedLog
+from ...data.recording import Recording
+from ...errors import EstimationError, SimulationError
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ...motion.files import sampled
+from ...motion.limits import Limits
+from ...simulation.from_model import rotors_and_friction
+from ...simulation.plant import RigidPlant
+from ...simulation.settings import SimulationSection
+from ...simulation.simulate import simulate
 
 #: The simulated motion must follow the measured one: root mean square of the difference over the motion's spread.
 FAITHFUL = 0.2

@@ -1,4 +1,4 @@
-"""Torque constants before anything else is estimated, and logs that carry a known payload."""
+"""Torque constants before anything else is estimated: from a known payload, or from what the controller logs of its targets."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..data.prepare import PreparedLog, prepare_logs
-from ..data.recording import Recording
-from ..data.signals import SignalConfig
-from ..data.torque_constants import resolve_gain
-from ..errors import ModelError
-from ..model.drive import Drive
-from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.payload import Payload
+from ...data.prepare import prepare_logs
+from ...data.recording import Recording
+from ...data.signals import SignalConfig
+from ...data.torque_constants import resolve_gain
+from ...errors import ModelError
+from ...model.drive import Drive
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.payload import Payload
 from .total_least_squares import drive_gains
 
 _TORQUE_UNITS = ("N·m", "N")
@@ -63,23 +63,3 @@ def resolve_drive(
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
     found = drive_gains(unit, prepared, unit.base(), payload)
     return replace(drive, gain=found.gain, gain_origin=found.words())
-
-
-def carrying(payload: Payload | None, model: DynamicModel, log: PreparedLog) -> PreparedLog:
-    """A log with the torque of the payload that it carries; others stay as they are.
-
-    Args:
-        payload: The payload, or None.
-        model: The dynamic model.
-        log: The log.
-
-    Returns:
-        The log; what moves the payload is taken off the measured torque.
-    """
-    if payload is None or not payload.on(log.name):
-        return log
-    segments = []
-    for segment in log.segments:
-        torque = -payload.torque(model.robot, segment)
-        segments.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))

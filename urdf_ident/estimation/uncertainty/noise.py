@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import EstimationError
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ...errors import EstimationError
+from ...model.inertia import Array
+from ...model.segment import freeze_arrays
+from ..fit import Fit
+from ..least_squares import Solution
 from .bands import Spectrum
-from .fit import Fit
-from .least_squares import Solution
 
 #: Memories tried, from one row to this fraction of the longest piece: longer ones cannot be told from the motion.
 LONGEST_MEMORY = 1 / 16

@@ -16,25 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
-from ..errors import EstimationError, UrdfIdentError, nearest
-from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
-from ..model.prior import Prior
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError, UrdfIdentError, nearest
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.inertia import Array
+from ...model.prior import Prior
+from ..cross_validation import CrossValidation, fold_errors, folds_of
+from ..fit import Fit, fit_base
+from ..friction.reference_torque import Settled
+from ..ridge import fit_ridge
+from ..rows import build_statistics
+from ..statistic import StatisticSet
+from ..uncertainty.repetitions import likelihood_weights, repetition_count
 from .closed_loop import ClosedLoop
-from .cross_validation import CrossValidation, fold_errors, folds_of
 from .didim import fit_didim
-from .fit import Fit, fit_base
 from .full_covariance import fit_full_covariance
 from .instrumental import fit_instrumental, iterate_instrumental
 from .outliers import find_outliers
-from .reference_torque import Settled
-from .repetitions import likelihood_weights, repetition_count
-from .ridge import fit_ridge
 from .robust import fit_robust
-from .rows import build_statistics
-from .statistic import StatisticSet
 
 METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.prior import Prior
-from .cross_validation import CrossValidation, fold_errors, folds_of
-from .fit import Fit
-from .ridge import fit_ridge
-from .statistic import StatisticSet
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ...model.prior import Prior
+from ..cross_validation import CrossValidation, fold_errors, folds_of
+from ..fit import Fit
+from ..ridge import fit_ridge
+from ..statistic import StatisticSet
 
 #: The rigid torque has settled when it changes by less than this fraction (root mean square, weighted as the fit).
 TOLERANCE = 1e-6

@@ -2,7 +2,7 @@
 
 Outliers are born in single samples of the torque, and the row filter would smear each over a dozen rows. So residuals are
 judged, and weights are given, at the log's full rate; the weighted samples then go through the row filter together with
-their columns (:func:`.rows.filtered_rows`), and the weighted rows are solved anew. Without a row filter this is the
+their columns (:func:`..rows.filtered_rows`), and the weighted rows are solved anew. Without a row filter this is the
 M-estimate of the textbooks (Huber 1964; Beaton and Tukey 1974), with the median absolute residual as scale.
 """
 
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import stats
 
-from ..data.prepare import PreparedLog
-from ..errors import EstimationError, nearest
-from ..model.base import BaseParameters
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from .fit import Fit, fit_base
-from .rows import build_statistics
-from .statistic import StatisticSet
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError, nearest
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ..fit import Fit, fit_base
+from ..rows import build_statistics
+from ..statistic import StatisticSet
 
 #: Tuning constants that lose 5 % of efficiency where the noise is Gaussian.
 HUBER, TUKEY = 1.345, 4.685

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from ..data.prepare import PreparedLog
-from ..errors import EstimationError
-from ..linalg import triangle
-from ..model.base import BaseParameters
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from .fit import Fit, fit_base
-from .pieces import row_pieces
-from .rows import BLOCKS, RowFilter
-from .statistic import Layout, Statistic, StatisticSet
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError
+from ...linalg import triangle
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ..fit import Fit, fit_base
+from ..pieces import row_pieces
+from ..rows import BLOCKS, RowFilter
+from ..statistic import Layout, Statistic, StatisticSet
 
 #: Settled when no parameter moves by more than this share of its standard error; rounds at most.
 SETTLED, ROUNDS = 1e-3, 20

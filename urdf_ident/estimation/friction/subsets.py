@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import triangle
-from ..model.inertia import Array
-from .statistic import StatisticSet
+from ...linalg import triangle
+from ...model.inertia import Array
+from ..statistic import StatisticSet
 
 #: Directions of the common columns that are weaker than this are not seen by a fold.
 _CUT = 1e-9

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.segment import Segment
-from ..model.terms import AppliedTerm, RotorInertia
+from ...model.dynamic_model import DynamicModel
+from ...model.inertia import Array
+from ...model.segment import Segment
+from ...model.terms import AppliedTerm, RotorInertia
+from ..cross_validation import folds_of
+from ..fit import fit_base
 from .candidates import ZOOMS, Wide, wide_model
-from .cross_validation import folds_of
-from .fit import fit_base
 from .joint_search import Laws
 from .reference_torque import Build, rigid_parameters, settle
 from .structure import Search, Trial, listed

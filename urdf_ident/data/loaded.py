@@ -1,0 +1,29 @@
+"""Logs that carry a known payload: its torque is known, so it is taken off like that of any other known wrench."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..model.payload import Payload
+from ..model.robot import Robot
+from .prepare import PreparedLog
+
+
+def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> PreparedLog:
+    """A log with the torque of the payload that it carries; others stay as they are.
+
+    Args:
+        payload: The payload, or None.
+        robot: The robot.
+        log: The log.
+
+    Returns:
+        The log; what moves the payload is taken off the measured torque.
+    """
+    if payload is None or not payload.on(log.name):
+        return log
+    segments = []
+    for segment in log.segments:
+        torque = -payload.torque(robot, segment)
+        segments.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
