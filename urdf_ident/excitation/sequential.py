@@ -190,7 +190,9 @@ class Forecast:
 
 
 def _times(gain: float) -> str:
-    return "known at last" if np.isinf(gain) else f"{gain:.2g} times smaller"
+    if np.isinf(gain):
+        return "known at last"
+    return f"{gain:.2g} times smaller" if gain >= 1.05 else "much as they were"
 
 
 def _plus_minus(error: float, value: float) -> str:

@@ -85,9 +85,9 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     rows = []
     for item in validations:
         cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
-        means = [f"{item[key]:.3f}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
+        means = [f"{item[key]:.3g}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
         if compensated:
-            means.insert(1, f"{item['residual']['mean_rmse']:.3f}" if "residual" in item else "no encoders")
+            means.insert(1, f"{item['residual']['mean_rmse']:.3g}" if "residual" in item else "no encoders")
         rows.append([item["log"], *cells, *means])
     return table(header, rows)
 
@@ -120,7 +120,8 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
 
 
 def _tried(trial: Mapping[str, Any]) -> str:
-    percent = f"{100 * trial['gain']:.{0 if abs(trial['gain']) >= 0.1 else 1}f}"
+    gain = 100 * trial["gain"]
+    percent = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
     return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
 
 
@@ -142,7 +143,7 @@ def compensation_table(ident: Identification) -> list[str]:
     plain = "wls" if judged["none"] == judged["wls"] else "none"  # without sweeps there is one way to friction and links
     for key in (key for key in words if key in judged and (key != "none" or plain == "none")):
         used = " (used)" if key == (plain if judged["chosen"] == "none" else judged["chosen"]) else ""
-        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3f}"])
+        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"])
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
