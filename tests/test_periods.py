@@ -10,6 +10,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.data.averaging import choose_harmonics, fourier_derivatives
+from urdf_ident.data.filters import HALF_WIDTH
 from urdf_ident.data.periods import deviations, find_repetition, periods_of
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.readers import read_recording
@@ -18,7 +19,7 @@ from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.cross_validation import cross_validate
 from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.rows import RowFilter, build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -215,6 +216,18 @@ def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) 
     for group, sigma in zip(small.groups, SIGMA, strict=True):
         assert a.sigma[group] == pytest.approx(scatter_sigma(model, [one])[group], rel=0.2)
         assert a.sigma[group] < sigma  # rows are low-passed samples
+
+
+@pytest.mark.parametrize("decimate", [0.5, 1.0, 2.0])
+def test_rows_of_one_period_whatever_the_length_of_their_filter(model: DynamicModel, decimate: float) -> None:
+    """A row filter that is longer than the period finds as many periods around it as it needs."""
+    conditioned = prepared(model, record(model, 5, 1), "on", decimate=decimate).conditioned
+    (segment,), half = conditioned.segments, HALF_WIDTH * conditioned.factor
+    assert conditioned.averaged is not None
+    rows = RowFilter(conditioned.factor).apply(segment.q)
+    assert len(rows) == round(decimate * PERIOD)
+    assert segment.start + half / RATE == pytest.approx(conditioned.averaged.start + PERIOD)
+    np.testing.assert_allclose(segment.q[half : half + 100], wave(segment.start + (half + np.arange(100)) / RATE)[0], atol=1e-4)
 
 
 def test_held_out_error_of_averaged_logs_is_in_the_torques_own_unit(model: DynamicModel) -> None:

@@ -156,6 +156,10 @@ def test_other_names_of_the_same_quantities(tmp_path: Path, robot: Robot) -> Non
         read_recording(
             write(tmp_path, header.replace("position_zeta", "position_zet") + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n"), robot
         )
+    targets = "t," + ",".join(f"{prefix}_{j}" for prefix in ("position", "position_target") for j in ("zeta", "alpha", "slide"))
+    log = read_recording(write(tmp_path, targets + "\n" + "0,1,2,3,4,5,6\n" * 2), robot)
+    assert log.position_target is not None
+    np.testing.assert_array_equal(log.position_target[0], [5, 6, 4])
     both = read_recording(write(tmp_path, "t,q_zeta,q_alpha,q_slide,position_zeta\n" + "0,1,2,3,9\n" * 2), robot)
     assert both.position[0, 2] == 1
     assert "position_zeta" in both.notes[0]

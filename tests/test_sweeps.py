@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
+from conftest import arm_urdf
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
@@ -83,6 +85,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert "4 speeds" in result.output
     assert "distance" in result.output
     assert read_trajectory(out, Robot.from_urdf(robot_path("szabo_3r"))).duration > 10
+
+
+def test_joints_that_turn_without_end_swing_around_their_home() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy", kind="continuous"))
+    limits = Limits.from_robot(robot, velocity=1.0)
+    home = np.array([4.0, -7.0])
+    q = bidirectional_experiment(limits, home=home, count=4).trajectory.evaluate(np.linspace(0.0, 70.0, 2000))[0]
+    assert (np.abs(q - home) < np.pi).all()
+    assert (np.ptp(q, axis=0) > 1.0).all()
+    sliding = Limits.from_robot(Robot.from_urdf(arm_urdf("z", kind="prismatic")))
+    with pytest.raises(LimitError, match=r"joint 'j1'.*position limit is unknown"):
+        bidirectional_experiment(replace(sliding, lower=np.full(1, -np.inf)), count=4)
 
 
 def test_bad_input() -> None:

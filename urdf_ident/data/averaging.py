@@ -74,7 +74,7 @@ class Averaged:
 
 
 def average(
-    piece: Piece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None
+    piece: Piece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
 ) -> tuple[Segment, Averaged]:
     """Averages the periods of a piece of a log.
 
@@ -84,10 +84,11 @@ def average(
         repetition: Its periods.
         log: Name of the log.
         cutoff: No harmonic is higher [Hz]; their number is chosen by the residual all the same. None: a fifth of the rate.
+        around: Periods that are put before and after the one that counts, so that filters and terms with memory find what
+            was there.
 
     Returns:
-        Three equal periods in a row, the middle one at the time of the second, so that filters and terms with memory find what
-        was before and after; and what is known of the repetitions.
+        ``2·around + 1`` equal periods in a row, the middle one at the time of the second; and what is known of the repetitions.
     """
     q = periods_of(piece.q, repetition).mean(axis=0)
     samples, seconds = len(q), repetition.length / rate
@@ -101,11 +102,12 @@ def average(
         tau, deviation, wild = mean_of_periods(periods_of(piece.tau, repetition))
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
-    thrice = {
-        name: None if x is None else np.tile(x, (3, 1))
+    tiled = {
+        name: None if x is None else np.tile(x, (2 * around + 1, 1))
         for name, x in zip(("q", "v", "a", "tau", "external"), (*path, tau, external), strict=True)
     }
-    segment = Segment(log, begin, samples / seconds, **thrice, repeats=repetition.count)  # type: ignore[arg-type]
+    first = begin + (1 - around) * seconds
+    segment = Segment(log, first, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, wild)
 
 

@@ -188,9 +188,10 @@ def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str
 def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     names = table.names or ()
     known = [*robot.joints, *robot.locked]
+    longer = tuple(f"{other}_" for other in PREFIXES.values() if f"{other}_".startswith(prefix) and f"{other}_" != prefix)
     for name in names:
         joint = name[len(prefix) :]
-        if name.startswith(prefix) and joint not in known:
+        if name.startswith(prefix) and joint not in known and not name.startswith(longer):
             raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
     missing = [joint for joint in robot.joints if prefix + joint not in names]
     if len(missing) == robot.n:

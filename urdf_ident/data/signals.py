@@ -141,7 +141,8 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     repetition, averaged = _repetition(pieces, config, recording.name), None
     if repetition is not None:
         given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
-        thrice, averaged = average(pieces[0], rate, repetition, recording.name, given)
+        around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
+        tiled, averaged = average(pieces[0], rate, repetition, recording.name, given, around)
         why["periodic"] = f"averaged, {averaged.words()}"
         if config.periodic == "auto" and averaged.missing > WASTE:
             why["periodic"] = f"not averaged: {averaged.words()}"
@@ -150,7 +151,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     else:
-        segments, why["rest"] = _one_period(thrice, factor, config)
+        segments, why["rest"] = _one_period(tiled, around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
@@ -176,22 +177,22 @@ def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetit
     return found
 
 
-def _one_period(thrice: Segment, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
-    """The middle one of three equal periods without its standstills, with what filters need before and after it."""
-    samples = len(thrice) // 3
-    ranges = _motions(np.abs(thrice.v) > _rest_speeds([thrice.v], config), config.rest_time * thrice.rate)
-    mine = [(begin, end) for begin, end in ranges if samples <= begin < 2 * samples]
+def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
+    """The middle one of equal periods without its standstills, with what filters need before and after it."""
+    samples = len(tiled) // (2 * around + 1)
+    ranges = _motions(np.abs(tiled.v) > _rest_speeds([tiled.v], config), config.rest_time * tiled.rate)
+    mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
     if not mine:  # never at rest for long: all of it, and rows for exactly one period
         half = HALF_WIDTH * factor if factor > 1 else 0
-        begin = samples - half
-        return [thrice.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
+        begin = around * samples - half
+        return [tiled.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
     longest = max(end - begin for begin, end in mine)
-    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * thrice.rate, 0.5 * longest)]
-    used = sum(end - begin for begin, end in kept) / thrice.rate
+    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * tiled.rate, 0.5 * longest)]
+    used = sum(end - begin for begin, end in kept) / tiled.rate
     why = (
         f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
     )
-    return [thrice.slice(begin, end) for begin, end in kept], why
+    return [tiled.slice(begin, end) for begin, end in kept], why
 
 
 def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:

@@ -123,7 +123,7 @@ def bidirectional_experiment(
     Raises:
         LimitError: A limit is unknown, the home pose is outside or collides, a joint has no room, or too few speeds.
     """
-    limits.require("velocity")
+    limits.require("position", "velocity")
     if count < LEAST_SPEEDS:
         raise LimitError("too few speeds for a friction curve", got=count, expected=f"at least {LEAST_SPEEDS}")
     chosen = limits.joints if joints is None else tuple(joints)
@@ -162,11 +162,10 @@ class _Plan:
     torque: Torque | None
     collisions: Collisions | None
 
-    @property
-    def ends(self) -> tuple[Array, Array]:
-        """Position limits, half a turn around zero where there are none, each of shape (n,)."""
+    def ends(self, around: Array | float = 0.0) -> tuple[Array, Array]:
+        """Position limits, half a turn around a pose (of zero before one is known) where there are none, each of shape (n,)."""
         low, high = self.limits.lower, self.limits.upper
-        return np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
+        return np.where(np.isfinite(low), low, around - np.pi), np.where(np.isfinite(high), high, around + np.pi)
 
     @property
     def acceleration(self) -> Array:
@@ -181,16 +180,17 @@ class _Plan:
 
     def room(self, rest: Array) -> Array:
         """How far each joint may go from home either way within its limits, shape (n,) [rad or m]."""
-        low, high = self.ends
+        low, high = self.ends(rest)
         return np.asarray(self.fill * np.minimum(high - rest, rest - low))
 
     def find_home(self, home: ArrayLike | None, seed: int) -> Array:
         """The pose in the middle of all runs, shape (n,) [rad or m]."""
-        low, high = self.ends
+        low, high = self.ends()
         middle = (low + high) / 2
         if home is not None:
             rest = np.asarray(home, dtype=float)
             check_shape("home", rest.shape, middle.shape)
+            low, high = self.ends(rest)
             for j in self.moving:
                 if not min(high[j] - rest[j], rest[j] - low[j]) > 0:
                     raise LimitError("the home pose leaves no room", where=f"joint '{self.limits.joints[j]}'",
