@@ -10,7 +10,7 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.cross_validation import TIME_FOLDS, cross_validate, folds_of
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.estimation.statistic import Layout, Statistic, StatisticSet
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.segment import Segment
@@ -94,6 +94,18 @@ def test_folds_hold_all_rows_once() -> None:
     assert len(split.logs) == TIME_FOLDS
     many = as_set(MODEL, segments(3))
     assert folds_of(many).logs == many.logs
+
+
+def test_folds_of_an_averaged_period_are_from_all_over_it() -> None:
+    """Time in the only column: parts of a motion made once are far apart in it, those of an averaged one are not."""
+    layout = Layout("joint:j", 0, np.array([0]))
+    for repeats, spread in ((1.0, 7.8), (6.0, 3.4)):
+        entries = tuple(Statistic("run", k, layout.group, np.array([[float(k), 0.0]]), 1, repeats) for k in range(10))
+        split = folds_of(StatisticSet(("time",), (layout,), entries, "x"))
+        assert len(split.logs) == TIME_FOLDS
+        middle = [np.sqrt(entry.R[0, 0] ** 2 / entry.rows) for entry in split.entries]
+        assert max(middle) - min(middle) == pytest.approx(spread, rel=0.1)
+        assert all(entry.repeats == repeats for entry in split.entries)
 
 
 def test_one_block_cannot_be_cut() -> None:

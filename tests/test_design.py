@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
+from urdf_ident.excitation.report import closest_lines
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
 from urdf_ident.model.drive import Drive
@@ -32,7 +34,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits, prior_torque
+from urdf_ident.motion.limits import LimitReport, Limits, Margin, prior_torque
 from urdf_ident.project import parse_project
 from urdf_ident.viz.limits_plot import limits_figure, plot_limits
 
@@ -409,6 +411,13 @@ def test_the_public_name_and_summary(tmp_path: Path) -> None:
     assert design.trajectory.write(tmp_path / "m.csv").stat().st_size > 1000
     with pytest.raises(ValueError, match="read-only"):
         design.noise[0] = 2.0
+
+
+def test_room_left_is_said_without_exponents() -> None:
+    margin = Margin("j1", "velocity", 1.0, 5.0, 0.0, 1000.0, 995.0, "rad/s", True)
+    lines = closest_lines(LimitReport((margin, replace(margin, quantity="torque", value=900.0, margin=100.0))), None)
+    assert "(j1 at 1.000 s, 100 % left)" in lines[2]
+    assert "(j1 at 1.000 s, 10 % left)" in lines[4]
 
 
 def test_the_picture_shows_every_joint_and_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

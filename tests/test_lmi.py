@@ -251,7 +251,7 @@ def test_mass_matrix_is_positive_definite_everywhere(poor):
 def test_negative_friction_is_not_possible_unless_allowed(poor):
     rho = poor.rho - 10 * poor.R[:, 41]  # data that ask for Fv_j2 ten lower
     held = LmiProblem(poor.prior, poor.parameters).solve(poor.R, rho, 0.01)
-    assert held.theta[41] == pytest.approx(0.0, abs=1e-5)
+    assert held.theta[41] == 0.0  # not a little below, as solvers leave it
     assert "Fv_j2 ≥ 0" in held.active
     free = LmiProblem(poor.prior, poor.parameters, LmiOptions(nonnegative=False)).solve(poor.R, rho, 0.01)
     assert free.theta[41] < -1.0

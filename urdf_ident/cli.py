@@ -207,7 +207,9 @@ def simulate(
         )  # fmt: skip
     write_log(log, out)
     error = ", ".join(f"{value:.2g}" for value in log.tracking_error)
-    typer.echo(f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error}")
+    typer.echo(
+        f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error} rad or m"
+    )
     typer.echo(f"wrote {out}")
 
 

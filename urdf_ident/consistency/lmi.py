@@ -272,7 +272,9 @@ class LmiProblem:
 
     def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:
         x, feasible = point.x, self.feasible
-        theta = feasible.theta(x)
+        active = feasible.active(x)
+        at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
+        theta = np.where(at_zero, 0.0, feasible.theta(x))  # a solver stops a little above or below
         return LmiSolution(
             theta=theta,
             status="",
@@ -285,7 +287,7 @@ class LmiProblem:
             psd_margins=feasible.margins(theta),
             solver=name,
             seconds=point.seconds,
-            active=feasible.active(x),
+            active=active,
         )
 
     def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:

@@ -56,6 +56,9 @@ class CrossValidation:
 def folds_of(statistics: StatisticSet) -> StatisticSet:
     """The set re-labelled so that each "log" is one fold: the logs, or parts in time when there is one log.
 
+    An averaged period is short, and a whole part of it is a motion that the rest does not hold: its folds are made of
+    stretches from all over it, whose noise averaging has made too small for neighbours to share much.
+
     Args:
         statistics: The data's factors.
 
@@ -71,7 +74,8 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     k = min(TIME_FOLDS, len(blocks))
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
-    fold = {block: i * k // len(blocks) for i, block in enumerate(blocks)}
+    once = all(entry.repeats == 1 for entry in statistics.entries)
+    fold = {block: i * k // len(blocks) if once else i % k for i, block in enumerate(blocks)}
     renamed = [replace(e, log=f"{e.log}[{fold[e.block] + 1}/{k}]") for e in statistics.entries]
     return replace(statistics, entries=tuple(renamed)).compressed()
 

@@ -8,6 +8,11 @@ from ..motion.limits import LimitReport
 UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"
 
 
+def _percent(value: float) -> str:
+    """Two digits, and no exponent where nearly all is left."""
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
+
+
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
     """The closest call of each quantity.
 
@@ -27,7 +32,7 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
             continue
         lines.append(
             f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
-            f"{100 * m.relative:.2g} % left)"
+            f"{_percent(100 * m.relative)} % left)"
         )
     watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
     return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]
