@@ -31,7 +31,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.inertia import Array
 from ...model.segment import freeze_arrays
-from ..fit import Fit, fit_base
+from ..fit import Fit
 from ..least_squares import Solution, solve
 from ..pieces import base_rows, row_pieces
 from ..statistic import StatisticSet
@@ -54,6 +54,8 @@ FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
 CHANCE = 0.001
 #: A shift of so many standard errors is worth a word.
 MOVED = 2.0
+#: A direction is told by part of the data that holds at least this share of its information.
+TOLD = 0.1
 #: Draws of the bootstrap.
 DRAWS = 400
 
@@ -157,14 +159,13 @@ def _automatic(work: _Work) -> Covariance:
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
-    slow_left_out = without_reversals(work.need_rows("auto"), work.logs)
-    other = fit_base(slow_left_out, work.fit.base, weights=work.weights)
+    rest = work.on(without_reversals(work.need_rows("auto"), work.logs))
     try:
-        within, without = work.jackknife().spread, _Work(other, slow_left_out, None, ()).jackknife().spread
+        within, without = work.jackknife().spread, rest.jackknife().spread
     except EstimationError:
         return found
-    judged = work.fit.seen & other.seen
-    shift = np.where(judged, excess_shift(other.params - work.solution.estimate, within, without), 0.0)
+    shift = excess_shift(rest.solution.estimate - work.solution.estimate, within, without)
+    shift = np.where(work.fit.seen, shift, 0.0)
     moved = int((np.abs(shift) > MOVED * found.spread).sum())
     kind = found.kind
     if moved:
@@ -204,6 +205,22 @@ class _Work:
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    def on(self, statistics: StatisticSet) -> _Work:
+        """The same estimate from part of the data, moved only along what that part tells nearly as well (:data:`TOLD`).
+
+        Laws that differ at reversals alone (Coulomb friction and presliding) cannot be told apart without them: along such
+        a direction the estimate would move without bounds, and its move would say nothing of the model.
+        """
+        factor = statistics.stacked(self.weights, self.fit.base.independent)
+        X, y, start = factor[:, :-1], factor[:, -1], self.solution.estimate
+        _, told, turned = np.linalg.svd(X @ self.solution.root, full_matrices=False)
+        kept = told**2 >= TOLD
+        root = self.solution.root @ (turned[kept].T / told[kept])
+        estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
+        other = _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs)
+        other.solution = replace(self.solution, estimate=estimate, root=root)
+        return other
 
     @property
     def averaged(self) -> bool:
