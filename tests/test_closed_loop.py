@@ -147,6 +147,25 @@ def test_a_guessed_controller_is_said(folder: Path) -> None:
     assert "default controller was simulated" in found.estimation["why"]
 
 
+def test_auto_does_without_instruments_where_a_log_cannot_be_simulated(folder: Path) -> None:
+    payload = {"logs": ["noisy"], "link": "tool", "mass": 1e-6, "com": [0, 0, 0]}
+    wanted = parse_project({**project("auto").model_dump(exclude_unset=True), "drive": {"payload": payload}})
+    found = identified(folder, wanted)
+    assert found.fit.method == "wls"
+    assert "payload cannot be simulated" in found.estimation["why"]
+    with pytest.raises(EstimationError, match="payload cannot be simulated"):
+        identified(folder, replace_method(wanted, "iv"))
+
+
+@pytest.mark.parametrize(("kind", "words"), [("period", "does not repeat"), ("log", "several logs")])
+def test_errors_asked_for_by_name_are_not_others(folder: Path, kind: str, words: str) -> None:
+    wanted = parse_project({
+        **project("iv").model_dump(exclude_unset=True), "estimation": {"method": "iv", "covariance": kind},
+    })  # fmt: skip
+    with pytest.raises(EstimationError, match=words):
+        identified(folder, wanted)
+
+
 def replace_method(wanted: Project, method: str) -> Project:
     return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
 

@@ -103,6 +103,16 @@ def test_one_log_is_cut_into_parts(model: DynamicModel, recordings: list[Recordi
     assert found.judged == found.spectrum
 
 
+def test_friction_that_reads_a_load_is_left_out_of_the_sweep(model: DynamicModel, recordings: list[Recording]) -> None:
+    """Its load is not known before the first fit."""
+    config = {"signals": {"cutoff": "held_out"}, "model": {"friction": ["viscous", "coulomb", "offset", "load_coulomb"]}}
+    project = parse_project(config)
+    found = identify(project.build_model(model.robot), recordings, project=project)
+    plain = sweep_cutoff(model, recordings, SignalConfig())
+    np.testing.assert_allclose(found.signals["sweep"]["rmse"], plain.rmse)
+    assert found.model.loaded
+
+
 def test_elastic_joints_are_refused(recordings: list[Recording], model: DynamicModel) -> None:
     elastic = ElasticModel(model.robot, drive=Drive.build(2, reduction=[100.0, 100.0]))
     with pytest.raises(EstimationError, match="rigid joints only"):

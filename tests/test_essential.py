@@ -27,6 +27,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
+from urdf_ident.result.summary import _essential
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +160,9 @@ def test_the_result_names_them(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "f-test.json").read_text())["essential"]["held_out"] <= 1.005
     with pytest.raises(ProjectError, match="essential"):
         parse_project({"estimation": {"essential": "size"}})
+
+
+def test_where_nothing_can_go_nothing_is_promised() -> None:
+    every = _essential({"names": ["a", "b"], "held_out": 1.0, "rule": "F-test"}, 2)
+    assert every == "all 2 combinations are essential (F-test)"
+    assert "+0.3 %" in _essential({"names": ["a"], "held_out": 1.003, "rule": "F-test"}, 2)

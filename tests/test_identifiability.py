@@ -15,6 +15,7 @@ from motion_samples import make_segment, robot_3r, truth
 from test_cli import assert_refused, run
 
 from urdf_ident.estimation.fit import Fit, fit_base
+from urdf_ident.estimation.ridge import fit_ridge
 from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.estimation.uncertainty.exercises import SECONDS, exercises
@@ -222,6 +223,16 @@ def test_check_says_it_before_any_data(resting: Path) -> None:
     assert found["Izz_l1"]["with"]
     assert "the simplest motion" in run("check", resting / "arm.urdf").stdout
     assert_refused(run("check", resting / "nobody.urdf"), 2, "nobody.urdf")
+
+
+def test_a_joint_at_rest_that_only_the_prior_tells_has_a_verdict(model: DynamicModel) -> None:
+    """Ridge sees by the prior what the data do not: no textbook's error to compare with, and still an advice."""
+    statistics, fit = estimate(model, held(model, 1))
+    ridge = fit_ridge(statistics, fit, inertial_prior(model.robot))
+    assert ridge.seen.sum() > fit.seen.sum()
+    found = judged(model, statistics, ridge)
+    assert "j2" in found["Fv_j2"].advice
+    assert found["Fv_j1"].level == IDENTIFIABLE
 
 
 def test_verdicts_of_an_elastic_arm() -> None:

@@ -307,6 +307,8 @@ def _with_errors(estimated: Estimated, settled: Settled, logs: Sequence[Prepared
         try:
             return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
         except EstimationError:  # too short to be cut into stretches
+            if kind != "auto":  # asked for by name
+                raise
             return estimated.fit
     if estimated.own_errors:
         if kind not in ("auto", "model"):

@@ -94,7 +94,8 @@ def sweep_cutoff(
     """Finds the cut-off with the least held-out error.
 
     Args:
-        model: The dynamic model, rigid; friction that is still to be chosen counts as its simplest form.
+        model: The dynamic model, rigid; friction that is still to be chosen counts as its simplest form, and load-dependent
+            friction, whose load is not known yet, is left out.
         recordings: Logs to learn from, as read.
         config: Conditioning with an automatic cut-off.
         judged: Low-pass that torques are compared behind [Hz]; the spectrum's cut-off if None.
@@ -112,7 +113,7 @@ def sweep_cutoff(
         raise EstimationError(
             "signals.cutoff: held_out knows rigid joints only", got="model.elastic", remedy="use `auto`, or Hz"
         )
-    folds = _folds(recordings)
+    model, folds = model.unloaded(), _folds(recordings)
     reference = prepare_logs(folds, model.robot, model.drive, replace(config, cutoff="auto"), force=force)
     spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
     judge = spectrum if judged is None else judged

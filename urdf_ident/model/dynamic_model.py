@@ -143,6 +143,10 @@ class DynamicModel:
         """
         return self._changed(terms=tuple(terms), automatic=False)
 
+    def unloaded(self) -> DynamicModel:
+        """The same model without load-dependent terms: for a first estimate, before any rigid torque is known."""
+        return self.with_terms([item for item in self.terms if not item.term.loaded]) if self.loaded else self
+
     def with_drive(self, drive: Drive) -> DynamicModel:
         """The same robot and terms with a drive of the same gears whose gains are known.
 

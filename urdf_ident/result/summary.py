@@ -183,17 +183,25 @@ def _verdicts(ident: Identification) -> list[str]:
             wanting.setdefault(verdict.motion, []).append(verdict.parameter)
     lines = [f"  of {len(levels)} standard parameters: {counted}"]
     if ident.essential:
-        growth = 100 * (ident.essential["held_out"] - 1)
-        lines.append(
-            f"  {len(ident.essential['names'])} of {len(ident.fit.base)} combinations are essential: without the others the "
-            f"held-out error changes by {growth:+.2g} % ({ident.essential['rule']})"
-        )
+        lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
     for motion, names in sorted(wanting.items(), key=lambda item: -len(item[1]))[:_MOTIONS]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines.append(f"  to see {', '.join(names[:_NAMED])}{more}: {motion}")
     if len(wanting) > _MOTIONS:
         lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
     return lines
+
+
+def _essential(essential: Mapping[str, Any], count: int) -> str:
+    """How many combinations the data need, and what it costs to do without the others."""
+    needed = len(essential["names"])
+    if needed == count:
+        return f"all {count} combinations are essential ({essential['rule']})"
+    growth = 100 * (essential["held_out"] - 1)
+    return (
+        f"{needed} of {count} combinations are essential: without the others the held-out error changes by {growth:+.2g} % "
+        f"({essential['rule']})"
+    )
 
 
 def _doubts(ident: Identification) -> list[str]:

@@ -57,9 +57,8 @@ def resolve_drive(
     if drive.coupled.any() and any(log.effort_side != "motor" for log in logs):
         raise ModelError("coupled axes need efforts logged at the motors", where="log.side.effort", got="joint",
                          expected="motor")  # fmt: skip
-    unit = model.with_drive(replace(drive, gain=np.ones(model.n), gain_origin="one, until the payload sets the scale"))
-    if model.loaded:  # the load is not known yet
-        unit = unit.with_terms([item for item in unit.terms if not item.term.loaded])
+    scale = replace(drive, gain=np.ones(model.n), gain_origin="one, until the payload sets the scale")
+    unit = model.unloaded().with_drive(scale)
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
     found = drive_gains(unit, prepared, unit.base(), payload)
     return replace(drive, gain=found.gain, gain_origin=found.words())

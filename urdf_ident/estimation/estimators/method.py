@@ -133,8 +133,7 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
         return Trust("ols" if method == "ols" else "wls")
     if method not in ("auto", "irls"):
         return Trust(method)
-    if model.loaded:  # without a rigid torque yet; wild samples stand out all the same
-        model = model.with_terms([item for item in model.terms if not item.term.loaded])
+    model = model.unloaded()  # wild samples stand out all the same
     base = model.base()
     first = fit_base(build_statistics(model, logs), base)
     found = find_outliers(model, first, logs)
@@ -204,7 +203,7 @@ def refine(
     if trusted.name == "auto":
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
-            return _judged_by_instruments(plain, settled, logs, loop())
+            return _judged_by_instruments(plain, settled, logs, loop)
         return replace(plain, why="no outliers that matter")
     return plain
 
@@ -237,11 +236,13 @@ def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoo
     )  # fmt: skip
 
 
-def _judged_by_instruments(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
+def _judged_by_instruments(
+    plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loop: Callable[[], ClosedLoop]
+) -> Estimated:
     """Instruments where they say that least squares is biased; least squares, whose variance is smaller, elsewhere."""
     try:
-        found = _instrumental(settled, logs, loop)
-    except UrdfIdentError as error:  # a friction law that no plant has, say
+        found = _instrumental(settled, logs, loop())
+    except UrdfIdentError as error:  # a friction law that no plant has, a payload, say
         return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:

@@ -214,7 +214,7 @@ def _advice(
     data = triangle(factor[:, base.independent])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = fit.bse / _errors(data)  # by how much the textbook's errors are too small
-    told = fit.seen & np.isfinite(ratio)
+    told = fit.seen & (ratio > 0) & np.isfinite(ratio)  # what only a prior tells has no textbook's error
     inflation = np.where(told, ratio, float(np.median(ratio[told])) if told.any() else 1.0)
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
     trials = []
