@@ -108,6 +108,19 @@ def test_folds_of_an_averaged_period_are_from_all_over_it() -> None:
         assert all(entry.repeats == repeats for entry in split.entries)
 
 
+def test_joints_that_move_one_after_the_other_are_in_every_fold() -> None:
+    """A part in time would hold all that a joint's friction shows, and the rest would know nothing of it."""
+    layout = Layout("joint:j", 0, np.array([0, 1]))
+    for moves, found in ((slice(4, 6), True), (slice(0, 10), False)):
+        size = np.zeros(10)
+        size[moves] = 1.0
+        R = [np.array([[1.0, 0.0, 0.5], [0.0, x, 0.1], [0.0, 0.0, 0.1]]) for x in size]
+        entries = tuple(Statistic("run", k, layout.group, R[k], 20) for k in range(10))
+        split = folds_of(StatisticSet(("offset", "Fc"), (layout,), entries, "x"))
+        moving = [entry.log for entry in split.entries if np.abs(entry.R[:, 1]).max() > 0.5]
+        assert len(moving) == (2 if found else TIME_FOLDS)
+
+
 def test_one_block_cannot_be_cut() -> None:
     single = accumulate(MODEL, "run", [make_segment(MODEL, 300)], RowFilter(1), blocks=1)
     with pytest.raises(EstimationError, match="too short to be cut into folds; record longer"):

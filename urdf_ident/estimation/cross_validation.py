@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from .statistic import StatisticSet
 
 #: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
 TIME_FOLDS = 5
+#: A column with less than this share of its squares outside a fold cannot be estimated for that fold.
+LEAST_OUTSIDE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,8 @@ class CrossValidation:
 def folds_of(statistics: StatisticSet) -> StatisticSet:
     """The set re-labelled so that each "log" is one fold: the logs, or parts in time when there is one log.
 
-    An averaged period is short, and a whole part of it is a motion that the rest does not hold: its folds are made of
-    stretches from all over it, whose noise averaging has made too small for neighbours to share much.
+    A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
+    which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
 
     Args:
         statistics: The data's factors.
@@ -74,10 +76,24 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     k = min(TIME_FOLDS, len(blocks))
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
-    once = all(entry.repeats == 1 for entry in statistics.entries)
-    fold = {block: i * k // len(blocks) if once else i % k for i, block in enumerate(blocks)}
+    fold = {block: i * k // len(blocks) for i, block in enumerate(blocks)}
+    if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
+        fold = {block: i % k for i, block in enumerate(blocks)}
     renamed = [replace(e, log=f"{e.log}[{fold[e.block] + 1}/{k}]") for e in statistics.entries]
     return replace(statistics, entries=tuple(renamed)).compressed()
+
+
+def _alone(statistics: StatisticSet, fold: Mapping[int, int]) -> bool:
+    """Whether some column is zero, or nearly, outside one fold."""
+    for layout in statistics.layouts:
+        squares = np.zeros((max(fold.values()) + 1, layout.width))
+        for entry in statistics.entries:
+            if entry.group == layout.group:
+                squares[fold[entry.block]] += np.sum(entry.R**2, axis=0)
+        total = squares.sum(axis=0)
+        if (total - squares.max(axis=0) < LEAST_OUTSIDE * total).any():
+            return True
+    return False
 
 
 def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], Array]) -> CrossValidation:
