@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.signal
+from conftest import arm_urdf
 
 from urdf_ident.data.quality import assess
 from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
@@ -398,3 +399,17 @@ def test_real_panda_choices() -> None:
     assert repaired.cutoff > 2 * raw.cutoff  # the clock's jitter was most of the noise
     assert repaired.rate == pytest.approx(1000, rel=1e-3)
     assert repaired.velocity_source == "differentiated"
+
+
+def test_a_joint_that_stands_still_is_held_and_one_that_creeps_is_not() -> None:
+    """A creep of 0.06 rad in 20 s, slower than the rest speed, still moves; encoder noise around one angle does not."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    t = np.arange(2000) / 100.0
+    q = np.column_stack([0.5 * np.sin(t), 0.003 * t, np.full_like(t, 0.2)])
+    q += 2e-5 * np.random.default_rng(0).standard_normal(q.shape)
+    (segment,) = condition(Recording("log", robot.joints, t, q, effort=np.cos(q)), robot).segments
+    assert not segment.v[:, 2].any()
+    assert not segment.a[:, 2].any()
+    np.testing.assert_allclose(segment.q[:, 2], 0.2, atol=1e-6)
+    assert np.ptp(segment.q[:, 1]) > 0.05
+    assert segment.v[:, 1].mean() == pytest.approx(0.003, rel=0.05)

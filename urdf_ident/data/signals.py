@@ -30,6 +30,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 #: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
 #: steeper than that, and what is decimated away teaches nothing.
 ROWS_PER_CUTOFF = 5.0
+#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad or m].
+STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
 #: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
 FEWEST_PERIODS = 3
 #: Share of the acceleration that may be noise or left out of the harmonics; more, and the motion is no Fourier series.
@@ -149,9 +151,10 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
             averaged = None
     if averaged is None:
         moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        moving = _held(moving, config)
         segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     else:
-        segments, why["rest"] = _one_period(tiled, around, factor, config)
+        segments, why["rest"] = _one_period(_held([tiled], config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
@@ -290,6 +293,24 @@ def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: s
         vm = differentiate(qm, rate)
         am = differentiate(vm, rate)
     return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
+
+
+def _held(segments: list[Segment], config: SignalConfig) -> list[Segment]:
+    """Joints that stand still through the whole log do so exactly.
+
+    What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
+    1e6 N·m and more. Small deflections of a spring are kept.
+    """
+    speed = np.percentile(np.abs(np.concatenate([segment.v for segment in segments])), 95, axis=0)
+    travel = np.max([np.ptp(np.percentile(segment.q, [0.5, 99.5], axis=0), axis=0) for segment in segments], axis=0)
+    still = (speed < STILL_SPEED * config.rest_speed) & (travel < STILL_TRAVEL)
+    if not still.any() or segments[0].qm is not None:
+        return segments
+    return [
+        replace(part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v),
+                a=np.where(still, 0.0, part.a))
+        for part in segments
+    ]  # fmt: skip
 
 
 def _cut_rest(

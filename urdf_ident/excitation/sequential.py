@@ -136,10 +136,12 @@ class Forecast:
             head = f"{unknown} of {len(self.labels)} base parameters {verb} unknown beyond the noise: {listed}"
         else:
             head = f"no base parameter is unknown beyond the noise, the weakest are {listed}"
-        gain = float(np.median(self.before[weak] / self.after[weak]))
+        gains = np.ones_like(self.before)  # what stays unknown gains nothing
+        np.divide(self.before, self.after, out=gains, where=np.isfinite(self.after))
+        gain = float(np.median(gains[weak]))
         words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} weakest are {_times(gain)}"
         rest = np.setdiff1d(np.arange(len(self.labels)), weak)
-        return words + (f", the others {_times(float(np.median((self.before / self.after)[rest])))}" if len(rest) else "")
+        return words + (f", the others {_times(float(np.median(gains[rest])))}" if len(rest) else "")
 
     def mass_words(self) -> str:
         """What happens to the masses, in one line."""
@@ -191,7 +193,7 @@ class Forecast:
 
 def _times(gain: float) -> str:
     if np.isinf(gain):
-        return "known at last"
+        return "finite at last"
     return f"{gain:.2g} times smaller" if gain >= 1.05 else "much as they were"
 
 
