@@ -317,7 +317,10 @@ def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
     assert automatic.row_cutoff == pytest.approx(0.4 * automatic.decimate_rate)
     slow = condition(log, robot, SignalConfig(cutoff=8.0, decimate=10.0))
     assert (slow.factor, slow.row_cutoff) == (25, pytest.approx(4.0))
-    assert condition(log, robot, SignalConfig(cutoff=8.0, decimate=1e4)).factor == 1
+    assert "one equation per 25 samples (10 Hz) after a low-pass at 4 Hz" in slow.why["decimate"]
+    every = condition(log, robot, SignalConfig(cutoff=8.0, decimate=1e4))
+    assert every.factor == 1
+    assert every.why["decimate"].startswith("every sample is an equation (250 Hz):")
 
 
 def test_motor_side_is_conditioned_with_the_same_filter(robot: Robot) -> None:

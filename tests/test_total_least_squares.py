@@ -196,3 +196,20 @@ def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
     assert found.cross_validation["relative"] < 0.2 * blind.cross_validation["relative"]
     assert min(found.signals["sweep"]["mean_rmse"]) < 0.2 * min(blind.signals["sweep"]["mean_rmse"])
     assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)
+
+
+def test_gears_carry_the_payload_too() -> None:
+    """Friction that grows with the load: a loaded log's load is the payload's as well, in the fit and on held-out logs."""
+    robot, share = Robot.from_urdf(arm_urdf("zyx")), 0.08
+    recordings = []
+    for k, (name, body) in enumerate((("empty", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot()))):
+        t, q, v, a = fourier(3, 15.0, 100.0, k)
+        rigid = torques(body, Truth(*[np.zeros(3)] * 4), q, v, a)
+        tau = torques(body, Truth.of(3), q, v, a) + share * np.abs(rigid) * np.tanh(v / 0.02)
+        recordings.append(Recording(name, robot.joints, t, q, effort=tau))
+    laws = ["viscous", "offset", *({"term": term, "width": 0.02} for term in ("coulomb", "load_coulomb"))]
+    project = parse_project({"model": {"friction": laws}, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
+    found = identify(project.build_model(robot), recordings[:2], held_out=recordings[2:], project=project)
+    np.testing.assert_allclose([found.term_values("Fl")[joint] for joint in ("j2", "j3")], share, rtol=0.1)
+    np.testing.assert_allclose(list(found.term_values("Fc").values()), Truth.of(3).coulomb, rtol=0.1)
+    assert found.validation[0]["relative"] < 0.02

@@ -180,18 +180,18 @@ def thinned(log: PreparedLog) -> list[Segment]:
     return out
 
 
-def with_external(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
-    """A log with torques that are known to act, beside those it knows already.
+def less_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
+    """A log whose measured torque is rid of a known part, which is lost in the gears: no load of theirs.
 
     Args:
-        log: The prepared log.
-        torques: One array a segment, shape (N, n) [N·m or N]; positive where they help the motion.
+        log: The prepared log, with torque.
+        torques: One array a segment, shape (N, n) [N·m or N].
 
     Returns:
         The log.
     """
     segments = tuple(
-        replace(part, external=torque if part.external is None else part.external + torque)
+        replace(part, tau=None if part.tau is None else part.tau - torque)
         for part, torque in zip(log.segments, torques, strict=True)
     )
     return replace(log, conditioned=replace(log.conditioned, segments=segments))

@@ -135,7 +135,9 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     factor = max(1, int(rate / wanted + 1e-9))
     row_rate = rate / factor
     row_cutoff = 0.4 * row_rate
-    why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
+    why_rows = f"every sample is an equation ({row_rate:.4g} Hz)"
+    if factor > 1:
+        why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
     automatic = config.decimate == "auto" or "decimate" in config.chosen
     reason = f"{ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
     why_rows += f": {reason if automatic else 'as configured'}"

@@ -249,13 +249,15 @@ class DynamicModel:
         return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
 
     def _with_reference_torque(self, segment: Segment) -> Segment:
-        """The segment with the frozen rigid torque, where a term reads it and the segment does not bring its own."""
+        """The segment with the load of its gears, where a term reads it and the segment does not bring its own.
+
+        Gears carry the frozen rigid torque, less what known wrenches do of it: a payload is carried like the robot's own.
+        """
         if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
             return segment
-        chunks = engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a)
-        torque = np.zeros(segment.q.shape)
-        for part, rigid in chunks:
-            torque[part] = rigid @ self.reference_theta
+        torque = np.zeros(segment.q.shape) if segment.external is None else -segment.external
+        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
+            torque[part] += rigid @ self.reference_theta
         return replace(segment, reference_torque=torque)
 
     def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:

@@ -12,7 +12,7 @@ import numpy as np
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
 from ..compensation.judgement import Judgement, judge
-from ..compensation.loop_rows import residual_inputs, with_external
+from ..compensation.loop_rows import less_torque, residual_inputs
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.standard import prior_with_first_fit
@@ -159,9 +159,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     """The result with the loops' model: fit and standard parameters from what the residual leaves."""
     project, model = Project.model_validate(ident.config), found.model
     silent = found.residual.kind == "none"
-    known = list(logs) if silent else [
-        with_external(log, [-x for x in residual_torque(found.residual, log)]) for log in logs
-    ]  # fmt: skip
+    known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
     statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)

@@ -116,9 +116,9 @@ class _Slopes:
         found: list[tuple[Array, Array, Array]] = []
         columns = model.term_columns(segment)
         inverse = np.linalg.inv(model.drive.reduction)
-        reference = np.zeros(segment.q.shape)
+        reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
         for part, rigid in engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a):
-            reference[part] = rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
+            reference[part] += rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
         for item in model.terms:
             if item.term.loaded:  # one column, S(v)·|τ|
                 axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])
