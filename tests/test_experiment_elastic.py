@@ -211,3 +211,15 @@ def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Pa
     assert not out.exists()
     with pytest.raises(ModelError, match="gear ratios"):
         true_plant(parse_project({"model": {"elastic": True}}), ARM, truth_path("zollo_2r"))
+
+
+def test_springs_that_are_left_out_are_said(tmp_path: Path) -> None:
+    spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
+    rigid, out = written(tmp_path / "p.yaml", {"simulation": {"rate": 200}}), tmp_path / "log.csv"
+    truth = written(tmp_path / "truth.yaml", TRUTH)
+    arguments = ("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-o", out)
+    said = command(*arguments, "-c", rigid, "--truth", truth)
+    assert said.returncode == 0, said.stderr
+    assert "note: the truth's stiffness is left out, joints are rigid; `model: {elastic: true}`" in said.stdout
+    assert "note:" not in command(*arguments, "-c", rigid).stdout
+    assert "qm_joint_1" not in out.read_text(encoding="utf-8")

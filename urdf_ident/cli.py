@@ -193,7 +193,7 @@ def simulate(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
 ) -> None:
     """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
-    from .experiment import run_experiment, true_plant
+    from .experiment import left_out, run_experiment, true_plant
     from .motion.trajectories import read_trajectory
     from .simulation.simulate import write_log
 
@@ -210,6 +210,9 @@ def simulate(
     typer.echo(
         f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error} rad or m"
     )
+    note = left_out(project, robot, truth)
+    if note is not None:
+        typer.echo(f"note: {note}")
     typer.echo(f"wrote {out}")
 
 

@@ -43,6 +43,28 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
     return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
 
 
+def left_out(project: Project, robot: Robot, truth: str | Path | None = None) -> str | None:
+    """What a truth file holds and the simulation does not: springs, without ``model.elastic``.
+
+    Args:
+        project: As for :func:`true_plant`.
+        robot: As for :func:`true_plant`.
+        truth: As for :func:`true_plant`.
+
+    Returns:
+        In words, or None.
+
+    Raises:
+        ModelError: The truth is another robot's.
+        MissingFileError: The truth cannot be read.
+    """
+    if truth is None or str(truth).endswith(".json") or project.model.elastic is not None:
+        return None
+    if read_truth(truth, robot).stiffness is None:
+        return None
+    return "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
+
+
 def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
     """The robot that is simulated.
 
