@@ -16,6 +16,7 @@ from test_cli import assert_refused, run
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
+from urdf_ident.estimation.estimators import total_least_squares as estimator
 from urdf_ident.estimation.estimators.total_least_squares import drive_gains, total_least_squares
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
@@ -170,6 +171,14 @@ def test_a_payload_that_drowns_in_noise_gives_no_constants() -> None:
     light = Payload.create(robot, logs=["loaded"], link="tool", mass=0.001, com=[0, 0, 0], inertia=[0] * 6)
     with pytest.raises(EstimationError, match=r"hardly loads this joint|do not settle"):
         gains_of(0, 0.3, model, light, robot)
+
+
+def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that the payload does not load jumps about, and the others are no reason to look further."""
+    turns = iter(range(1000))
+    monkeypatch.setattr(estimator, "_solved", lambda rows, gain: (np.array([2.0, 3.0, 5.0 + next(turns) % 2]), None))
+    with pytest.raises(EstimationError, match=r"torque constants of j3 do not settle, got 2, 3, \d; carry the payload off"):
+        estimator._settled({}, np.ones(3), ["j1", "j2", "j3"])
 
 
 def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:

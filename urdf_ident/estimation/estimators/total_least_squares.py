@@ -113,7 +113,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         )  # fmt: skip
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    gain = _settled(whole, _started(whole))
+    gain = _settled(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
     units = sorted({(log, unit) for log, unit, _ in rows})
     moves = []
     for unit in units:
@@ -178,14 +178,18 @@ def _started(rows: Mapping[int, Array]) -> Array:
     return np.asarray(x[b:])
 
 
-def _settled(rows: Mapping[int, Array], gain: Array) -> Array:
+def _settled(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
     for _ in range(ROUNDS):
         before = gain
         gain = _solved(rows, before)[0]
-        if np.abs(gain / before - 1).max() < SETTLED:
+        moved = np.abs(gain / before - 1)
+        if moved.max() < SETTLED:
             return gain
-    raise EstimationError("the torque constants do not settle", got=", ".join(f"{g:.4g}" for g in gain),
-                          remedy="record more motion with and without the payload, or give drive.gain")  # fmt: skip
+    restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
+    raise EstimationError(
+        f"the torque constants of {', '.join(restless)} do not settle", got=", ".join(f"{g:.4g}" for g in gain),
+        remedy="carry the payload off their axes, where they feel it, record more motion with and without it, or give drive.gain",
+    )  # fmt: skip
 
 
 def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
