@@ -310,7 +310,8 @@ class Search:
         if collided:
             raise LimitError(
                 "no motion without a collision: every pose tried is too close to something", got=f"last {collided}",
-                remedy="check the world and the collision geometry, or choose a free start pose",
+                remedy="correct the world or the collision geometry, choose a free start pose, lower excitation.clearance, or "
+                "set excitation.collisions: false to watch nothing",
             )  # fmt: skip
         if not blocked[1]:
             raise LimitError(

@@ -126,11 +126,15 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
             ball = np.eye(4)
             ball[:3, 3] = theta[1:4] / theta[0]
             made.append(Shape(name, "sphere", (thickness,), ball))
-    notes = [f"no collision geometry: capsules of {1000 * thickness:.3g} mm radius stand for link {', '.join(bare)}"]
+    stood = [name for name in bare if any(shape.link == name for shape in made)]
+    notes = []
+    if stood:
+        several = f"links {', '.join(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
+        notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
     if missing:
         notes.append(f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}")
     if bad:
-        notes.append(f"collision geometry without a usable size: link {', '.join(sorted(bad))}")
+        notes.append(f"collision geometry without a usable size: {', '.join(sorted(bad))}")
     return (*shapes, *made), tuple(notes)
 
 

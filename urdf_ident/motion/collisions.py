@@ -173,7 +173,7 @@ class Collisions:
             state = "puts the tool outside its box"
         raise LimitError(
             f"{what} {state}", where=" and ".join(self.pairs[p].names), got=f"{distance[p]:.4g} m",
-            expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose, or correct the world or the geometry",
+            expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose or clearance, or correct the world",
         )  # fmt: skip
 
     def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
