@@ -188,7 +188,7 @@ def _settled(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Ar
     restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
     raise EstimationError(
         f"the torque constants of {', '.join(restless)} do not settle", got=", ".join(f"{g:.4g}" for g in gain),
-        remedy="carry the payload off their axes, where they feel it, record more motion with and without it, or give drive.gain",
+        remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
     )  # fmt: skip
 
 
