@@ -31,6 +31,7 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.inertia import Array
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.segment import Segment
 from urdf_ident.pipeline import identify
 from urdf_ident.project import load_project, parse_project
 from urdf_ident.result.file import load
@@ -251,6 +252,21 @@ def test_correlated_joints_are_worth_knowing(plain: DynamicModel) -> None:
     assert np.sqrt(np.mean(np.square(z))) == pytest.approx(1.0, abs=0.15)
     gain = np.sqrt(np.mean(np.square(gls), axis=0)) / np.sqrt(np.mean(np.square(wls), axis=0))
     assert np.median(gain) < 0.7
+
+
+def test_covariance_and_estimate_may_take_their_time() -> None:
+    """Friction on the wrong side of a coupled drive: the residuals of two motors are nearly one, and rounds gain slowly."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    drive = Drive.build(3, reduction=[[50, 0, 0], [0, 60, 0], [0, 30, 40]])
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"], drive=drive)
+    _, q, v, a = fourier(3, 20.0, 100.0, 0)
+    tau = torques(robot, Truth.of(3), q, v, a) + 0.05 * np.random.default_rng(0).standard_normal(q.shape)
+    log = as_log(Segment("log", 0.0, 100.0, q, v, a, tau))
+    found = fit_full_covariance(model, [log], model.base(), fit_base(build_statistics(model, [log]), model.base()))
+    assert found.rounds > 20
+    assert abs(found.correlation[1, 2]) > 0.9
+    again = cross_factor(model, [log]).covariance(found.fit)
+    np.testing.assert_allclose(again, found.covariance, atol=1e-3 * np.abs(again).max())
 
 
 def test_copies_of_a_joint_are_refused(plain: DynamicModel) -> None:

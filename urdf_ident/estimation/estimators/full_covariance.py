@@ -28,7 +28,7 @@ from ..rows import BLOCKS, RowFilter
 from ..statistic import Layout, Statistic, StatisticSet
 
 #: Settled when no parameter moves by more than this share of its standard error; rounds at most.
-SETTLED, ROUNDS = 1e-3, 20
+SETTLED, ROUNDS = 1e-3, 100
 #: Condition number of Ω's correlations above which two joints say the same.
 SINGULAR = 1e10
 
