@@ -104,6 +104,9 @@ def test_bad_input() -> None:
         experiment("szabo_3r", home=np.array([0.0, 2.6, 0.0]))
     with pytest.raises(ProjectError, match=r"excitation.speeds"):
         parse_project({"excitation": {"family": "sweeps", "speeds": 2}})
+    for key in ("budget", "cruise"):
+        with pytest.raises(ProjectError, match=rf"excitation.{key}.*finite"):
+            parse_project({"excitation": {key: np.inf}})
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
     with pytest.raises(LimitError, match="no pose is free enough"):

@@ -150,7 +150,8 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
     """What perfect data could tell, and the simplest motion for each part of it."""
     lines = [
         f"  {seen['base']} of {seen['parameters']} parameters (or combinations) can be identified: {len(seen['alone'])} alone, "
-        f"{len(seen['in_combination'])} in combination; {len(seen['never'])} never act on a joint torque:",
+        f"{len(seen['in_combination'])} others only in {seen['base'] - len(seen['alone'])} combinations; "
+        f"{len(seen['never'])} never act on a joint torque:",
         "    " + (", ".join(seen["never"]) or "-"),
     ]
     if seen["blurred"]:

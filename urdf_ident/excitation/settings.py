@@ -51,8 +51,8 @@ class ExcitationSection(Section):
         "constant speed both ways, for friction",
     )
     speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
-    cruise: float = Field(2.0, gt=0, description="time that a sweep holds its speed each way [s]")
-    budget: float = Field(10.0, gt=0, description="time for the search, certificate included [s]")
+    cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time that a sweep holds its speed each way [s]")
+    budget: float = Field(10.0, gt=0, allow_inf_nan=False, description="time for the search, certificate included [s]")
     seed: int = Field(0, ge=0, description="of the random starts")
     ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
     periods: int = Field(1, description="how often the motion is repeated")
