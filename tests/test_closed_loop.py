@@ -207,3 +207,4 @@ def test_errors_count_what_stretches_of_one_log_cannot_see(by_wls: Identificatio
     found = counted_alike(fit, least, fit)
     np.testing.assert_allclose(found.bse / fit.bse, np.maximum(growth, 1.0))
     assert "all that counts" in found.covariance_kind
+    assert "enlarged" not in counted_alike(fit, fit, fit).covariance_kind

@@ -8,8 +8,6 @@ from ..errors import LogError
 from ..model.drive import Drive
 from .recording import Recording
 
-_TORQUE_UNITS = ("N·m", "N")
-
 
 def joint_side(recording: Recording, drive: Drive) -> Recording:
     """A recording seen from the joints, efforts turned into joint torques.
@@ -25,11 +23,7 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     Raises:
         LogError: The effort is a current or voltage and no gain is known.
     """
-    if (
-        recording.effort is not None
-        and recording.effort_unit not in _TORQUE_UNITS
-        and drive.gain_origin in ("effort is a torque", "auto")
-    ):
+    if not recording.effort_is_torque and drive.gain_origin in ("effort is a torque", "auto"):
         raise LogError(
             f"the effort is in {recording.effort_unit}, not a torque", where=recording.path or recording.name,
             remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file, or name the controller's target "

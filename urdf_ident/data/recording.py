@@ -72,6 +72,11 @@ class Recording:
     def __len__(self) -> int:
         return len(self.time)
 
+    @property
+    def effort_is_torque(self) -> bool:
+        """Whether nothing has to be known of the drives to read the effort: a torque or force, or none was logged."""
+        return self.effort is None or self.effort_unit in ("N·m", "N")
+
     def signals(self) -> Iterator[tuple[str, Array]]:
         """The two-dimensional signals that are present.
 

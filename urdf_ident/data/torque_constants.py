@@ -68,8 +68,7 @@ def wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
     Returns:
         True if so.
     """
-    torque = all(log.effort is None or log.effort_unit in ("N·m", "N") for log in recordings)
-    if torque or drive.gain_origin not in ("auto", "effort is a torque"):
+    if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
         return False
     return drive.gain_origin == "auto" or all(
         log.effort_target is not None and log.torque_target is not None for log in recordings

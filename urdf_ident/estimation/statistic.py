@@ -20,6 +20,9 @@ from ..linalg import triangle
 from ..model.inertia import Array
 from ..model.segment import freeze_arrays
 
+#: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.
+STRETCHES = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -113,6 +116,16 @@ class StatisticSet:
         for entry in self.entries:
             counts[entry.group] += entry.rows * entry.repeats
         return counts
+
+    @cached_property
+    def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Stretches of time, each the (log, block) pairs in it: of each log at most :data:`STRETCHES`."""
+        found: list[tuple[tuple[str, int], ...]] = []
+        for log in self.logs:
+            blocks = np.array(sorted({entry.block for entry in self.entries if entry.log == log}))
+            parts = np.array_split(blocks, min(STRETCHES, len(blocks)))
+            found += [tuple((log, int(block)) for block in part) for part in parts]
+        return tuple(found)
 
     def layout(self, group: str) -> Layout:
         """The layout of a row group.

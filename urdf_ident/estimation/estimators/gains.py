@@ -18,8 +18,6 @@ from ...model.elasticity import ElasticModel
 from ...model.payload import Payload
 from .total_least_squares import drive_gains
 
-_TORQUE_UNITS = ("N·m", "N")
-
 
 def resolve_drive(
     model: DynamicModel,
@@ -47,7 +45,7 @@ def resolve_drive(
         ModelError: Elastic joints, or coupled axes whose efforts are not logged at the motors.
     """
     drive = model.drive
-    current = any(log.effort is not None and log.effort_unit not in _TORQUE_UNITS for log in logs)
+    current = any(not log.effort_is_torque for log in logs)
     wanted = drive.gain_origin == "auto" or (current and drive.gain_origin == "effort is a torque")
     if payload is None or not wanted:
         return resolve_gain(drive, logs)

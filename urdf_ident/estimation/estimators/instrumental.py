@@ -39,8 +39,6 @@ from ..statistic import Layout, Statistic, StatisticSet
 
 #: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")
-#: Stretches of time for standard errors.
-STRETCHES = 16
 #: Least squares counts as biased when the test's p-value is below this.
 LEVEL = 0.01
 #: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
@@ -337,19 +335,14 @@ def _jackknife(
     statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], params: Array, R: Array, inverse: Array
 ) -> tuple[Array, int]:
     """Covariance from leaving out stretches of time: ``(ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u`` in the coordinates of R_z."""
-    units: list[list[tuple[str, int]]] = []
-    for log in statistics.logs:
-        blocks = sorted({entry.block for entry in statistics.entries if entry.log == log})
-        parts = np.array_split(np.array(blocks), min(STRETCHES, len(blocks)))
-        units += [[(log, int(k)) for k in part] for part in parts]
     b, moves = len(base), []
-    for unit in units:
+    for unit in statistics.stretches:
         part = _stacked([e for e in statistics.entries if (e.log, e.block) in unit], statistics, base, weights)
         Z = linalg.solve_triangular(R, part[:, :b].T, trans="T").T
         share = Z.T @ part[:, b : 2 * b] @ inverse  # in these coordinates units do not matter
         score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
         moves.append(-inverse @ np.linalg.lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
-    count = len(units)
+    count = len(statistics.stretches)
     return np.asarray((count - 1) / count * np.array(moves).T @ np.array(moves)), count
 
 

@@ -296,6 +296,8 @@ def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     """
     ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / np.maximum(stretches.bse, 1e-300), 1.0)
     scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
+    if (scale == 1.0).all():
+        return fit
     kind = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
     return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 

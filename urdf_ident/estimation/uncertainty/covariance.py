@@ -42,8 +42,6 @@ from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_co
 from .reversals import excess_shift, without_reversals
 
 KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
-#: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.
-STRETCHES = 16
 #: The noise model and the jackknife agree when their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
 #: The scatter between averaged periods explains the residual when that has at most this many times its variance.
@@ -201,7 +199,7 @@ class _Work:
         self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
         self.solution: Solution = solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
-        self.units = _units(statistics)
+        self.units = statistics.stretches
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
@@ -374,17 +372,6 @@ class _Work:
             middle *= n / (n - r)
         words = f"Newey-West, {lags} lags" if kind == "hac" else f"{kind.upper()}: independent residuals of unequal size"
         return Covariance(self._matrix(middle), words, self.fit.dof)
-
-
-def _units(statistics: StatisticSet) -> list[list[tuple[str, int]]]:
-    """Neighbouring blocks of each log put together to at most :data:`STRETCHES` stretches."""
-    units: list[list[tuple[str, int]]] = []
-    for log in statistics.logs:
-        blocks = sorted({entry.block for entry in statistics.entries if entry.log == log})
-        count = min(STRETCHES, len(blocks))
-        parts = np.array_split(np.array(blocks), count)
-        units += [[(log, int(block)) for block in part] for part in parts]
-    return units
 
 
 def _solve_rest(matrix: Array, score: Array) -> Array:
