@@ -207,6 +207,17 @@ def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
     assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)
 
 
+def test_a_payload_that_no_log_carries_is_said() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t, q, v, a = fourier(2, 10.0, 100.0, 0)
+    log = Recording("laden_a", robot.joints, t, q, effort=torques(robot, Truth.of(2), q, v, a))
+    for pattern, said in (("loaded*", True), ("laden*", False)):
+        payload = {"logs": [pattern], **PAYLOAD}
+        project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "drive": {"payload": payload}})
+        summary = identify(project.build_model(robot), [log], project=project).summary()
+        assert ("drive.payload.logs is loaded*, the logs are laden_a" in summary) == said
+
+
 def test_gears_carry_the_payload_too() -> None:
     """Friction that grows with the load: a loaded log's load is the payload's as well, in the fit and on held-out logs."""
     robot, share = Robot.from_urdf(arm_urdf("zyx")), 0.08

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .consistency.standard import USUAL_WEIGHT, consistent_parameters, prior_with_first_fit
-from .data.loaded import carrying
+from .data.loaded import carrying, unused
 from .data.prepare import PreparedLog, prepare_log, prepare_logs
 from .data.recording import Recording
 from .data.signals import SignalConfig
@@ -130,6 +130,7 @@ def _learn(
         trusted, settled, prepared, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
     )
     fit = _with_errors(estimated, settled, prepared, wanted.covariance)
+    remarks = (estimated.words, *unseen, *unused(project.build_payload(model.robot), prepared))
     return _Learnt(
         fit,
         settled,
@@ -138,7 +139,7 @@ def _learn(
         prior_with_first_fit(believed, settled.model.parameters, estimated.statistics, fit.weights),
         with_row_sum(deflections, settled.model, estimated.statistics, fit),
         _cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
-        (estimated.words, *unseen, *selected.notes, *shaped.notes, *settled.notes),
+        (*remarks, *selected.notes, *shaped.notes, *settled.notes),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..model.payload import Payload
@@ -27,3 +28,19 @@ def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> Prepare
         torque = -payload.torque(robot, segment)
         segments.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
     return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+
+
+def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
+    """What to say of a payload that no log carries: a name that is misspelt would go unnoticed.
+
+    Args:
+        payload: The payload, or None.
+        logs: The logs to learn from.
+
+    Returns:
+        One sentence, or none.
+    """
+    if payload is None or any(payload.on(log.name) for log in logs):
+        return ()
+    names = ", ".join(log.name for log in logs)
+    return (f"no log to learn from carries the payload: drive.payload.logs is {', '.join(payload.logs)}, the logs are {names}",)
