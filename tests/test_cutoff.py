@@ -15,7 +15,7 @@ from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.signals import SignalConfig
-from urdf_ident.errors import EstimationError, ProjectError
+from urdf_ident.errors import EstimationError, LogError, ProjectError, QualityError
 from urdf_ident.estimation.cutoff import PARTS, CutoffSweep, _choice, sweep_cutoff
 from urdf_ident.estimation.fit import fit_base
 from urdf_ident.estimation.rows import build_statistics
@@ -111,6 +111,18 @@ def test_friction_that_reads_a_load_is_left_out_of_the_sweep(model: DynamicModel
     plain = sweep_cutoff(model, recordings, SignalConfig())
     np.testing.assert_allclose(found.signals["sweep"]["rmse"], plain.rmse)
     assert found.model.loaded
+
+
+def test_what_cannot_be_done_is_refused_before_the_work(
+    model: DynamicModel, recordings: list[Recording], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No log at all, and a held-out log that is too short: not after minutes of estimation."""
+    project = parse_project({"signals": {"cutoff": "held_out"}})
+    with pytest.raises(LogError, match="no log was given"):
+        identify(model, [], project=project)
+    monkeypatch.setattr("urdf_ident.pipeline._learn", lambda *_: pytest.fail("worked in vain"))
+    with pytest.raises(QualityError, match="50 usable rows are too few"):
+        identify(model, recordings[:2], held_out=[recordings[2].take(slice(50))])
 
 
 def test_elastic_joints_are_refused(recordings: list[Recording], model: DynamicModel) -> None:

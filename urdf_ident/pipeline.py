@@ -71,7 +71,7 @@ def identify(
 
     Raises:
         QualityError: A log is refused.
-        LogError: A held-out log is also one to learn from.
+        LogError: A held-out log is also one to learn from, or no log was given.
         EstimationError: The data are too few.
         SolverError: The consistency step failed.
     """
@@ -84,6 +84,9 @@ def identify(
         check_compensation(model, logs, loops.residual, loops.inputs)
     check_motors(model, logs)
     model, prepared, sweep = _prepared(model, logs, project, force, progress)
+    first = prepared[0].conditioned
+    for recording in held_out:  # what cannot be scored is refused before the work, not after it
+        prepare_log(recording, model.robot, model.drive, _as_learnt(first.cutoff, first.decimate_rate, project), force=force)
     learnt = _learn(model, prepared, project, progress)
     result = _with_physics(learnt, prepared, sweep, project)
     if loops.residual != "none" or sweeps:
@@ -202,9 +205,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
         QualityError: A log is refused.
     """
     model, project = ident.model, Project.model_validate(ident.config)
-    signals = SignalConfig(
-        cutoff=ident.signals["cutoff"], decimate=ident.signals["decimate"], velocity=project.signals.velocity, periodic="off"
-    )
+    signals = _as_learnt(ident.signals["cutoff"], ident.signals["decimate"], project)
     payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []
@@ -217,6 +218,11 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
+
+
+def _as_learnt(cutoff: float, decimate: float, project: Project) -> SignalConfig:
+    """How logs to score on are conditioned: as those learnt from were, no periods averaged."""
+    return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=project.signals.velocity, periodic="off")
 
 
 def _prepared(

@@ -141,7 +141,7 @@ def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
 
 def _folds(recordings: Sequence[Recording]) -> list[Recording]:
     """What is held out in turn: logs, or parts in time of a single one."""
-    if len(recordings) > 1:
+    if len(recordings) != 1:
         return list(recordings)
     (log,) = recordings
     edges = np.linspace(log.time[0], log.time[-1], PARTS + 1)
