@@ -30,7 +30,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 #: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
 #: steeper than that, and what is decimated away teaches nothing.
 ROWS_PER_CUTOFF = 5.0
-#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad or m].
+#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a sliding
+#: one by a fifth of both.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
 #: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
 FEWEST_PERIODS = 3
@@ -153,10 +154,10 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
             averaged = None
     if averaged is None:
         moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
-        moving = _held(moving, config)
+        moving = _held(moving, robot, config)
         segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     else:
-        segments, why["rest"] = _one_period(_held([tiled], config)[0], around, factor, config)
+        segments, why["rest"] = _one_period(_held([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
@@ -297,7 +298,7 @@ def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: s
     return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
 
 
-def _held(segments: list[Segment], config: SignalConfig) -> list[Segment]:
+def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
     """Joints that stand still through the whole log do so exactly.
 
     What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
@@ -305,8 +306,9 @@ def _held(segments: list[Segment], config: SignalConfig) -> list[Segment]:
     """
     speed = np.percentile(np.abs(np.concatenate([segment.v for segment in segments])), 95, axis=0)
     travel = np.max([np.ptp(np.percentile(segment.q, [0.5, 99.5], axis=0), axis=0) for segment in segments], axis=0)
-    still = (speed < STILL_SPEED * config.rest_speed) & (travel < STILL_TRAVEL)
-    if not still.any() or segments[0].qm is not None:
+    share = np.where(robot.prismatic, 0.2, 1.0)
+    still = (speed < share * STILL_SPEED * config.rest_speed) & (travel < share * STILL_TRAVEL)
+    if not still.any() or still.all() or segments[0].qm is not None:
         return segments
     return [
         replace(part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v),

@@ -257,7 +257,8 @@ class Identification:
         reasons, level = [], 0
         unseen = int((~self.fit.seen).sum())
         if unseen:
-            level, text = 1, f"{unseen} of {len(self.fit.base)} base parameters are not seen by the data"
+            verb = "is" if unseen == 1 else "are"
+            level, text = 1, f"{unseen} of {len(self.fit.base)} base parameters {verb} not seen by the data"
             reasons.append(text)
         if not self.consistency.consistent:
             level = 1
