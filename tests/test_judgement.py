@@ -96,6 +96,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
     for seed in (1, 2, 4):
         write(folder / f"log{seed}.csv", excitation(robot, seed))
     write(folder / "blind.csv", excitation(robot, 1), encoders=False)
+    write(folder / "dry.csv", excitation(robot, 1, loss=False), encoders=False)
     limits = Limits.from_robot(robot, acceleration=4.0)
     for name, loss, cruise in (("sweeps", True, 1.0), ("lossless", False, 0.5)):
         motion = bidirectional_experiment(limits, count=5, cruise=cruise).trajectory
@@ -188,7 +189,7 @@ def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel
 
 def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
     """No residual, no second encoder in the log: the friction of the arm, by formulas of its own."""
-    result = run("identify", work / "arm.urdf", work / "blind.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
+    result = run("identify", work / "arm.urdf", work / "dry.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
                  "-o", tmp_path)  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "from the sweeps, in the place of the laws found in the logs" in result.stdout
@@ -200,6 +201,18 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
         assert len(v) == 10  # short runs between standstills are not lost
         truth = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3)
         assert (torque - torque[::-1]) / 2 == pytest.approx(truth + 0.1 * np.sign(v), abs=0.15)
+
+
+def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_path: Path) -> None:
+    """Their gears lose nothing, those of the log do."""
+    result = run("identify", work / "arm.urdf", work / "blind.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
+                 "-o", tmp_path)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "the laws found in the logs are better and stay" in " ".join(result.stdout.split())
+    data = json.loads((tmp_path / "identification.json").read_text())
+    assert np.mean(data["compensation"]["none"]) > np.mean(data["compensation"]["wls"])
+    assert "friction_curves" not in data["compensation"]
+    assert "Fv" in data["friction"]["j1"]
 
 
 def test_a_residual_without_motor_encoders(work: Path, tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ class Judgement:
         errors = self.plain if kind is None else self.errors[kind]
         return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
 
+    @property
+    def better_without(self) -> bool:
+        """Whether the laws found in the logs predict motions left out better than what the loops make of friction and links."""
+        return bool(self.rmse("none").mean() > self.rmse().mean())
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
@@ -119,7 +124,7 @@ def judge(
     what = f"{len(folds)} {'parts in time of one log' if len(logs) == 1 else 'held-out motions'}"
     chosen, why = _choice(stacked, tuple(kinds), what)
     if sweeps:
-        why += _sweeps_words(np.array(plain), stacked["none"])
+        why += _sweeps_words(np.array(plain), stacked["none"], chosen)
     return Judgement(model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, chosen, why)
 
 
@@ -138,15 +143,15 @@ def _choice(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tup
     return (best, words) if enough else ("none", f"{words}: too little to be used")
 
 
-def _sweeps_words(plain: Array, swept: Array) -> str:
+def _sweeps_words(plain: Array, swept: Array, chosen: str) -> str:
     """Whether the friction of the sweeps is better on other motions than the laws found in the logs."""
     before, after = (float(np.sqrt(np.mean(errors**2, axis=0)).mean()) for errors in (plain, swept))
     if after <= before:
         return f"; friction from the sweeps lowers the error from {before:.3g} to {after:.3g}"
-    return (
-        f"; friction from the sweeps raises the error from {before:.3g} to {after:.3g}: the laws found in the logs are better, "
-        "leave the sweeps out or drive more speeds"
+    words = (
+        f"; friction from the sweeps raises the error from {before:.3g} to {after:.3g}: the laws found in the logs are better"
     )
+    return f"{words} and stay; drive more speeds" if chosen == "none" else f"{words}, leave the sweeps out or drive more speeds"
 
 
 def _folds(logs: Sequence[PreparedLog]) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:

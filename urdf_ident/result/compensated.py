@@ -92,6 +92,8 @@ def compensate(
         except EstimationError as error:  # what is asked for by name may still be learnt from all there is
             kind = "none" if kind == "auto" else kind
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
+    if judgement is not None and kind == "none" and judgement.better_without:
+        runs = []  # nothing but their friction was asked for, and it is worse
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
     if judgement is not None:
         ident = replace(ident, compensation=judgement.as_dict())
