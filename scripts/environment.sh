@@ -10,8 +10,8 @@ stamp=.venv/installed-$(cksum < pyproject.toml | tr ' ' -)
 if [ ! -e "$stamp" ]; then
     echo "Setting up .venv (a minute or two, once) ..." >&2
     "$python" -m venv .venv || { echo "the venv module is missing: on Debian, apt-get install python3-venv" >&2; exit 2; }
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --upgrade pip
+    .venv/bin/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
     rm -f .venv/installed-*
     touch "$stamp"
 fi
