@@ -11,9 +11,8 @@ allow, in units of the torque noise. One that costs less than the noise of a sin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from ..motion.base import Trajectory
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from .criteria import standard_errors
-from .earlier import continued, row_noise
+from .earlier import IdentificationLike, continued, row_noise
 from .planning import column_scale, usable_limits
 from .rows import PlannedRows, designable
 
@@ -46,24 +45,12 @@ NOTICEABLE = 0.8
 WELL = 0.1
 
 
-class EarlierResult(Protocol):
-    """What is read of an identification."""
-
-    @property
-    def model(self) -> DynamicModel:
-        """Its model."""
+class EarlierResult(IdentificationLike, Protocol):
+    """What is read of an identification besides; of its ``signals`` the ``rate`` too [Hz]."""
 
     @property
     def fit(self) -> Fit:
         """Its base parameters with honest standard errors."""
-
-    @property
-    def factor(self) -> Array:
-        """Whitened data factor with the torque as last column, shape (m, p + 1)."""
-
-    @property
-    def signals(self) -> Mapping[str, Any]:
-        """How its logs were conditioned: ``rate`` and ``decimate`` [Hz]."""
 
     @property
     def theta(self) -> Array:
@@ -290,7 +277,7 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     left, sigma, right = np.linalg.svd(stack / scale, full_matrices=False)
     kept = sigma > RANK * sigma[0]
     inverse = (right[kept].T / sigma[kept]) @ left[:, kept].T / scale[:, None]
-    values, vectors = np.linalg.eigh(fit.covariance / np.outer(1.0 / scale, 1.0 / scale))
+    values, vectors = np.linalg.eigh(fit.covariance * np.outer(scale, scale))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
     parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(overrated(fit, old)) * inverse[:, len(old) :]]
     unseen = np.linalg.norm(right[~kept], axis=0) > UNSEEN

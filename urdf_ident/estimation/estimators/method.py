@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -211,9 +212,8 @@ def refine(
 def _robust(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loss: str, reference: Array | None) -> Estimated:
     found = fit_robust(settled.model, logs, settled.fit.base, loss=loss, reference=reference, start=settled.fit)
     details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
-    refit = lambda part: fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)  # noqa: E731
-    return replace(plain, fit=found.fit, statistics=found.statistics, logs=(), details=details, refit=refit,
-                   solved=found.statistics)  # fmt: skip
+    return replace(plain, fit=found.fit, statistics=found.statistics, logs=(), details=details,
+                   refit=_by_weights_of(found.fit, reference), solved=found.statistics)  # fmt: skip
 
 
 def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
@@ -263,11 +263,13 @@ def _didim(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop, refe
 def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
     found = fit_full_covariance(settled.model, logs, settled.fit.base, settled.fit, reference=reference)
     details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
+    return Estimated(found.fit, found.statistics, logs=(), details=details, refit=_by_weights_of(found.fit, reference),
+                     solved=found.statistics)  # fmt: skip
 
-    def refit(part: StatisticSet) -> Fit:
-        return fit_base(part, found.fit.base, weights=found.fit.row_weights, reference=reference)
 
-    return Estimated(found.fit, found.statistics, logs=(), details=details, refit=refit, solved=found.statistics)
+def _by_weights_of(fit: Fit, reference: Array | None) -> Callable[[StatisticSet], Fit]:
+    """Refits part of the rows with the weights that the whole has found."""
+    return partial(fit_base, base=fit.base, weights=fit.row_weights, reference=reference)
 
 
 def _maximum_likelihood(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:

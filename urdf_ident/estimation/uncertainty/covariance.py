@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +115,7 @@ def with_covariance(
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
-        found = work.jackknife() if kind == "jackknife" else work.bootstrap(seed)
+        found = work.jackknife if kind == "jackknife" else work.bootstrap(seed)
     elif kind == "log":
         found = work.by_log()
     elif kind == "period":
@@ -133,7 +134,7 @@ def _automatic(work: _Work) -> Covariance:
     where friction at reversals is not the model's."""
     if not work.stretches:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
-    found, period, lack = work.jackknife(), None, np.inf
+    found, period, lack = work.jackknife, None, np.inf
     if work.has_rows:
         period, lack = work.any_period(), work.lack() if work.averaged else np.inf
         if lack <= EXPLAINED:
@@ -159,7 +160,7 @@ def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
     rest = work.on(without_reversals(work.need_rows("auto"), work.logs))
     try:
-        within, without = work.jackknife().spread, rest.jackknife().spread
+        within, without = work.jackknife.spread, rest.jackknife.spread
     except EstimationError:
         return found
     shift = excess_shift(rest.solution.estimate - work.solution.estimate, within, without)
@@ -195,10 +196,13 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bo
 class _Work:
     """One fit and all that its covariances share."""
 
-    def __init__(self, fit: Fit, statistics: StatisticSet, model: DynamicModel | None, logs: tuple[PreparedLog, ...]) -> None:
+    def __init__(
+        self, fit: Fit, statistics: StatisticSet, model: DynamicModel | None, logs: tuple[PreparedLog, ...],
+        solution: Solution | None = None,
+    ) -> None:  # fmt: skip
         self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
-        self.solution: Solution = solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
+        self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         self.units = statistics.stretches
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
@@ -216,9 +220,8 @@ class _Work:
         kept = told**2 >= TOLD
         root = self.solution.root @ (turned[kept].T / told[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
-        other = _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs)
-        other.solution = replace(self.solution, estimate=estimate, root=root)
-        return other
+        solution = replace(self.solution, estimate=estimate, root=root)
+        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
 
     @property
     def averaged(self) -> bool:
@@ -272,6 +275,7 @@ class _Work:
         moves = np.array([_solve_rest(matrix, score) for matrix, score in zip(matrices, scores, strict=True)])
         return self._matrix((len(units) - 1) / len(units) * moves.T @ moves)
 
+    @cached_property
     def jackknife(self) -> Covariance:
         """Leaves out stretches of time."""
         if not self.stretches:
