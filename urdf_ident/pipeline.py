@@ -85,14 +85,14 @@ def identify(
     check_motors(model, logs)
     model, prepared, sweep = _prepared(model, logs, project, force, progress)
     first = prepared[0].conditioned
-    for recording in held_out:  # what cannot be scored is refused before the work, not after it
-        prepare_log(recording, model.robot, model.drive, _as_learnt(first.cutoff, first.decimate_rate, project), force=force)
+    scoring = project.scoring_config(first.cutoff, first.decimate_rate)  # what cannot be scored is refused before the work
+    judges = [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in held_out]
     learnt = _learn(model, prepared, project, progress)
     result = _with_physics(learnt, prepared, sweep, project)
     if loops.residual != "none" or sweeps:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
-    return replace(result, validation=validate(result, held_out, force=force).entries)
+    return replace(result, validation=_scored(result, held_out, judges, force=force).entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,13 +204,21 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
+    robot, drive = ident.model.robot, ident.model.drive
+    scoring = Project.model_validate(ident.config).scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    return _scored(ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force)
+
+
+def _scored(
+    ident: Identification, recordings: Sequence[Recording], logs: Sequence[PreparedLog], *, force: bool
+) -> ValidationReport:
+    """Scores on logs as read and as prepared."""
     model, project = ident.model, Project.model_validate(ident.config)
-    signals = _as_learnt(ident.signals["cutoff"], ident.signals["decimate"], project)
     payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     entries = []
-    for recording in logs:
-        log = carrying(payload, model.robot, prepare_log(recording, model.robot, model.drive, signals, force=force))
+    for recording, prepared in zip(recordings, logs, strict=True):
+        log = carrying(payload, model.robot, prepared)
         entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
@@ -218,11 +226,6 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries))
-
-
-def _as_learnt(cutoff: float, decimate: float, project: Project) -> SignalConfig:
-    """How logs to score on are conditioned: as those learnt from were, no periods averaged."""
-    return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=project.signals.velocity, periodic="off")
 
 
 def _prepared(

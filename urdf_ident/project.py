@@ -303,6 +303,18 @@ class Project(Section):
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
+    def scoring_config(self, cutoff: float, decimate: float) -> SignalConfig:
+        """How logs to score on are conditioned: as those learnt from were, no periods averaged.
+
+        Args:
+            cutoff: Low-pass of the positions that was found [Hz].
+            decimate: Rows per second that were found [Hz].
+
+        Returns:
+            The conditioning.
+        """
+        return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off")
+
 
 def load_project(path: str | Path | None) -> tuple[Project, Path]:
     """Reads a project file.

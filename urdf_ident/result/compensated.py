@@ -19,7 +19,6 @@ from ..consistency.standard import prior_with_first_fit
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
-from ..data.signals import SignalConfig
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.fit import fit_base
@@ -226,7 +225,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
         QualityError: The log is refused.
     """
     project, model = Project.model_validate(ident.config), ident.model
-    signals = SignalConfig(ident.signals["cutoff"], ident.signals["decimate"], project.signals.velocity, periodic="off")
+    signals = project.scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)
     log = prepare_log(recording, model.robot, model.drive, signals, force=force)
