@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 from scipy.signal import lfilter
 
+from urdf_ident.data.conditioning.signals import Conditioned
 from urdf_ident.data.prepare import PreparedLog
-from urdf_ident.data.quality import QualityReport
+from urdf_ident.data.quality.report import QualityReport
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import Conditioned
-from urdf_ident.estimation.pieces import base_rows, row_pieces
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.pieces import base_rows, row_pieces
 
 
 def as_log(segment: Segment, factor: int = 1) -> PreparedLog:

@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("errors", "units", "files", "linalg", "provenance", "section")
+FOUNDATION = ("errors", "units", "files", "linalg", "provenance", "progress")
 ROOMS = (
-    "model", "motion", "data", "simulation", "estimation", "consistency", "excitation", "compensation", "export",
-    "project", "validation", "result", "pipeline", "check", "experiment_elastic",
-    "experiment",
+    "samples", "settings", "friction", "model", "motion", "data", "simulation", "statistics", "estimation", "consistency",
+    "excitation", "compensation", "export", "project", "result", "pipeline",
 )  # fmt: skip
 #: Rooms inside a room, each of which may use those before it; "" is what lies in the outer room itself.
-INNER = {"estimation": ("", "friction", "uncertainty", "estimators")}
-SHELL = ("viz", "report", "demo", "bars", "cli", "__init__")
+INNER = {"estimation": ("", "friction_selection", "uncertainty", "estimators")}
+SHELL = ("viz", "report", "cli", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -10,14 +10,14 @@ from urdf_ident.errors import LimitError
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
-from urdf_ident.motion.clearance import Clearance, ClearanceReport, check_clearance
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.clearance import Clearance, ClearanceReport, check_clearance
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.speeds import MEASURED, SpeedBounds
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
-from urdf_ident.motion.speeds import MEASURED, SpeedBounds
-from urdf_ident.motion.world import parse_world
 
 WORLD = parse_world(
     {"objects": {"wall": {"plane": [-1, 0, 0], "offset": -0.9}, "block": {"box": [0.4, 0.4, 0.4], "xyz": [0.9, 0, 0.2]}}}

@@ -11,17 +11,17 @@ import pytest
 from conftest import arm_urdf
 from test_cli import assert_refused, run
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.estimation.estimators.method import counted_alike
-from urdf_ident.experiment import build_plant, run_experiment
-from urdf_ident.model.inertia import Array
+from urdf_ident.linalg import Array
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.experiment import build_plant, run_experiment
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.simulation.controllers import PD, PID, Reference, Standing

@@ -13,8 +13,8 @@ from urdf_ident.errors import LimitError, ModelError
 from urdf_ident.model.geometry import collision_shapes
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
-from urdf_ident.motion.world import parse_world
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 
 TABLE = {
     "objects": {

@@ -14,10 +14,10 @@ from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques, write_csv
 from test_cli import assert_refused, run
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.model.inertia import margins
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 
 PLAIN = {"model": {"friction": ["viscous", "coulomb", "offset"]}}

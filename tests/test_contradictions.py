@@ -13,14 +13,14 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
-from urdf_ident.data.findings import Finding
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import examine
+from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 
 URDF = arm_urdf("zyyx")

@@ -15,12 +15,8 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.least_squares import solve
-from urdf_ident.estimation.rows import RowFilter, build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
 from urdf_ident.estimation.uncertainty.noise import fit_noise, whitened_rows
@@ -28,8 +24,12 @@ from urdf_ident.estimation.uncertainty.periods import find_period
 from urdf_ident.estimation.uncertainty.reversals import excess_shift
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.segment import Segment
 from urdf_ident.project import Project, parse_project
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.least_squares import solve
+from urdf_ident.statistics.rows import RowFilter, build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 
 @pytest.fixture(scope="module")

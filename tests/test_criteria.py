@@ -9,7 +9,6 @@ import yaml
 from conftest import arm_urdf
 
 from urdf_ident.errors import ModelError
-from urdf_ident.estimation.least_squares import ols
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
     check_criterion,
@@ -24,16 +23,17 @@ from urdf_ident.excitation.objective import BlockCriterion, Objective, SpectralC
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rigid import RigidRegressor
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
+from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.engine.pinocchio import regressor
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.least_squares import ols
 
 TREE = """<robot name="tree"><link name="base"/>
 <joint name="trunk" type="revolute"><parent link="base"/><child link="t"/><origin rpy="0.1 0.2 0"/><axis xyz="0 0 1"/>

@@ -7,13 +7,13 @@ import pytest
 from motion_samples import coupled_model, make_segment, raw_rows
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.cross_validation import TIME_FOLDS, cross_validate, folds_of
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.estimation.statistic import Layout, Statistic, StatisticSet
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, folds_of
+from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 
 MODEL = coupled_model()
 BASE = MODEL.base()

@@ -11,22 +11,22 @@ import pytest
 from conftest import arm_urdf
 from logs import make_log
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ProjectError, QualityError
 from urdf_ident.estimation.cutoff import PARTS, CutoffSweep, _choice, sweep_cutoff
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_spectrum_stays_unless_chance_would_hardly_prefer_another() -> None:
 
 def test_a_wrong_start_is_corrected(model: DynamicModel, recordings: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
     """A spectrum that misleads (a cut-off of a third of the right one) is overruled by the logs, and unseen logs agree."""
-    from urdf_ident.data import signals
+    from urdf_ident.data.conditioning import signals
 
     right = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0).spectrum
     honest = signals.estimate_cutoff
@@ -120,7 +120,7 @@ def test_what_cannot_be_done_is_refused_before_the_work(
     project = parse_project({"signals": {"cutoff": "held_out"}})
     with pytest.raises(LogError, match="no log was given"):
         identify(model, [], project=project)
-    monkeypatch.setattr("urdf_ident.pipeline._learn", lambda *_: pytest.fail("worked in vain"))
+    monkeypatch.setattr("urdf_ident.pipeline.identify._learn", lambda *_: pytest.fail("worked in vain"))
     with pytest.raises(QualityError, match="50 usable rows are too few"):
         identify(model, recordings[:2], held_out=[recordings[2].take(slice(50))])
 

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from test_cli import assert_refused, run
 
-from urdf_ident.demo import run_demo
-from urdf_ident.experiment import build_plant, plant_of
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline.demo import run_demo
+from urdf_ident.pipeline.experiment import build_plant, plant_of
 from urdf_ident.result.file import load
 
 

@@ -12,7 +12,7 @@ from urdf_ident.errors import ModelError
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
 
 BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of D, eq. 34
 MOTOR = {"j2": ["viscous", {"term": "coulomb", "width": 0.5}], "j3": ["viscous", {"term": "coulomb", "width": 0.5}]}

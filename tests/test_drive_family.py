@@ -11,11 +11,11 @@ import yaml
 from conftest import arm_urdf
 from logs import fourier
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, UrdfIdentError
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
 from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification

@@ -15,7 +15,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
 from urdf_ident.model.friction import Coulomb, Viscous
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
 
 FRICTION = ["viscous", {"term": "coulomb", "width": 0.3}, "offset"]
 

@@ -15,9 +15,8 @@ import yaml
 from conftest import arm_urdf
 from logs import fourier
 
-from urdf_ident.check import check_dict, check_text
 from urdf_ident.data.motor_side import Deflection, encoder_step, visible_stiffness
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.wrenches import external_torque
 from urdf_ident.errors import LogError, ModelError
@@ -25,11 +24,12 @@ from urdf_ident.export.sidecar import read_sidecar
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import BSplineTrajectory
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.check import check_dict, check_text
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
-from urdf_ident.simulation.elastic_drive import MotorFriction, MotorPD
-from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
+from urdf_ident.simulation.elastic.plant import ElasticPlant
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])
 K, IA, FV, FC = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([10.0, 5.0]), np.array([8.0, 4.0])

@@ -12,8 +12,8 @@ from scipy.linalg import block_diag, eigh
 from urdf_ident.errors import SimulationError
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.elastic_drive import MotorFriction, MotorPD, Torque
-from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD, Torque
+from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.simulation.truth import read_truth
 
 

@@ -10,9 +10,6 @@ import sympy
 
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import check_stiffness, compliance_form
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.model.base import BaseParameters, random_motion
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -21,9 +18,12 @@ from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes
-from urdf_ident.model.segment import Segment
-from urdf_ident.simulation.elastic_drive import MotorFriction
-from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.samples import Segment
+from urdf_ident.simulation.elastic.drive import MotorFriction
+from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.statistic import StatisticSet
 
 RATIO = {"planar": [100.0, 80.0], "spatial": [-60.0, 45.0, -32.0]}
 K = {"planar": [18000.0, 14000.0], "spatial": [9000.0, 4000.0, 1500.0]}

@@ -14,20 +14,20 @@ from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 
 from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.estimation.uncertainty.essential import essential_cross_validation, essential_parameters
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
 from urdf_ident.result.summary import _essential
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
-from urdf_ident.experiment import run_experiment, true_plant
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic_drive import MotorFriction, SmoothFriction
-from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.simulation.elastic.drive import MotorFriction, SmoothFriction
+from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.simulation.friction_terms import friction_from_mapping
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.simulate import SimulatedLog

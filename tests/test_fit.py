@@ -12,14 +12,14 @@ from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import stats
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.fit import Fit, fit_base, fit_columns
-from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.estimation.statistic import Statistic, StatisticSet
 from urdf_ident.linalg import triangle
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import Fit, fit_base, fit_columns
+from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.statistic import Statistic, StatisticSet
 
 SIGMA = np.array([0.5, 0.01, 0.002])  # per row group: joint 1, actuators 2 and 3
 

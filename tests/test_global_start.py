@@ -14,8 +14,8 @@ from urdf_ident.excitation.global_start import POPULATION, Encoding, evolve
 from urdf_ident.excitation.planning import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
+from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits, check_limits

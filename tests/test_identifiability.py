@@ -16,10 +16,6 @@ from motion_samples import make_segment, robot_3r, truth
 from test_cli import assert_refused, run
 
 from urdf_ident.data.recording import Recording
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.ridge import fit_ridge
-from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
 from urdf_ident.estimation.uncertainty.exercises import SECONDS, exercises
 from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
@@ -38,10 +34,14 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.point_to_point import constant_speed_sweep
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.file import load
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.ridge import fit_ridge
+from urdf_ident.statistics.rows import build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 RATE, SIGMA = 50.0, 0.3
 

@@ -11,7 +11,7 @@ from estimation_samples import as_log, stacked
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
 
-from urdf_ident.data.filters import differentiate, lowpass
+from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
@@ -22,14 +22,12 @@ from urdf_ident.estimation.estimators.instrumental import (
     iterate_instrumental,
     with_twin,
 )
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.friction import Coulomb, Offset, Viscous
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.trajectories import sampled
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PD
 from urdf_ident.simulation.friction_terms import Coulomb as DryFriction
 from urdf_ident.simulation.friction_terms import Offset as ConstantFriction
@@ -37,6 +35,8 @@ from urdf_ident.simulation.friction_terms import Viscous as ViscousFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,17 @@ from motion_samples import coupled_model, make_segment, robot_3r, truth
 from scipy import stats
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
+from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.result.identification import Identification
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "offset"]
 

@@ -16,7 +16,7 @@ import urdf_ident as ui
 from urdf_ident.compensation.judgement import PARTS, judge
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.excitation.sweeps import bidirectional_experiment

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.estimation.least_squares import Solution, ols, solve
 from urdf_ident.linalg import triangle
+from urdf_ident.statistics.least_squares import Solution, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
 

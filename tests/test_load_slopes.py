@@ -11,17 +11,17 @@ from conftest import arm_urdf
 from logs import fourier
 from motion_samples import A, robot_3r
 
-import urdf_ident.estimation.friction.reference_torque as room
+import urdf_ident.estimation.friction_selection.reference_torque as room
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.friction.load_slopes import load_response, with_load_slopes
-from urdf_ident.estimation.friction.reference_torque import settle
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
+from urdf_ident.estimation.friction_selection.reference_torque import settle
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "load_coulomb"]
 SIGNALS = SignalConfig(cutoff=5.0, decimate=25.0)

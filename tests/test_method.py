@@ -16,26 +16,26 @@ from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 from test_cli import run
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
 from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
 from urdf_ident.estimation.estimators.method import METHODS, trust
 from urdf_ident.estimation.estimators.outliers import find_outliers
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.ridge import base_prior, fit_ridge
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project, parse_project
 from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.ridge import base_prior, fit_ridge
+from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "offset"]
 

@@ -20,10 +20,10 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
-from urdf_ident.motion.clearance import check_clearance
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.clearance import check_clearance
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.motion.world import parse_world
 
 WORLD = parse_world(
     {

@@ -12,9 +12,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.data.filters import differentiate, lowpass
+from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.motion.limits import Limits, check_limits
-from urdf_ident.simulation.elastic_plant import ElasticPlant
+from urdf_ident.simulation.elastic.plant import ElasticPlant
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "e_three_loop.py"
 

@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.averaging import choose_harmonics, fourier_derivatives
-from urdf_ident.data.filters import HALF_WIDTH
-from urdf_ident.data.periods import deviations, find_repetition, periods_of
+from urdf_ident.data.conditioning.averaging import choose_harmonics, fourier_derivatives
+from urdf_ident.data.conditioning.filters import HALF_WIDTH
+from urdf_ident.data.conditioning.periods import deviations, find_repetition, periods_of
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ProjectError
-from urdf_ident.estimation.cross_validation import cross_validate
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.rows import RowFilter, build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.folds import cross_validate
+from urdf_ident.statistics.rows import RowFilter, build_statistics
 
 RATE, PERIOD, SIGMA = 100.0, 4.0, np.array([0.5, 0.3, 0.1])
 

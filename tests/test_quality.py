@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from urdf_ident.data.clock import device_clock, read_clock
-from urdf_ident.data.quality import QualityReport, assess
-from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
+from urdf_ident.data.conditioning.clock import device_clock, read_clock
+from urdf_ident.data.conditioning.signals import condition
+from urdf_ident.data.conditioning.velocity import match_velocity
+from urdf_ident.data.quality.report import QualityReport, assess
+from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import condition
-from urdf_ident.data.velocity import match_velocity
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.robot import Robot
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-from urdf_ident.data.filters import differentiate, lowpass
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.least_squares import solve
-from urdf_ident.estimation.rows import RowFilter, accumulate
-from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.friction import Coulomb, Offset, Viscous
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.least_squares import solve
+from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.statistic import StatisticSet
 
 PERCENT = ["0.114", "0.563", "0.496", "1.402"]
 CUT = 49  # samples that the protocol leaves out at the start

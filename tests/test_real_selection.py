@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.data.torque_constants import resolve_gain
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.friction.reference_torque import settle
-from urdf_ident.estimation.friction.selection import Selected, select_friction
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.data.torque_constants.gains import resolve_gain
+from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.project import parse_project
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 
 def held_out(

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers import read_recording
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 SCORE_CUTOFF = 9.4  # [Hz]
 

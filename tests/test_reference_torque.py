@@ -11,23 +11,23 @@ import pytest
 from logs import fourier
 from motion_samples import A, robot_3r
 
-import urdf_ident.estimation.friction.reference_torque as room
+import urdf_ident.estimation.friction_selection.reference_torque as room
 from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.friction.reference_torque import cross_validate_settled, settle
-from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.estimation.friction_selection.reference_torque import cross_validate_settled, settle
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.segment import Segment
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 LOADED = ["viscous", "coulomb", "offset", "load_coulomb"]
 SHARE = np.array([0.05, 0.2, 0.3])  # friction per unit of load: large, so that one round is not enough

@@ -14,11 +14,11 @@ from motion_samples import coupled_model, make_segment, truth
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators import robust
 from urdf_ident.estimation.estimators.robust import LOSSES, fit_robust, huber, tukey
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, build_statistics, filtered_rows
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, build_statistics, filtered_rows
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ import pytest
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, FingerprintError, ModelError
-from urdf_ident.estimation import rows as rows_module
-from urdf_ident.estimation.rows import RowFilter, accumulate, build_statistics, filtered_rows
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics import rows as rows_module
+from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics, filtered_rows
 
 
 @pytest.fixture(scope="module")

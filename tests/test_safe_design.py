@@ -17,10 +17,10 @@ from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.obstacles import PAD, Obstacles
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.world import parse_world
 
 TABLE = "objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}\n"
 PROJECT = "excitation: {world: cell.yaml, duration: 6, harmonics: 3, budget: 0.7, CHANGES}\n"

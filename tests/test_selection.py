@@ -11,23 +11,23 @@ from conftest import arm_urdf
 from logs import fourier
 from test_periods import wave
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.cross_validation import folds_of
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.friction.candidates import wide_model
-from urdf_ident.estimation.friction.joint_search import DISTINCT
-from urdf_ident.estimation.friction.reference_torque import settle
-from urdf_ident.estimation.friction.selection import LEAST_SECONDS, Selected, select_friction
-from urdf_ident.estimation.friction.subsets import SubModels
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.friction_selection.candidates import wide_model
+from urdf_ident.estimation.friction_selection.joint_search import DISTINCT
+from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.selection import LEAST_SECONDS, Selected, select_friction
+from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.file import load
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.folds import folds_of
+from urdf_ident.statistics.rows import build_statistics
 
 SIMPLE = {"viscous", "coulomb", "offset"}
 

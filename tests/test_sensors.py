@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.trajectories import FourierTrajectory
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.sensors import Measurement, Noise, Sensors, measure, quantise
 
 RATE = 1000.0

@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 
 from urdf_ident.cli import app
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors, overrated
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory, sampled
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification

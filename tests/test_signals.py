@@ -11,10 +11,7 @@ import pytest
 import scipy.signal
 from conftest import arm_urdf
 
-from urdf_ident.data.quality import assess
-from urdf_ident.data.readers import LogLayout, expand_logs, read_recording
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import (
+from urdf_ident.data.conditioning.signals import (
     Conditioned,
     SignalConfig,
     condition,
@@ -24,6 +21,9 @@ from urdf_ident.data.signals import (
     lowpass,
     resolve,
 )
+from urdf_ident.data.quality.report import assess
+from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording
+from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.model.robot import Robot
 

@@ -13,15 +13,15 @@ from logs import make_log
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, consistent_parameters, held_out_weight, prior_with_first_fit
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers import read_recording
-from urdf_ident.data.signals import SignalConfig
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 
 @pytest.fixture(scope="module")

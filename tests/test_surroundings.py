@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.world import parse_world
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import frames
 from urdf_ident.viz.surroundings import MOMENTS, nearest_things, world_commands

@@ -13,9 +13,9 @@ from logs import fourier
 
 import urdf_ident as ui
 from urdf_ident.compensation.three_loop import learn_residual, three_loop
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
@@ -23,7 +23,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
-from urdf_ident.result.compensated import compensate, compensated_score
+from urdf_ident.pipeline.compensate import compensate, compensated_score
 
 RATE, GEAR = 100.0, 80.0
 K = np.array([8e2, 3e3, 6e2])

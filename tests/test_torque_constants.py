@@ -10,15 +10,15 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.data.torque_constants import resolve_gain, torque_constants
+from urdf_ident.data.torque_constants.gains import resolve_gain, torque_constants
 from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import identify, validate
+from urdf_ident.pipeline.identify import identify, validate
 from urdf_ident.project import parse_project
 
 RATE = 100.0  # [Hz]

@@ -21,9 +21,9 @@ from urdf_ident.estimation.estimators.total_least_squares import drive_gains, to
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.samples import Segment
 
 GAIN = np.array([11.5, 9.0, 5.0])  # N·m/A
 PAYLOAD = {"link": "tool", "mass": 5.0, "com": [0.02, -0.01, 0.08], "inertia": [0.02, 0.001, 0, 0.025, 0, 0.015]}

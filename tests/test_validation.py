@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from urdf_ident.data.signals import lowpass
+from urdf_ident.data.conditioning.signals import lowpass
 from urdf_ident.errors import LogError
-from urdf_ident.model.segment import Segment
-from urdf_ident.validation import better_than_urdf, score
+from urdf_ident.result.scores import better_than_urdf, score
+from urdf_ident.samples import Segment
 
 RATE = 200.0
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.columns import LogLayout
+from urdf_ident.data.readers.columns import LogLayout
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.model.drive import Drive
@@ -29,9 +29,9 @@ from urdf_ident.model.geometry import along, link_capsules, reach, robot_shapes,
 from urdf_ident.model.inertia import from_com, transform
 from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
-from urdf_ident.motion.world import parse_world
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.kinematics import course, link_placements, transform_points, upright
 from urdf_ident.viz.motion import MAX_FRAMES, frames

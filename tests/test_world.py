@@ -11,14 +11,14 @@ import yaml
 from urdf_ident.errors import MissingFileError, ProjectError
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
-from urdf_ident.motion.world import CLEARANCE, parse_world, read_world
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import CLEARANCE, parse_world, read_world
 
 TRIANGLES = "\n".join(["v 0 -1 -1", "v 0 1 -1", "v 0 0 1", "f 1 2 3", ""])
 
 
 def test_the_example_of_the_documentation(tmp_path: Path) -> None:
-    import urdf_ident.motion.world as module
+    import urdf_ident.motion.collision.world as module
 
     text = str(module.__doc__).split("```yaml")[1].split("```")[0]
     (tmp_path / "press.obj").write_text(TRIANGLES)

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .data.readers import read_recording as read_recording
+    from .data.readers.read import read_recording as read_recording
+    from .data.readers.sources import expand_logs as expand_logs
     from .data.recording import Recording as Recording
-    from .data.sources import expand_logs as expand_logs
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from .model.dynamic_model import DynamicModel as DynamicModel
     from .model.library import robot_path as robot_path
     from .model.robot import Robot as Robot
-    from .motion.collisions import Collisions as Collisions
-    from .motion.world import read_world as read_world
-    from .pipeline import identify as identify
-    from .pipeline import validate as validate
+    from .motion.collision.collisions import Collisions as Collisions
+    from .motion.collision.world import read_world as read_world
+    from .pipeline.identify import identify as identify
+    from .pipeline.identify import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
     from .result.exports import write_mjcf as write_mjcf

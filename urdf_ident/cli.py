@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bars import log_bars, search_bar, steps
 from .errors import QualityError, UrdfIdentError
+from .progress import log_bars, search_bar, steps
 
 if TYPE_CHECKING:
     from .data.recording import Recording
@@ -78,7 +78,7 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the motions, the noise and the URDF's errors.")] = 0,
 ) -> None:
     """The whole tool, offline, on a bundled robot: excite, simulate, identify, validate, export."""
-    from .demo import run_demo
+    from .pipeline.demo import run_demo
     from .viz import motion_from
     from .viz import play as show
 
@@ -99,9 +99,9 @@ def check(
     fix: Annotated[Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physical URDF to F.")] = None,
 ) -> None:
     """Joints, bodies, lumped links, impossible inertias, and what is identifiable."""
-    from .check import check_dict, check_text
     from .export.fix import fix_urdf
     from .files import read_text, write_text
+    from .pipeline.check import check_dict, check_text
 
     project, folder = _project(config)
     if fix is not None:
@@ -129,10 +129,10 @@ def inspect(
     ] = None,
 ) -> None:
     """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
-    from .check import findings_text
     from .data.prepare import examine
-    from .data.torque_constants import resolve_gain
+    from .data.torque_constants.gains import resolve_gain
     from .estimation.estimators.gains import resolve_drive
+    from .pipeline.check import findings_text
 
     project, folder = _project(config)
     built = project.build_robot(robot, folder)
@@ -193,8 +193,8 @@ def simulate(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
 ) -> None:
     """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
-    from .experiment import left_out, run_experiment, true_plant
     from .motion.trajectories import read_trajectory
+    from .pipeline.experiment import left_out, run_experiment, true_plant
     from .simulation.simulate import write_log
 
     project, folder = _project(config)
@@ -235,9 +235,9 @@ def identify(
 ) -> None:
     """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
     from .files import check_writable
-    from .pipeline import identify as run
+    from .pipeline.identify import identify as run
     from .result.exports import write_all
-    from .validation import better_than_urdf
+    from .result.scores import better_than_urdf
 
     project, folder = _project(config)
     robot = project.build_robot(urdf, folder)
@@ -260,7 +260,7 @@ def identify(
 @app.command()
 def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False) -> None:
     """Scores a result on other logs; exit code 1 if it is worse than the original URDF."""
-    from .pipeline import validate as score
+    from .pipeline.identify import validate as score
     from .project import Project
     from .result.file import load
 
@@ -359,8 +359,8 @@ def _project(config: Path | None) -> tuple[Project, Path]:
 
 
 def _read(arguments: list[str], robot: Robot, project: Project, jobs: int = 1) -> list[Recording]:
-    from .data.readers import read_recordings
-    from .data.sources import expand_logs
+    from .data.readers.read import read_recordings
+    from .data.readers.sources import expand_logs
 
     layout = project.log_layout()
     return read_recordings(expand_logs(arguments, layout), robot, layout, jobs=jobs) if arguments else []

@@ -1,4 +1,4 @@
-"""Small linear algebra that several rooms share."""
+"""The array type, and small linear algebra that several rooms share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Of 64-bit floats; shapes and units are in the docstrings.
+Array = NDArray[np.float64]
 
-def triangle(*stack: Any) -> NDArray[np.float64]:
+
+def triangle(*stack: Any) -> Array:
     """Upper-triangular (or trapezoidal) factor R with ``RᵀR = ΣAᵀA`` over stacked blocks, by Householder QR.
 
     Args:

@@ -14,9 +14,8 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
-from .compensation.settings import CompensationSection
-from .data.columns import LogLayout
-from .data.signals import SignalConfig
+from .data.conditioning.signals import SignalConfig
+from .data.readers.columns import LogLayout
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files import read_text
@@ -25,7 +24,8 @@ from .model.dynamic_model import DynamicModel
 from .model.elasticity import ElasticModel
 from .model.payload import Payload
 from .model.robot import STANDARD_GRAVITY, Robot
-from .section import Section
+from .settings.compensation import CompensationSection
+from .settings.section import Section
 from .simulation.settings import SimulationSection
 
 Column = int | str

@@ -18,19 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.result.intervals import functional_interval
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_terms import Friction, Viscous
 from urdf_ident.simulation.friction_truth import FrictionTruth
@@ -38,6 +36,8 @@ from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 RATE, SECONDS, COUNTS = 100.0, 20.0, 2**17
 WIDTH = 0.1  # [rad/s] of the smooth sign

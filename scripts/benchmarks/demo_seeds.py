@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.demo import run_demo
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.demo import run_demo
 
 
 def main(seeds: int) -> None:

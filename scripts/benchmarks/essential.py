@@ -14,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.data.sources import expand_logs
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -34,6 +32,8 @@ from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "offset"]
 

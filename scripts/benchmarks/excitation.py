@@ -34,10 +34,10 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.motion.world import parse_world
 
 DURATION, HARMONICS = 20.0, 5  # [s]
 MOMENTS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # [s]

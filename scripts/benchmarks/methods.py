@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from real_logs import tasks
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.sources import expand_logs
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project, parse_project
 
 LAWS = ["viscous", "coulomb", "offset"]

@@ -19,7 +19,7 @@ from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 
 LAWS = {"Ia": 0.3, "Fv": 2.0, "Fc": 1.5, "offset": 0.1}

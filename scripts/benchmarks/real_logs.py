@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.data.readers import read_recording
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.sources import expand_logs
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project
 
 COLUMNS = ("mean_rmse", "fit_mean_rmse", "urdf_friction_mean_rmse", "urdf_mean_rmse")

@@ -33,9 +33,9 @@ from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collisions import Collisions
+from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits, prior_torque
-from urdf_ident.motion.world import parse_world
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from collision_oracle import MujocoScene

@@ -23,17 +23,17 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import lfilter
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.friction.reference_torque import settle
-from urdf_ident.estimation.friction.selection import select_friction
-from urdf_ident.estimation.rows import build_statistics
+from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.selection import select_friction
+from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.robot import Robot
-from urdf_ident.validation import predict, score
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ("viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "load_coulomb", "presliding")
 RATE, SECONDS, TEACH, JUDGE = 200.0, 20.0, 4, 2  # [Hz], [s], logs

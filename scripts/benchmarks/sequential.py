@@ -24,22 +24,22 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 import numpy as np
 from coverage import COUNTS, RATE, Arm
 
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import build_statistics
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import forecast
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline import identify
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
 
 #: Torque noise, about as on a real arm of this size [N·m].
 SIGMA = np.array([1.5, 1.8, 0.9, 0.22, 0.18, 0.12])

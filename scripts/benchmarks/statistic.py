@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate
 from urdf_ident.model.base import random_motion
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate
 
 
 def measured(work: Callable[[], np.ndarray]) -> tuple[np.ndarray, float, float]:

@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from urdf_ident.data.columns import PREFIXES
+from urdf_ident.data.readers.columns import PREFIXES
 from urdf_ident.files import write_text
 from urdf_ident.model.friction import FRICTION
 from urdf_ident.project import Project
-from urdf_ident.section import Section
+from urdf_ident.settings.section import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "project_file.md"
 INTRODUCTION = """# The project file

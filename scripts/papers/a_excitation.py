@@ -23,9 +23,9 @@ from urdf_ident.excitation.objective import SpectralCriterion
 from urdf_ident.excitation.planning import usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
+from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory

@@ -17,16 +17,16 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from urdf_ident.estimation.fit import fit_base
-from urdf_ident.estimation.statistic import Layout, Statistic, StatisticSet
-from urdf_ident.linalg import triangle
+from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.base import BaseParameters, random_motion, reduce_factor
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array, transform_matrix
+from urdf_ident.model.inertia import transform_matrix
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.trajectories import FourierTrajectory
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 
 #: The order in which the paper's row echelon form takes the columns of a link.
 ORDER = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "m", "mx", "my", "mz")

@@ -20,24 +20,23 @@ from dataclasses import dataclass
 import numpy as np
 import yaml
 
-from urdf_ident.estimation.least_squares import solve
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.linalg import triangle
+from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.cartesian import circle
 from urdf_ident.motion.compose import repeated
 from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PID
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
 from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.least_squares import solve
 
 PERIOD, HARMONICS, PERIODS = 10.0, 5, 3  # [s]
 RATE, KEPT = 1000.0, 10  # log [Hz]; every tenth sample is a row

@@ -25,19 +25,19 @@ import yaml
 from urdf_ident.data.motor_side import Deflection
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.rows import RowFilter, accumulate
+from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.segment import Segment
 from urdf_ident.motion.splines import BSplineTrajectory
-from urdf_ident.simulation.elastic_drive import MotorFriction, MotorPD
-from urdf_ident.simulation.elastic_plant import ElasticPlant, ElasticRun
+from urdf_ident.samples import Segment
+from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
+from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate
 
 RATE, SAMPLES = 1000.0, 8900  # [Hz]
 COUNT = 2 * np.pi / 1_250_000  # [rad], on links and, after the gear, on motors

@@ -21,28 +21,28 @@ from scipy import stats
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
 from urdf_ident.consistency.nearest import essential, frozen, minimum_norm
 from urdf_ident.consistency.standard import consistent_parameters
+from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.signals import SignalConfig
-from urdf_ident.estimation.fit import Fit, fit_base
-from urdf_ident.estimation.least_squares import solve
-from urdf_ident.estimation.rows import build_statistics
-from urdf_ident.estimation.statistic import StatisticSet
+from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, random_via_points
+from urdf_ident.result.scores import predict, score
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_terms import Coulomb, Offset, Viscous
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
-from urdf_ident.validation import predict, score
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.least_squares import solve
+from urdf_ident.statistics.rows import build_statistics
+from urdf_ident.statistics.statistic import StatisticSet
 
 POINTS, FILL, SPEED, ACCELERATION = 11, 0.9, 0.8, 60.0  # part of the range, part of the top speed, [rad/s²]
 BANDWIDTH = 40.0  # of the position loops [Hz]

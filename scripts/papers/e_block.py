@@ -24,9 +24,9 @@ from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.inertia import Array
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

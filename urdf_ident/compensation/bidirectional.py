@@ -16,10 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import LogError
-from ..estimation.least_squares import ols
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
-from ..model.segment import Segment
+from ..samples import Segment
+from ..statistics.least_squares import ols
 from .friction_curve import FrictionCurve, FrictionPoints, fit_friction
 
 #: A speed counts as constant within this part of it.

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, check_shape
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ..linalg import Array
+from ..samples import freeze_arrays
 
 #: Samples that are evaluated at a time; bounds memory.
 _CHUNK = 4096

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
 from ..excitation.sweeps import LEAST_SPEEDS
+from ..linalg import Array
 from ..model.friction_laws import SIGN_WIDTH, Asymmetric
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
 from ..model.terms import AxisMotion
+from ..samples import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.filters import lowpass
+from ..data.conditioning.filters import lowpass
+from ..data.conditioning.resample import even_pieces
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
-from ..data.resample import even_pieces
 from ..errors import LogError, check_shape
-from ..estimation.least_squares import ols
+from ..linalg import Array
 from ..model.drive import Drive
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
+from ..statistics.least_squares import ols
 
 #: Periods a motor turn that are looked for: eccentricity, the two lobes of a wave generator, and its overtone.
 HARMONICS = (1, 2, 4)

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 from .residual import DEFAULT_INPUTS
 from .three_loop import three_loop
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data.filters import lowpass
+from ..data.conditioning.filters import lowpass
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError
-from ..estimation.rows import RowFilter, filtered_rows
-from ..estimation.statistic import Layout, Statistic, StatisticSet
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.segment import Segment, freeze_arrays
+from ..samples import Segment, freeze_arrays
+from ..statistics.rows import RowFilter, filtered_rows
+from ..statistics.statistic import Layout, Statistic, StatisticSet
 from .friction_curve import FrictionCurve, friction_columns
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, MissingExtraError, check_shape
-from ..linalg import triangle
-from ..model.inertia import Array
+from ..linalg import Array, triangle
 from .experts import Domain, Experts, Taught
 
 #: Least part of the variance of unseen stretches that a network must explain in order to be kept.

@@ -13,10 +13,10 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError, check_shape
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.friction_laws import SIGN_WIDTH
-from ..model.inertia import Array
 from .residual import Residual
 
 #: Friction of one side: position, velocity, frozen rigid torque of all axes, shape (n,) each → torque, shape (n,).

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_shape, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 from .experts import Bank, Taught
 from .gear_ripple import GearRipple
 from .networks import FOLDS, splits_of, teach

@@ -22,13 +22,13 @@ from numpy.typing import ArrayLike
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError, ModelError, nearest
-from ..estimation.fit import Fit, fit_base
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.friction_laws import Offset
-from ..model.inertia import Array
-from ..model.segment import Segment, freeze_arrays
 from ..model.terms import AppliedTerm
+from ..samples import Segment, freeze_arrays
+from ..statistics.fit import Fit, fit_base
 from .bidirectional import friction_points
 from .friction_curve import FrictionCurve, fit_friction, refine_friction
 from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned

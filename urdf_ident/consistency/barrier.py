@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..model.inertia import Array
+from ..linalg import Array
 from .cones import Feasible
 from .programme import DataTerm, Point, prior_term, solve_conic
 

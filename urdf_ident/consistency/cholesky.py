@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError
-from ..model.inertia import Array, Margins, margins, nearest_physical, to_com
-from ..model.segment import freeze_arrays
+from ..linalg import Array
+from ..model.inertia import Margins, margins, nearest_physical, to_com
+from ..samples import freeze_arrays
 
 #: The tolerances of D's Table III [kg·m²].
 TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from ..errors import ShapeError, check_shape
-from ..model.inertia import PSEUDO_BASIS, Array, nearest_physical, pseudo_inertia
+from ..linalg import Array
+from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..linalg import Array
 from ..model.geometry import stated_shapes
-from ..model.inertia import Array, pseudo_inertia
+from ..model.inertia import pseudo_inertia
 from ..model.prior import Prior, fixed_children
 from ..model.robot import Body, Robot
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 from .cones import LmiOptions, ellipsoid
 
 #: A drawn link is at least this thick [m]: the flat parts of a mesh are sheet metal, not nothing.

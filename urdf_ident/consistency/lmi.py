@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..errors import EstimationError, SolverError
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 from .barrier import interior, minimise, minimise_roughly
 from .cones import Feasible, LmiOptions, feasible_set
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, ShapeError, check_shape
-from ..model.inertia import Array
+from ..linalg import Array
 
 
 def base_matrix(p: int, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular, svd
 
 from ..errors import EstimationError, check_shape
-from ..model.inertia import Array
+from ..linalg import Array
 from .cones import Cones, Feasible
 
 

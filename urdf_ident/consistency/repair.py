@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..model.inertia import Array, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
+from ..linalg import Array
+from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..model.segment import freeze_arrays
 from ..model.urdf import Description
+from ..samples import freeze_arrays
 
 #: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
 MARGIN = 1e-6

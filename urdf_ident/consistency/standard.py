@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, nearest
-from ..estimation.cross_validation import folds_of
-from ..estimation.fit import Fit, fit_columns
-from ..estimation.statistic import StatisticSet
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior, with_joint_terms
+from ..statistics.fit import Fit, fit_columns
+from ..statistics.folds import folds_of
+from ..statistics.statistic import StatisticSet
 from .cones import LmiOptions
 from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm

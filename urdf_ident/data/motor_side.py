@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError
+from ..linalg import Array
 from ..model.drive import Drive
-from ..model.inertia import Array
-from ..model.segment import Segment
+from ..samples import Segment
 from .recording import Recording
 
 #: By how much motor and link travel may differ before the gear ratio is wrong, a fraction.

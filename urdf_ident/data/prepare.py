@@ -11,12 +11,12 @@ import numpy as np
 from ..errors import LogError, QualityError
 from ..model.drive import Drive
 from ..model.robot import Robot
-from ..model.segment import Segment
-from .contradictions import contradictions
+from ..samples import Segment
+from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
-from .quality import Finding, QualityReport, assess
+from .quality.contradictions import contradictions
+from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
-from .signals import Conditioned, SignalConfig, condition, resolve
 from .wrenches import external_torque
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import check_shape
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 
 Array = NDArray[np.float64]
 

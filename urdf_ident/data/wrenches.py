@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import LogError, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
 from .recording import Recording
 

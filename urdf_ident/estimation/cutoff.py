@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from ..data.filters import HIGHEST, lowpass
+from ..data.conditioning.filters import HIGHEST, lowpass
+from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
-from ..data.signals import SignalConfig
 from ..errors import EstimationError, LogError
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
 from ..model.payload import Payload
-from ..model.segment import freeze_arrays
-from .fit import fit_base
-from .rows import build_statistics
+from ..samples import freeze_arrays
+from ..statistics.fit import fit_base
+from ..statistics.rows import build_statistics
 
 #: Candidates over the cut-off of the spectrum.
 FACTORS = (0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5)

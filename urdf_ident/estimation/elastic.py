@@ -17,19 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from ..data.filters import lowpass
+from ..data.conditioning.filters import lowpass
 from ..data.joint_side import joint_side
 from ..data.motor_side import Deflection, check_gears, check_springs, deflections
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
-from .fit import Fit, fit_base
-from .statistic import Layout, StatisticSet
+from ..statistics.fit import Fit, fit_base
+from ..statistics.statistic import Layout, StatisticSet
 
 #: Stiffness has settled when it changes by less than this fraction.
 TOLERANCE = 1e-9

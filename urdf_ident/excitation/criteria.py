@@ -25,8 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ModelError, nearest
-from ..linalg import triangle
-from ..model.inertia import Array
+from ..linalg import Array, triangle
 
 CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
 #: Criteria of a single matrix; "block" is made of several "cond".

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
+from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
 from ..motion.base import Trajectory, check_joint_array
-from ..motion.clearance import ClearanceReport, check_clearance
-from ..motion.collisions import Collisions
+from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
+from ..samples import freeze_arrays
 from .criteria import check_criterion, condition_number, standard_errors
 from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import FingerprintError, ModelError
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
 from ..model.robot import Robot
 
 #: Joints that sit further apart than this belong to different robots [m, or entries of a rotation].

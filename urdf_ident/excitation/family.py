@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import LimitError, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.compose import ramped, repeated
 from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory

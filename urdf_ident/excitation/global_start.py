@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import erf, erfinv
 
 from ..errors import LimitError, MissingExtraError, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 from ..motion.limits import Limits
 from .family import REST, Family
 from .interior import LinearLimits

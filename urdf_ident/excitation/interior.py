@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.inertia import Array
+from ..linalg import Array
 from ..motion.limits import Limits
 from .family import Grid
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.inertia import Array
+from ..linalg import Array
 from .criteria import matrix_criterion
 from .family import Grid
 from .rows import PlannedRows

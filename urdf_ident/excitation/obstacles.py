@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.inertia import Array
-from ..motion.clearance import Clearance, check_clearance
-from ..motion.collisions import Collisions
+from ..linalg import Array
+from ..motion.collision.clearance import Clearance, check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.placements import Poses
+from ..motion.collision.pruning import CONSTANT
+from ..motion.collision.speeds import SpeedBounds
 from ..motion.limits import Limits
-from ..motion.placements import Poses
-from ..motion.pruning import CONSTANT
-from ..motion.speeds import SpeedBounds
 from .family import Family
 from .objective import Objective
 

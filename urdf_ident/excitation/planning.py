@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, ModelError, check_shape
+from ..linalg import Array
 from ..model.base import BaseParameters, random_motion, reduce_factor
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
 from ..model.prior import lumped_inertials
-from ..model.segment import Segment
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
+from ..samples import Segment
 from .objective import BlockCriterion, Criterion, SpectralCriterion
 from .rows import PlannedRows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..motion.clearance import ClearanceReport
+from ..motion.collision.clearance import ClearanceReport
 from ..motion.limits import LimitReport
 
 UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.inertia import PSEUDO_BASIS, Array, skew
+from ..linalg import Array
+from ..model.inertia import PSEUDO_BASIS, skew
 from ..model.robot import Robot
 
 

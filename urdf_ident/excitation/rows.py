@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, check_shape
+from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
 from ..model.prior import lumped_inertials
 from ..model.terms import AppliedTerm, AxisMotion
 from .rigid import RigidRegressor, Sweep

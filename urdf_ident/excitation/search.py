@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..errors import LimitError
-from ..model.inertia import Array
+from ..linalg import Array
 from ..motion.limits import Limits
 from .family import Family
 from .global_start import UNUSABLE, Encoding, evolve

@@ -17,17 +17,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimation.fit import Fit
-from ..estimation.rows import RowFilter, accumulate
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
 from ..model.posterior import posterior_std
 from ..model.prior import Prior
-from ..model.segment import Segment, freeze_arrays
 from ..motion.base import Trajectory
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
+from ..samples import Segment, freeze_arrays
+from ..statistics.fit import Fit
+from ..statistics.rows import RowFilter, accumulate
 from .criteria import standard_errors
 from .earlier import IdentificationLike, continued, row_noise
 from .planning import column_scale, usable_limits

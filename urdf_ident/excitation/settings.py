@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from ..errors import ProjectError, nearest
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import Array
 from ..model.robot import Robot
-from ..motion.collisions import Collisions
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.world import read_world
 from ..motion.limits import Limits, prior_torque
-from ..motion.world import read_world
-from ..section import Section
+from ..settings.section import Section
 from .earlier import IdentificationLike
 from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
 

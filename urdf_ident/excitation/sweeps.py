@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
-from ..model.inertia import Array
-from ..motion.clearance import ClearanceReport, check_clearance
-from ..motion.collisions import Collisions
+from ..linalg import Array
+from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.collisions import Collisions
 from ..motion.compose import SequenceTrajectory
 from ..motion.limits import LimitReport, Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep

@@ -19,7 +19,8 @@ import pinocchio as pin
 
 from ..errors import ModelError, check_shape
 from ..files import write_text
-from ..model.inertia import Array, to_com
+from ..linalg import Array
+from ..model.inertia import to_com
 from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
 from .splice import Node, outline

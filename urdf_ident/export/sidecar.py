@@ -10,8 +10,9 @@ import yaml
 
 from ..errors import ProjectError
 from ..files import read_text, write_text
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.inertia import BODY_PARAMETERS, Array
+from ..model.inertia import BODY_PARAMETERS
 
 _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..consistency.repair import MARGIN, ROUNDING, moving_groups, repaired_theta, small_body
 from ..errors import EstimationError, ModelError, check_shape
-from ..model.inertia import Array, from_pseudo_inertia, margins, pseudo_inertia, transform
+from ..linalg import Array
+from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
 from ..model.prior import lumped_inertials
 from ..model.robot import Body, LumpedLink, Robot
 

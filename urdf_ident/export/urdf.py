@@ -18,7 +18,8 @@ import pinocchio as pin
 from ..consistency.repair import MARGIN, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
 from ..files import write_text
-from ..model.inertia import Array, margins, to_com
+from ..linalg import Array
+from ..model.inertia import margins, to_com
 from ..model.robot import Robot
 from ..model.urdf import Description, parse_urdf, rotation_from_rpy
 from .splice import Node, Splicer

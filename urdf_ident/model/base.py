@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
-from ..linalg import triangle
-from .inertia import Array
-from .segment import Segment, freeze_arrays
+from ..linalg import Array, triangle
+from ..samples import Segment, freeze_arrays
 
 if TYPE_CHECKING:
     from .dynamic_model import DynamicModel

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
-from .inertia import Array
-from .segment import freeze_arrays
+from ..linalg import Array
+from ..samples import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
+from ..linalg import Array
+from ..samples import Segment
 from .base import BaseParameters, reduce_to_base
 from .drive import Drive
 from .engine import pinocchio as engine
 from .friction import friction_by_joint
-from .inertia import Array
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
-from .segment import Segment
 from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
 
 

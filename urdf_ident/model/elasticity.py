@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape, nearest
+from ..linalg import Array
+from ..samples import Segment
 from .drive import Drive
 from .dynamic_model import DynamicModel, RowGroup
 from .engine import pinocchio as engine
 from .friction import friction_by_joint, friction_term
-from .inertia import Array
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
-from .segment import Segment
 from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
 
 COUPLINGS = ("complete", "reduced")

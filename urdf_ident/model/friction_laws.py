@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import ModelError
-from .inertia import Array
+from ..linalg import Array
 from .terms import AxisMotion, Shape, Term
 
 #: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from .inertia import Array
+from ..linalg import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
 from .robot import Robot
 from .urdf import _read_xml, rotation_from_rpy

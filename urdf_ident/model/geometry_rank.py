@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..linalg import triangle
-from .inertia import Array, skew, transform_matrix
+from ..linalg import Array, triangle
+from .inertia import skew, transform_matrix
 from .robot import Robot
 
 #: Angles [rad], and lengths over the robot's typical one, below this count as zero.

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 
-from .inertia import Array
+from ..linalg import Array
 
 MESH_FORMATS = (".stl", ".dae", ".obj")
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, nearest
+from ..linalg import Array
+from ..samples import Segment, freeze_arrays
 from .engine import pinocchio as engine
-from .inertia import Array, from_com, margins, transform
+from .inertia import from_com, margins, transform
 from .robot import Robot
-from .segment import Segment, freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, check_shape
-from .inertia import Array
+from ..linalg import Array
 from .prior import Prior
 
 

@@ -23,19 +23,11 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, solve_triangular
 
 from ..errors import ModelError, check_shape
-from .inertia import (
-    PSEUDO_BASIS,
-    Array,
-    from_com,
-    margins,
-    nearest_physical,
-    pseudo_inertia,
-    to_com,
-    transform,
-)
+from ..linalg import Array
+from ..samples import freeze_arrays
+from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
 from .parameters import Parameter
 from .robot import Body, Robot
-from .segment import freeze_arrays
 
 #: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
 _MASSLESS = 1e-6

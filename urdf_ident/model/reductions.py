@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, nearest
+from ..linalg import Array
 from .base import RANK_TOLERANCE, BaseParameters, assembled, reduce_factor, scaled_columns, with_faint
-from .inertia import Array
 
 Reduction = Callable[[Array, Sequence[str], "NDArray[np.intp] | None", float, "Array | None"], BaseParameters]
 

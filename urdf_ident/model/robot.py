@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from ..errors import ModelError, UrdfError, check_shape, nearest
 from ..files import read_text
-from .inertia import Array
+from ..linalg import Array
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)

@@ -15,7 +15,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import check_shape
-from .inertia import Array
+from ..linalg import Array
 from .robot import Robot
 
 

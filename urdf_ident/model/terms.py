@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ModelError
-from .inertia import Array
+from ..linalg import Array
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from xml.parsers import expat
 import numpy as np
 
 from ..errors import UrdfError
-from .inertia import Array, from_com, symmetric, transform
+from ..linalg import Array
+from .inertia import from_com, symmetric, transform
 
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
 _INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")

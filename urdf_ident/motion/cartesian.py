@@ -16,7 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
 from .base import PiecewisePolynomial, Trajectory, check_joint_array
 from .splines import DEGREE, spline_pieces

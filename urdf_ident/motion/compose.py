@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
-from ..model.inertia import Array
+from ..linalg import Array
 from .base import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
 
 #: How far two ends may differ and still count as the same [rad, rad/s, rad/s² or m …].

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import LogError, nearest
 from ..files import read_text, write_text
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
 from .base import PiecewisePolynomial, Trajectory, quintic_pieces
 

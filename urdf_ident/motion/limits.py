@@ -14,9 +14,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
 from ..units import joint_units
 from .base import Trajectory
 

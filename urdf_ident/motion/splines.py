@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
+from ..linalg import Array
+from ..samples import freeze_arrays
 from .base import PiecewisePolynomial, Trajectory
 
 DEGREE = 5

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.terms import AxisMotion, RotorInertia
 from .identification import Identification
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..compensation.residual import Residual
 from ..errors import LogError, check_shape
-from ..estimation.fit import Fit
 from ..files import read_text, write_text
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..provenance import versions
+from ..statistics.fit import Fit
 from .identification import Identification
 from .springs import springs
 

@@ -15,14 +15,14 @@ from ..compensation.online import OnlineModel
 from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
-from ..estimation.fit import Fit
 from ..estimation.uncertainty.identifiability import Verdict, verdicts
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
-from ..model.segment import freeze_arrays
+from ..samples import freeze_arrays
+from ..statistics.fit import Fit
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
 
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..estimation.fit import Fit
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
-from ..model.inertia import Array
+from ..statistics.fit import Fit
 
 if TYPE_CHECKING:
     from .identification import Identification

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..errors import ModelError, nearest
-from ..model.inertia import Array
+from ..linalg import Array
 
 #: A number per joint, shape (n,), or one for all.
 PerJoint = Array | float

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from ..errors import ModelError, check_shape
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import NDArrayBool
 from .friction_terms import AsymmetricCoulomb, Coulomb, Friction, LoadCoulomb, Offset, Presliding, Viscous
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import SPRING_TERMS
-from ..model.inertia import Array
 from .friction_terms import friction_from_mapping
 from .friction_truth import FrictionTruth
 

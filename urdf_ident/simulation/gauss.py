@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import SimulationError
-from ..model.inertia import Array
+from ..linalg import Array
 
 _ROOT = float(np.sqrt(15.0))
 #: Instants of the stages, as fractions of a step.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SimulationError
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import NDArrayBool
 from .plant import Plant
 

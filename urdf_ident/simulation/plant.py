@@ -14,7 +14,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, SimulationError, check_shape
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..model.inertia import Array
-from ..model.segment import Segment
+from ..linalg import Array
 from ..motion.files import sampled
+from ..samples import Segment
 
 
 @dataclass(frozen=True)

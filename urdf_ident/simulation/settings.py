@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ..errors import ModelError
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
-from ..section import Section
+from ..settings.section import Section
 from .controllers import PD, PID, ComputedTorque, Controller, PDGravity, Standing
 from .sensors import Noise, Sensors
 

@@ -17,11 +17,11 @@ import numpy as np
 from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
 from ..files import write_text
-from ..model.inertia import Array
-from ..model.segment import Segment
+from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.files import table_text
 from ..motion.limits import Limits, check_limits
+from ..samples import Segment
 from .controllers import Controller, Reference
 from .integrators import StickSlip
 from .plant import Plant

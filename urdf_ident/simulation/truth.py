@@ -12,7 +12,7 @@ import yaml
 
 from ..errors import ModelError, nearest
 from ..files import read_text
-from ..model.inertia import Array
+from ..linalg import Array
 from ..model.robot import Robot
 from .friction_terms import friction_from_mapping
 from .friction_truth import FrictionTruth

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
+from ..linalg import Array
 from ..model.geometry import Shape, reach, tip_point
-from ..model.inertia import Array
 from ..model.robot import Robot
 
 _VIEW_FRAMES = 80

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtraError, OutputError
-from ..model.inertia import Array
+from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, Torque
 from ..units import joint_units

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.columns import LogLayout
 from ..data.joint_side import joint_side
-from ..data.readers import read_recording
+from ..data.readers.columns import LogLayout
+from ..data.readers.read import read_recording
+from ..data.readers.sources import LogSource
+from ..data.readers.tables import open_table
 from ..data.recording import Recording
-from ..data.sources import LogSource
-from ..data.tables import open_table
 from ..errors import LogError, check_shape
+from ..linalg import Array
 from ..model.drive import Drive
-from ..model.inertia import Array
 from ..model.robot import Robot
-from ..model.segment import freeze_arrays
 from ..motion.base import Trajectory
+from ..samples import freeze_arrays
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
 MAX_FRAMES = 18_000  # ten minutes at the full frame rate; what is longer gets fewer frames a second

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import MissingExtraError, ModelError
 from ..files import read_text
+from ..linalg import Array
 from ..model.geometry import Colour, Shape, reach, robot_shapes, tinted
-from ..model.inertia import Array
 from ..model.robot import Robot
-from ..motion.collisions import Collisions
+from ..motion.collision.collisions import Collisions
 from .kinematics import Course, course, outermost, view_direction
 from .motion import Motion, frames, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands

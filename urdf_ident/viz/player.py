@@ -20,7 +20,7 @@ from ..files import write_text
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.base import Trajectory
-from ..motion.collisions import Collisions
+from ..motion.collision.collisions import Collisions
 from .motion import Motion, as_motion
 from .page import player_page
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import MissingFileError
 from ..files import read_bytes
+from ..linalg import Array
 from ..model.geometry import PLAIN, Colour, Shape
-from ..model.inertia import Array, pseudo_inertia
+from ..model.inertia import pseudo_inertia
 from ..model.robot import Robot
 from .kinematics import link_placements
 from .three import Command, Entry, SceneObject, at, hexadecimal, packed, set_transform

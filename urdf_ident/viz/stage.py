@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..linalg import Array
 from ..model.geometry import Shape
-from ..model.inertia import Array
 from .scene import add_shape
 from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
 

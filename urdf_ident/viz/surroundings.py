@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linalg import Array
 from ..model.geometry import Colour, along
-from ..model.inertia import Array
-from ..model.segment import freeze_arrays
-from ..motion.collisions import Collisions
-from ..motion.pruning import CONSTANT
-from ..motion.world import Plane, ToolBox
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.pruning import CONSTANT
+from ..motion.collision.world import Plane, ToolBox
+from ..samples import freeze_arrays
 from .scene import add_shape, plain
 from .three import Command, SceneObject, buffers, hexadecimal
 

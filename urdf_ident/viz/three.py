@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.inertia import Array
+from ..linalg import Array
 
 Command = dict[str, Any]
 Entry = dict[str, Any]

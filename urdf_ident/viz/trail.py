@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..linalg import Array
 from ..model.geometry import Colour
-from ..model.inertia import Array
 from .three import Command, Indices, SceneObject, buffers, linear
 
 SIDES = 6  # of the tube

@@ -15,8 +15,8 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError, SimulationError
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
 from ...motion.files import sampled
 from ...motion.limits import Limits
 from ...simulation.from_model import rotors_and_friction

@@ -16,12 +16,12 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
+from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..fit import Fit, fit_base
-from ..rows import build_statistics
-from ..statistic import StatisticSet
+from ...statistics.fit import Fit, fit_base
+from ...statistics.rows import build_statistics
+from ...statistics.statistic import StatisticSet
 from .instrumental import Simulator, with_twin
 
 #: Simulations at most, and settled when no parameter moves by more than this share of its standard error.

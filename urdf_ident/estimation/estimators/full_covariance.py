@@ -18,14 +18,13 @@ from scipy import linalg
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..fit import Fit, fit_base
-from ..pieces import row_pieces
-from ..rows import BLOCKS, RowFilter
-from ..statistic import Layout, Statistic, StatisticSet
+from ...statistics.fit import Fit, fit_base
+from ...statistics.pieces import row_pieces
+from ...statistics.rows import BLOCKS, RowFilter
+from ...statistics.statistic import Layout, Statistic, StatisticSet
 
 #: Settled when no parameter moves by more than this share of its standard error; rounds at most.
 SETTLED, ROUNDS = 1e-3, 100

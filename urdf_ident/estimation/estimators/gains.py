@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...data.conditioning.signals import SignalConfig
 from ...data.prepare import prepare_logs
 from ...data.recording import Recording
-from ...data.signals import SignalConfig
-from ...data.torque_constants import resolve_gain
+from ...data.torque_constants.gains import resolve_gain
 from ...errors import ModelError
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel

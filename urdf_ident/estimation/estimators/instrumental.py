@@ -23,19 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, stats
 
-from ...data.filters import differentiate, lowpass
+from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ...model.segment import Segment
 from ...motion.files import sampled
-from ..fit import Fit, fit_base
-from ..rows import BLOCKS, RowFilter, filtered_rows
-from ..statistic import Layout, Statistic, StatisticSet
+from ...samples import Segment
+from ...statistics.fit import Fit, fit_base
+from ...statistics.rows import BLOCKS, RowFilter, filtered_rows
+from ...statistics.statistic import Layout, Statistic, StatisticSet
 
 #: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")

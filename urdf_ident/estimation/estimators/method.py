@@ -19,16 +19,16 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, UrdfIdentError, nearest
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...model.inertia import Array
 from ...model.prior import Prior
-from ..cross_validation import CrossValidation, fold_errors, folds_of
-from ..fit import Fit, fit_base
-from ..friction.reference_torque import Settled
-from ..ridge import fit_ridge
-from ..rows import build_statistics
-from ..statistic import StatisticSet
+from ...statistics.fit import Fit, fit_base
+from ...statistics.folds import CrossValidation, fold_errors, folds_of
+from ...statistics.ridge import fit_ridge
+from ...statistics.rows import build_statistics
+from ...statistics.statistic import StatisticSet
+from ..friction_selection.reference_torque import Settled
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
 from .closed_loop import ClosedLoop
 from .didim import fit_didim

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...model.dynamic_model import DynamicModel
-from ..fit import Fit
+from ...statistics.fit import Fit
 from .robust import robust_scale, sample_residuals
 
 #: A sample is wild when it is this many robust standard deviations of the residual away from its neighbours.

@@ -16,12 +16,12 @@ from scipy import stats
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, nearest
+from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..fit import Fit, fit_base
-from ..rows import build_statistics
-from ..statistic import StatisticSet
+from ...statistics.fit import Fit, fit_base
+from ...statistics.rows import build_statistics
+from ...statistics.statistic import StatisticSet
 
 #: Tuning constants that lose 5 % of efficiency where the noise is Gaussian.
 HUBER, TUKEY = 1.345, 4.685

@@ -18,12 +18,11 @@ from scipy import linalg
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
 from ...model.payload import Payload
-from ..rows import RowFilter, filtered_rows
+from ...statistics.rows import RowFilter, filtered_rows
 
 #: Rounds of scaling rows and columns by the gains found, and their relative change when settled.
 ROUNDS, SETTLED = 30, 1e-9

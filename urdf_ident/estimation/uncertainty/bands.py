@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..pieces import Piece, row_pieces
-from ..rows import RowFilter
-from ..statistic import Layout, Statistic, StatisticSet
+from ...statistics.pieces import Piece, row_pieces
+from ...statistics.rows import RowFilter
+from ...statistics.statistic import Layout, Statistic, StatisticSet
 
 #: Bands one coefficient of the longest piece wide, from zero frequency on.
 SINGLE = 16

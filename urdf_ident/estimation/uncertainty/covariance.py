@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, nearest
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...model.inertia import Array
-from ...model.segment import freeze_arrays
-from ..fit import Fit
-from ..least_squares import Solution, solve
-from ..pieces import base_rows, row_pieces
-from ..statistic import StatisticSet
+from ...samples import freeze_arrays
+from ...statistics.fit import Fit
+from ...statistics.least_squares import Solution, solve
+from ...statistics.pieces import base_rows, row_pieces
+from ...statistics.statistic import StatisticSet
 from .bands import build_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import EstimationError
+from ...linalg import Array
 from ...model.base import BaseParameters
-from ...model.inertia import Array
-from ...model.segment import freeze_arrays
-from ..cross_validation import CrossValidation, cross_validate
-from ..fit import Fit
-from ..least_squares import Solution, solve
-from ..statistic import StatisticSet
+from ...samples import freeze_arrays
+from ...statistics.fit import Fit
+from ...statistics.folds import CrossValidation, cross_validate
+from ...statistics.least_squares import Solution, solve
+from ...statistics.statistic import StatisticSet
 from .covariance import with_covariance
 
 #: Growth of the held-out error that a smaller model may cost.

@@ -12,12 +12,11 @@ from itertools import combinations
 
 import numpy as np
 
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
 from ...model.robot import Robot
-from ...model.segment import Segment
+from ...samples import Segment
 
 #: Length of an exercise [s], and states that it is judged by.
 SECONDS, STATES = 20.0, 400

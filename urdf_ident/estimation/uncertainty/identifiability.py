@@ -17,13 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import triangle
+from ...linalg import Array, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...model.inertia import Array
-from ..fit import Fit
-from ..least_squares import solve
+from ...statistics.fit import Fit
+from ...statistics.least_squares import solve
 from .exercises import SECONDS, Exercise, exercises, shown
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"

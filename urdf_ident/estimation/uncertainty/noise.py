@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import EstimationError
-from ...model.inertia import Array
-from ...model.segment import freeze_arrays
-from ..fit import Fit
-from ..least_squares import Solution
+from ...linalg import Array
+from ...samples import freeze_arrays
+from ...statistics.fit import Fit
+from ...statistics.least_squares import Solution
 from .bands import Spectrum
 
 #: Memories tried, from one row to this fraction of the longest piece: longer ones cannot be told from the motion.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.periods import find_repetition
+from ...data.conditioning.periods import find_repetition
 from ...data.prepare import PreparedLog
-from ...model.inertia import Array
+from ...linalg import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..fit import Fit
-from ..least_squares import Solution
-from ..rows import RowFilter
+from ...statistics.fit import Fit
+from ...statistics.least_squares import Solution
+from ...statistics.rows import RowFilter
 from .bands import Spectrum, band_of
 from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...data.prepare import PreparedLog
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...model.inertia import Array
-from ..rows import build_statistics
-from ..statistic import StatisticSet
+from ...statistics.rows import build_statistics
+from ...statistics.statistic import StatisticSet
 
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
 SLOW, AT_REST = 0.1, 0.02

@@ -8,7 +8,8 @@ import numpy as np
 import pinocchio as pin
 
 from ...errors import check_shape
-from ..inertia import Array, to_com
+from ...linalg import Array
+from ..inertia import to_com
 from ..robot import Robot
 
 #: Samples whose regressor is held at a time; small enough to stay in the cache.

@@ -1,0 +1,174 @@
+"""Clocks of logs: their rate, their gaps, and the device's own clock behind the stamps of a slow writer.
+
+A log written by a computer beside the robot carries that computer's time: it jitters, although the device took
+its samples evenly. The motion itself shows how much time passed between two samples (distance over speed). Where those
+intervals are whole multiples of one period, they are the better clock (:func:`device_clock`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from .filters import differentiate, lowpass
+
+#: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
+GAP_PERIODS = 5.0
+GAP_SECONDS = 0.02
+#: Stamps that stay this close to an even grid (in periods) are taken as even.
+EVEN = 0.02
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a column of time stamps says.
+
+    Attributes:
+        rate: Samples per second while sampling goes on [Hz]; gaps do not count.
+        period: Its inverse [s].
+        jitter: Standard deviation of the intervals, in periods; gaps do not count.
+        shortest, longest: Extreme intervals [s].
+        gaps: Indices k of the pauses between samples k and k + 1, shape (G,).
+        even: True where every stamp between gaps lies on an even grid.
+    """
+
+    rate: float
+    period: float
+    jitter: float
+    shortest: float
+    longest: float
+    gaps: NDArray[np.int64]
+    even: bool
+
+
+def read_clock(time: Array) -> Clock:
+    """Analyses increasing time stamps.
+
+    Args:
+        time: Shape (N,) [s], strictly increasing, N ≥ 2.
+
+    Returns:
+        The clock.
+    """
+    intervals = np.diff(time)
+    typical = float(np.median(intervals))
+    gaps = np.flatnonzero(intervals > max(GAP_PERIODS * typical, GAP_SECONDS))
+    usual = np.delete(intervals, gaps)
+    period = _even_period(usual, typical) if len(usual) else typical
+    even = all(_is_even(time[begin:end], period) for begin, end in bounds(len(time), gaps))
+    jitter = float(np.std(usual) / period) if len(usual) else 0.0
+    return Clock(1 / period, period, jitter, float(intervals.min()), float(intervals.max()), gaps, even)
+
+
+def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Sample ranges between gaps.
+
+    Args:
+        count: Number of samples.
+        gaps: Index of the last sample before each gap, shape (G,).
+
+    Returns:
+        Pairs (begin, end), end exclusive.
+    """
+    edges = [0, *(int(k) + 1 for k in gaps), count]
+    return list(pairwise(edges))
+
+
+def _even_period(usual: Array, typical: float) -> float:
+    """The mean interval; where all intervals are multiples of the typical one (samples were lost), that one."""
+    multiples = np.maximum(np.round(usual / typical), 1)
+    on_grid = np.abs(usual - multiples * typical) < EVEN * typical
+    if on_grid.mean() > 0.9:
+        return float(usual[on_grid].sum() / multiples[on_grid].sum())
+    return float(usual.mean())
+
+
+def _is_even(time: Array, period: float) -> bool:
+    if len(time) < 3:
+        return True
+    grid = time[0] + np.arange(len(time)) * period
+    return bool(np.abs((time - grid) - np.mean(time - grid)).max() < EVEN * period)
+
+
+@dataclass(frozen=True)
+class DeviceClock:
+    """The even clock found behind jittering stamps.
+
+    Attributes:
+        time: Shape (N,) [s], repaired; equal stamps mark a sample that repeats the one before.
+        period: Period of the device [s].
+        spread_before, spread_after: Standard deviation [periods] between the intervals that the motion shows
+            and those of the stamps, or of the repaired clock.
+        lost: Number of samples that the device took and the log does not hold.
+    """
+
+    time: Array
+    period: float
+    spread_before: float
+    spread_after: float
+    lost: int
+
+
+def device_clock(time: Array, position: Array) -> DeviceClock | None:
+    """Looks for the even clock of the device that took the samples.
+
+    The interval before sample k is estimated as ``Δq·v / v·v`` over the joints, v from the smoothed positions.
+
+    Args:
+        time: Shape (N,) [s], not decreasing.
+        position: Shape (N, n) [rad or m], finite.
+
+    Returns:
+        The clock, or None when stamps are good enough, or when the motion does not prove an even clock: the
+        intervals must sit within 0.1 period of whole multiples, and closer than half as far as the stamps do.
+    """
+    if len(time) < 100:
+        return None
+    intervals = np.diff(time)
+    in_bursts = (intervals < 0.05 * intervals.mean()).mean() > 0.2
+    typical = float(intervals.mean() if in_bursts else np.median(intervals))
+    usual = intervals[intervals < GAP_PERIODS * typical]
+    if typical <= 0 or (np.std(usual) < EVEN * typical and not in_bursts):
+        return None
+    speed = _smooth_velocity(time, position)
+    step = np.diff(position, axis=0)
+    scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
+    energy = ((speed * scale) ** 2).sum(axis=1)
+    shown = ((step * scale) * (speed * scale)).sum(axis=1) / np.maximum(energy, 1e-300)
+    fast = energy > 0.1 * energy.mean()
+    near = fast & (np.abs(shown / typical - 1) < 0.5)
+    if near.sum() < 0.3 * len(shown):
+        return None
+    period = float(np.median(shown[near]))
+    count = np.maximum(np.round(shown / period), 0)
+    near_whole = fast & (count <= 3)
+    after = float(np.std((shown - count * period)[near_whole]) / period)
+    before = float(np.std((shown - intervals)[near_whole]) / period)
+    if after > 0.1 or after > 0.5 * before:
+        return None
+    period = float(intervals[fast].sum() / count[fast].sum())
+    slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period) if in_bursts else intervals
+    repaired = time[0] + np.concatenate([[0.0], np.cumsum(np.where(fast, count * period, slow))])
+    if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
+        return None
+    return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))
+
+
+def _smooth_velocity(time: Array, position: Array) -> Array:
+    """Velocity between neighbouring samples, shape (N - 1, n), smooth enough not to follow the jitter."""
+    from scipy.ndimage import uniform_filter1d
+
+    stamps = time
+    if np.diff(time).min() < 0.1 * (time[-1] - time[0]) / len(time):  # samples arrived in bursts
+        stamps = uniform_filter1d(time, 25, mode="nearest")
+        stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
+    rate = (len(time) - 1) / (stamps[-1] - stamps[0])
+    grid = np.linspace(stamps[0], stamps[-1], len(time))
+    even = np.stack([np.interp(grid, stamps, column) for column in position.T], axis=1)
+    velocity = differentiate(lowpass(even, rate, min(rate / 8, max(10.0, rate / 50))), rate)
+    middle = (stamps[1:] + stamps[:-1]) / 2
+    return np.stack([np.interp(middle, grid, column) for column in velocity.T], axis=1)

@@ -1,0 +1,208 @@
+"""Motions that repeat: found from the positions alone, in the part of a log that does repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+
+#: A motion repeats where it differs from itself one period later by less than this share of its variance; and where the
+#: user says that it repeats.
+LIKENESS, SAID = 1e-4, 1e-3
+#: A lag is worth a closer look when the whole log is that much like itself, start-up and ramps included.
+PROMISING = 0.5
+#: Lags looked at closely, and the part of a period over which likeness is averaged.
+LOOKS, WINDOW = 64, 0.05
+#: A joint that moves less than this part of the liveliest one's standard deviation does not count.
+MOVING = 1e-3
+#: Part of a lag around it in which the true one may lie, and instants that are compared to find out.
+NEARBY, INSTANTS = 0.02, 2000
+#: Median squared difference, in variances, from which a lag is no period.
+HOPELESS = 0.05
+#: Samples that a period may be off a whole number without interpolation.
+EXACT = 0.02
+#: Rounds of refining a period, and samples by which ends of a period may miss the ends of the log.
+ROUNDS, SLACK = 3, 2.0
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Whole periods of a motion on an even grid.
+
+    Attributes:
+        first: Sample at which the first whole period starts.
+        length: Samples of one period, not a whole number in general.
+        count: Number of whole periods.
+    """
+
+    first: int
+    length: float
+    count: int
+
+
+def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Repetition | None:
+    """Finds the shortest period that a motion repeats, and the stretch in which it does.
+
+    What comes before and after (ramps, a start-up transient) does not count; of a stretch that is longer than its whole
+    periods both ends are left out alike.
+
+    Args:
+        q: Positions, shape (N, n) [rad or m], uniformly sampled.
+        fewest: Whole periods that must be there.
+        likeness: See :data:`LIKENESS`, a fraction.
+
+    Returns:
+        The repetition, or None where there is none.
+    """
+    q = np.asarray(q, dtype=float)
+    if len(q) < 32:
+        return None
+    q = q - q.mean(axis=0)
+    size = q.std(axis=0)
+    moving = size > MOVING * size.max()
+    if not moving.any():
+        return None
+    x = q[:, moving] / size[moving]
+    for lag in _promising(x, len(x) // fewest + 1):
+        found = _examined(x, lag, fewest, likeness)
+        if found is not None:
+            return found
+    return None
+
+
+def _promising(x: Array, longest: int) -> list[int]:
+    """Lags at which the whole log is rather like itself, shortest first."""
+    n = len(x)
+    size = 1 << (2 * n - 1).bit_length()
+    product = np.fft.irfft(np.abs(np.fft.rfft(x, size, axis=0)) ** 2, size, axis=0)[:n]
+    squares = np.vstack([np.zeros(x.shape[1]), np.cumsum(x**2, axis=0)])
+    lags = np.arange(min(longest, n - 1) + 1)
+    head, tail = squares[n - lags], squares[n] - squares[lags]
+    unlike = ((head + tail - 2 * product[lags]) / np.maximum(head + tail, 1e-300)).max(axis=1)
+    apart = np.flatnonzero(unlike > PROMISING)
+    if not len(apart):
+        return []
+    inner = unlike[1:-1]
+    low = np.flatnonzero((inner < PROMISING) & (inner <= unlike[:-2]) & (inner <= unlike[2:])) + 1
+    low = np.append(low, lags[-1]) if unlike[-1] < PROMISING else low
+    low = low[low > apart[0]]
+    return sorted(low[np.argsort(unlike[low])[:LOOKS]].tolist())
+
+
+def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
+    """The repetition with about this lag, if there is one."""
+    stretch = (0, len(x))
+    found = _nearby(x, int(lag))
+    if found is None:
+        return None
+    lag = found
+    for _ in range(ROUNDS):
+        lag = _refined(x, lag, stretch)
+        longest = _alike(x, lag, likeness)
+        if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - SLACK:
+            return None
+        stretch = longest
+    end = min(stretch[1] + lag + SLACK, len(x))  # the last sample that is alike has its partner a period later
+    count = int((end - stretch[0] + SLACK) / lag)
+    if count < fewest:
+        return None
+    repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
+    return (
+        repetition if (deviations(x, repetition).var(axis=(0, 1)) < likeness).all() else None
+    )  # neighbours alike, and all the rest
+
+
+def periods_of(x: Array, repetition: Repetition) -> Array:
+    """A signal cut into its periods, on phases that are the same in each.
+
+    Args:
+        x: Shape (N, n), uniformly sampled.
+        repetition: Its periods.
+
+    Returns:
+        Shape (count, K, n) with K the whole number of samples nearest to a period; between samples cubic.
+    """
+    x = np.asarray(x, dtype=float)
+    samples = round(repetition.length)
+    phase = np.arange(samples) * (repetition.length / samples)
+    where = repetition.first + np.arange(repetition.count)[:, None] * repetition.length + phase
+    where = np.clip(where, 0.0, len(x) - 1.0).reshape(-1)
+    exact = np.abs(where - np.round(where)).max() < EXACT
+    cut = x[np.round(where).astype(np.intp)] if exact else _between(x, where)
+    return np.asarray(cut.reshape(repetition.count, samples, -1))
+
+
+def deviations(x: Array, repetition: Repetition) -> Array:
+    """How each period differs from the mean of all.
+
+    Args:
+        x: Shape (N, n), uniformly sampled.
+        repetition: Its periods.
+
+    Returns:
+        Shape (count, K, n), as :func:`periods_of`.
+    """
+    cut = periods_of(x, repetition)
+    return np.asarray(cut - cut.mean(axis=0))
+
+
+def _nearby(x: Array, lag: int) -> float | None:
+    """The whole lag around a promising one at which half of the log is most alike: ramps at its ends mislead the mean.
+
+    None where not even half a sample's error could explain how unlike that half is.
+    """
+    reach = max(3, round(NEARBY * lag))
+    index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
+
+    def best(begin: int, end: int, step: int) -> tuple[float, int]:
+        lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
+        return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
+
+    step = max(1, int(np.sqrt(reach)))  # first coarsely: differences grow evenly away from the period
+    rough = best(lag - reach, lag + reach, step)[1]
+    unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
+    return float(found) if unlike < HOPELESS else None
+
+
+def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
+    """Longest run of samples that are where they will be a lag later."""
+    whole = int(lag)
+    later = _between(x, np.arange(len(x) - whole - 1) + lag)
+    squares = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0
+    window = max(1, round(WINDOW * lag))
+    if len(squares) < window:
+        return None
+    mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
+    good = np.concatenate([[0], (mean < likeness).astype(int), [0]])
+    begins, ends = np.flatnonzero(np.diff(good) == 1), np.flatnonzero(np.diff(good) == -1)
+    if not len(begins):
+        return None
+    best = int(np.argmax(ends - begins))
+    return int(begins[best]), int(ends[best]) + window - 1
+
+
+def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
+    """The lag that explains the differences best, to a part of a sample, by one Gauss-Newton step."""
+    whole = int(lag)
+    index = np.arange(stretch[0], min(stretch[1], len(x) - whole - 2))
+    if len(index) < 8:
+        return lag
+    later = _between(x, index + lag)
+    apart, slope = x[index] - later, np.gradient(later, axis=0)
+    squares = (apart**2).max(axis=1)
+    kept = squares <= 4.0 * np.median(squares)  # not the ramps
+    step = float(np.sum(apart[kept] * slope[kept])) / max(float(np.sum(slope[kept] ** 2)), 1e-300)
+    return lag + float(np.clip(step, -1.0, 1.0))
+
+
+def _between(x: Array, where: NDArray[np.floating[Any]]) -> Array:
+    """Values between samples, cubic (Catmull and Rom), shape (len(where), n)."""
+    base = np.floor(where).astype(np.intp)
+    t = (where - base)[:, None]
+    last = len(x) - 1
+    a, b, c, d = (x[np.clip(base + k, 0, last)] for k in (-1, 0, 1, 2))
+    return np.asarray(b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a))))

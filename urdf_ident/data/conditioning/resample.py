@@ -1,0 +1,76 @@
+"""From an uneven clock to an even grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ..recording import Recording
+from .clock import Clock, bounds, read_clock
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch between gaps on an even grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
+
+    start: float
+    q: Array
+    v: Array | None
+    tau: Array | None
+    qm: Array | None
+    external: Array | None = None
+
+
+def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
+    """Brings a log to an even grid, split at its gaps.
+
+    Args:
+        recording: Rows all finite, time strictly increasing.
+
+    Returns:
+        The pieces of ten samples or more, and the clock whose rate they have.
+
+    Raises:
+        LogError: Fewer than ten samples, missing values, or time that does not increase.
+    """
+    time = recording.time
+    if len(time) < 10 or not (np.diff(time) > 0).all():
+        raise LogError("the log has no usable clock", where=recording.name, got=f"{len(time)} samples",
+                       expected="ten or more samples with increasing time", remedy="run the quality check first")  # fmt: skip
+    holes = [name for name, array in recording.signals() if not np.isfinite(array).all()]
+    if holes:
+        raise LogError(f"values of {', '.join(holes)} are missing", where=recording.name, remedy="run the quality check first")
+    clock = read_clock(time)
+    pieces = []
+    for begin, end in bounds(len(time), clock.gaps):
+        if end - begin >= 10:
+            pieces.append(_resample(recording.take(slice(begin, end)), clock.rate, clock.even))
+    if not pieces:
+        raise LogError("the log is all gaps", where=recording.name, got=f"{len(clock.gaps)} pauses", remedy="record it again")
+    return pieces, clock
+
+
+def _resample(part: Recording, rate: float, even: bool) -> Piece:
+    """Cubic for positions and velocities, linear for efforts: those are noisy and must not overshoot."""
+    if even:
+        return Piece(float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque)
+    from scipy.interpolate import CubicSpline
+
+    time = part.time
+    apart = np.concatenate([[True], np.diff(time) > 0.2 / rate])  # a spline through near-equal stamps would swing
+    grid = np.arange(time[0], time[-1], 1 / rate)
+
+    def cubic(x: Array | None) -> Array | None:
+        return None if x is None else np.asarray(CubicSpline(time[apart], x[apart], axis=0)(grid))
+
+    def linear(x: Array | None) -> Array | None:
+        return None if x is None else np.stack([np.interp(grid, time, column) for column in x.T], axis=1)
+
+    position = cubic(part.position)
+    if position is None:  # never: positions are not optional
+        raise LogError("no positions", where=part.name)
+    effort, external = linear(part.effort), linear(part.external_torque)
+    return Piece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)

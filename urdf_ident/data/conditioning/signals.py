@@ -1,0 +1,360 @@
+"""Conditioning: from a repaired log to continuous pieces of clean motion at a constant rate.
+
+In this order: bring an uneven clock to an even grid, low-pass the positions without delay, differentiate,
+and cut out standstill. Efforts are brought to the same grid but not filtered: the producer of the equations
+filters them together with the regressor, so that both lose the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ...model.robot import Robot
+from ...samples import Segment
+from ..recording import Recording
+from .averaging import Averaged, average
+from .clock import GAP_PERIODS, GAP_SECONDS, Clock
+from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .periods import LIKENESS, SAID, Repetition, find_repetition
+from .resample import Piece, even_pieces
+from .velocity import VelocityMatch, match_velocity
+
+__all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
+
+#: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
+#: steeper than that, and what is decimated away teaches nothing.
+ROWS_PER_CUTOFF = 5.0
+#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a sliding
+#: one by a fifth of both.
+STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
+#: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
+FEWEST_PERIODS = 3
+#: Share of the acceleration that may be noise or left out of the harmonics; more, and the motion is no Fourier series.
+WASTE = 0.1
+
+
+@dataclass(frozen=True)
+class SignalConfig:
+    """How signals are conditioned; ``auto`` is chosen from the log and explained in :attr:`Conditioned.why`.
+
+    Attributes:
+        cutoff: Zero-phase low-pass of positions and velocities [Hz].
+        decimate: Rate of the equations made from the log [Hz], at most the log's own.
+        velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (the logged one only where it is as fast and quieter).
+        periodic: ``"on"``: averages the periods of a motion that repeats; ``"auto"``: where there are
+            :data:`FEWEST_PERIODS` or more; ``"off"``.
+        order: Order of one pass of the Butterworth filter.
+        rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that never go fast.
+        rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
+        shortest: Shorter pieces of motion are left out [s], unless the log holds no longer ones.
+        reason: Why ``cutoff`` is what it is, for :attr:`Conditioned.why`.
+        velocity_reason: The same for ``velocity``.
+        chosen: Which of the settings :func:`resolve` chose from the logs.
+    """
+
+    cutoff: float | str = "auto"
+    decimate: float | str = "auto"
+    velocity: str = "auto"
+    periodic: str = "auto"
+    order: int = ORDER
+    rest_speed: float = 0.02
+    rest_time: float = 0.25
+    shortest: float = 1.0
+    reason: str = "as configured"
+    velocity_reason: str = "as configured"
+    chosen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("cutoff", "decimate"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value != "auto" and not (number and math.isfinite(value) and value > 0):
+                raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
+        if self.velocity not in ("auto", "logged", "differentiated"):
+            raise LogError("unknown source of velocity", where="signals.velocity", got=self.velocity,
+                           expected="auto, logged or differentiated")  # fmt: skip
+        if self.periodic not in ("auto", "on", "off"):
+            raise LogError("unknown choice", where="signals.periodic", got=self.periodic, expected="auto, on or off")
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A conditioned log.
+
+    Attributes:
+        segments: Pieces of motion, each continuous and at ``rate``.
+        rate: Samples per second [Hz].
+        cutoff: Low-pass of positions [Hz].
+        decimate_rate: Rate of the equations to make [Hz].
+        factor: Samples per equation: ``decimate_rate = rate / factor``.
+        row_cutoff: Low-pass that the equations need before that decimation [Hz].
+        velocity_source: ``"logged"`` or ``"differentiated"``.
+        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` where
+            periods were averaged.
+        averaged: What is known of the periods whose average the segments are; None for a motion that does not repeat.
+    """
+
+    segments: tuple[Segment, ...]
+    rate: float
+    cutoff: float
+    decimate_rate: float
+    factor: int
+    row_cutoff: float
+    velocity_source: str
+    why: dict[str, str]
+    averaged: Averaged | None = None
+
+
+def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
+    """Conditions one log.
+
+    Args:
+        recording: A repaired log (see :mod:`quality`) on the joint side: positions [rad or m], efforts in joint
+            torque [N·m or N], motor positions after the gear.
+        robot: Its robot.
+        config: Choices; all automatic by default.
+
+    Returns:
+        The pieces of motion, and every choice with its reason.
+
+    Raises:
+        LogError: The robot does not move, or only for too short a time.
+    """
+    config = config or SignalConfig()
+    pieces, clock = even_pieces(recording)
+    rate = clock.rate
+    choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
+    source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
+    cutoff = choice.cutoff
+    wanted = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else float(config.decimate)
+    factor = max(1, int(rate / wanted + 1e-9))
+    row_rate = rate / factor
+    row_cutoff = 0.4 * row_rate
+    why_rows = f"every sample is an equation ({row_rate:.4g} Hz)"
+    if factor > 1:
+        why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
+    automatic = config.decimate == "auto" or "decimate" in config.chosen
+    reason = f"{ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
+    why_rows += f": {reason if automatic else 'as configured'}"
+    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
+    repetition, averaged = _repetition(pieces, config, recording.name), None
+    if repetition is not None:
+        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
+        around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
+        tiled, averaged = average(pieces[0], rate, repetition, recording.name, given, around)
+        why["periodic"] = f"averaged, {averaged.words()}"
+        if config.periodic == "auto" and averaged.missing > WASTE:
+            why["periodic"] = f"not averaged: {averaged.words()}"
+            averaged = None
+    if averaged is None:
+        moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        moving = _held(moving, robot, config)
+        segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
+    else:
+        segments, why["rest"] = _one_period(_held([tiled], robot, config)[0], around, factor, config)
+        why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
+    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
+
+
+def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetition | None:
+    """The periods to average, if any."""
+    if config.periodic == "off":
+        return None
+    asked = config.periodic == "on"
+    if pieces[0].qm is not None:  # a spring's deflection is small against the motion, and lives beyond the motion's harmonics
+        if asked:
+            raise LogError("a log with motor positions is not averaged: its deflections are too small for that", where=name,
+                           got="signals.periodic: on", expected="auto or off")  # fmt: skip
+        return None
+    demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
+    found = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
+    if asked and found is None:
+        raise LogError(
+            "the motion does not repeat: there are no whole periods to average", where=name,
+            got="no two equal periods in a row" if len(pieces) == 1 else f"{len(pieces)} pieces between pauses",
+            expected="two or more whole periods", remedy="set signals.periodic: auto, or record several periods",
+        )  # fmt: skip
+    return found
+
+
+def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
+    """The middle one of equal periods without its standstills, with what filters need before and after it."""
+    samples = len(tiled) // (2 * around + 1)
+    ranges = _motions(np.abs(tiled.v) > _rest_speeds([tiled.v], config), config.rest_time * tiled.rate)
+    mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
+    if not mine:  # never at rest for long: all of it, and rows for exactly one period
+        half = HALF_WIDTH * factor if factor > 1 else 0
+        begin = around * samples - half
+        return [tiled.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
+    longest = max(end - begin for begin, end in mine)
+    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * tiled.rate, 0.5 * longest)]
+    used = sum(end - begin for begin, end in kept) / tiled.rate
+    why = (
+        f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
+    )
+    return [tiled.slice(begin, end) for begin, end in kept], why
+
+
+def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:
+    """Makes one choice for several logs, so that their equations may be merged: the median of what each asks for.
+
+    Args:
+        recordings: Repaired logs on the joint side.
+        robot: Their robot.
+        config: Choices; what is not ``auto`` stays.
+
+    Returns:
+        A configuration with numbers for ``cutoff`` and ``decimate`` and a definite ``velocity``.
+
+    Raises:
+        LogError: No logs, or a log does not move.
+    """
+    config = config or SignalConfig()
+    if not recordings:
+        raise LogError("no log to condition", expected="one or more recordings")
+    choices, sources = [], []
+    for recording in recordings:
+        pieces, clock = even_pieces(recording)
+        choices.append(_cutoff(pieces, clock.rate, config, recording.name))
+        sources.append(_velocity_source(recording, pieces, clock.rate, choices[-1][0], config))
+    wishes = [choice.cutoff for choice, _ in choices]
+    cutoff = float(np.median(wishes))
+    reason = choices[0][1].split(", ", 1)[1]
+    if config.cutoff == "auto" and len(recordings) > 1:
+        reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
+    decimate = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else config.decimate
+    odd = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
+    velocity, words = sources[odd or 0]
+    if len(recordings) > 1 and odd is not None:
+        words = f"{words} ({recordings[odd].name}), so in all logs"
+    chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
+    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason,
+                   velocity_reason=words, chosen=chosen)  # fmt: skip
+
+
+def _rate_words(clock: Clock) -> str:
+    how = "taken as it is" if clock.even else f"resampled from a clock that varies by {100 * clock.jitter:.2g} % of a period"
+    why = f"{clock.rate:.5g} Hz, {how}"
+    if len(clock.gaps):
+        why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
+    return why
+
+
+def _cutoff(pieces: list[Piece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
+    if config.cutoff != "auto":
+        cutoff = float(config.cutoff)
+        return CutoffChoice(cutoff, cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
+    first = min(10.0, HIGHEST * rate)
+    stretches = []
+    for piece in pieces:
+        speed = differentiate(lowpass(piece.q, rate, first), rate)
+        thresholds = _rest_speeds([speed], config)
+        stretches += [(piece, begin, end) for begin, end in _motions(np.abs(speed) > thresholds, config.rest_time * rate)]
+    longest = max((end - begin for _, begin, end in stretches), default=0)
+    if longest < max(32, 0.2 * rate):
+        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+                       remedy="record a motion that moves every joint")  # fmt: skip
+    kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
+    travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
+    movers = travel > 1e-3 * travel.max()
+    choice = estimate_cutoff([q[:, movers] for q in kept], rate)
+    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+
+
+def _velocity_source(
+    recording: Recording, pieces: list[Piece], rate: float, choice: CutoffChoice, config: SignalConfig
+) -> tuple[str, str]:
+    if config.velocity == "logged" and recording.velocity is None:
+        raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
+    if config.velocity != "auto":
+        return config.velocity, f"{config.velocity}, {config.velocity_reason}"
+    if recording.velocity is None:
+        return "differentiated", "no velocities in the log"
+    piece = max(pieces, key=lambda piece: len(piece.q))
+    if piece.v is None or len(piece.q) < 64:
+        return "differentiated", "too few samples to judge the logged velocity"
+    match = match_velocity(piece.q, piece.v, rate, choice.cutoff)
+    return ("logged", match.words) if _logged_is_better(match) else ("differentiated", match.words)
+
+
+def _logged_is_better(match: VelocityMatch) -> bool:
+    return match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
+
+
+def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
+    q = lowpass(piece.q, rate, cutoff, order)
+    v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
+    qm = vm = am = None
+    if piece.qm is not None:
+        qm = lowpass(piece.qm, rate, cutoff, order)
+        vm = differentiate(qm, rate)
+        am = differentiate(vm, rate)
+    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
+
+
+def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
+    """Joints that stand still through the whole log do so exactly.
+
+    What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
+    1e6 N·m and more. Small deflections of a spring are kept.
+    """
+    speed = np.percentile(np.abs(np.concatenate([segment.v for segment in segments])), 95, axis=0)
+    travel = np.max([np.ptp(np.percentile(segment.q, [0.5, 99.5], axis=0), axis=0) for segment in segments], axis=0)
+    share = np.where(robot.prismatic, 0.2, 1.0)
+    still = (speed < share * STILL_SPEED * config.rest_speed) & (travel < share * STILL_TRAVEL)
+    if not still.any() or still.all() or segments[0].qm is not None:
+        return segments
+    return [
+        replace(part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v),
+                a=np.where(still, 0.0, part.a))
+        for part in segments
+    ]  # fmt: skip
+
+
+def _cut_rest(
+    whole: list[Segment], pieces: list[Piece], rate: float, cutoff: float, config: SignalConfig, name: str
+) -> tuple[list[Segment], str]:
+    """Motions between standstills; edges that are no rest lose what the filter's start-up spoils."""
+    thresholds = _rest_speeds([segment.v for segment in whole], config)
+    edge = math.ceil(2 * rate / cutoff)  # there the acceleration is off by 0.2 % of its largest value
+    found: list[Segment] = []
+    for segment in whole:
+        for begin, end in _motions(np.abs(segment.v) > thresholds, config.rest_time * rate):
+            begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
+            if end - begin >= 10:
+                found.append(segment.slice(begin, end))
+    longest = max((len(segment) for segment in found), default=0)
+    kept = [segment for segment in found if len(segment) >= min(config.shortest * rate, 0.5 * longest)]
+    if not kept:
+        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+                       remedy="record a motion that moves every joint")  # fmt: skip
+    total = sum(len(piece.q) for piece in pieces) / rate
+    used = sum(len(segment) for segment in kept) / rate
+    why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
+    why += f"standstill longer than {config.rest_time:g} s is left out"
+    if len(found) > len(kept):
+        why += f", and {len(found) - len(kept)} motion(s) shorter than {config.shortest:g} s"
+    return kept, why
+
+
+def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
+    """Per joint the speed [rad/s or m/s] below which it counts as resting."""
+    typical = np.percentile(np.abs(np.concatenate(speeds)), 95, axis=0)
+    slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
+    return np.asarray(np.minimum(config.rest_speed, slow))
+
+
+def _motions(moving: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], hold: float) -> list[tuple[int, int]]:
+    """Sample ranges where some joint moves, joined over standstills shorter than ``hold`` samples."""
+    where = np.flatnonzero(moving.any(axis=1))
+    if not len(where):
+        return []
+    breaks = np.flatnonzero(np.diff(where) > max(1.0, hold))
+    begins, ends = where[np.concatenate([[0], breaks + 1])], where[np.concatenate([breaks, [len(where) - 1]])] + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))

@@ -1,0 +1,135 @@
+"""Logged velocities against the derivative of the positions: sign, scale, lag, noise, and whose they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from .filters import differentiate, lowpass
+
+#: Longest lag looked for [s].
+LONGEST_LAG = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class VelocityMatch:
+    """Comparison of logged velocities v with the derivative dq/dt.
+
+    Attributes:
+        scale: Shape (n,): least-squares factor, ``dq/dt ≈ scale · v`` after the lag is removed; NaN for joints at rest.
+        correlation: Shape (n,): correlation of v with dq/dt after the lag is removed; NaN for joints at rest.
+        lag: Time by which v comes after dq/dt [s], the median over the moving joints.
+        lag_error: What the lag does to v, as a share of its size: lag · rms(a) / rms(v).
+        noise_ratio: Power of the acceleration around the cut-off, from v over from q; below 1 v is the quieter source.
+        cross: Shape (n, n): correlation of dq/dt of joint i with v of joint j, lag removed (for joints that do
+            not match their own velocity, the lag of each pair).
+        words: One sentence.
+    """
+
+    scale: Array
+    correlation: Array
+    lag: float
+    lag_error: float
+    noise_ratio: float
+    cross: Array
+    words: str
+
+    @property
+    def agrees(self) -> bool:
+        """True when v is dq/dt of its joint within 5 % on every joint that moves."""
+        known = np.isfinite(self.scale)
+        return bool(known.any() and (np.abs(self.scale[known] - 1) < 0.05).all() and (self.correlation[known] > 0.95).all())
+
+
+def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMatch:
+    """Compares logged velocities with differentiated positions on an even grid.
+
+    Args:
+        q: Positions, shape (N, n) [rad or m].
+        v: Logged velocities, shape (N, n).
+        rate: Samples per second [Hz].
+        cutoff: Low-pass [Hz] under which both are compared.
+
+    Returns:
+        The comparison.
+    """
+    derivative = differentiate(lowpass(q, rate, cutoff), rate)
+    smooth = lowpass(v, rate, cutoff)
+    edge = min(int(rate / cutoff), len(q) // 10)
+    derivative, smooth = derivative[edge : len(q) - edge], smooth[edge : len(q) - edge]
+    reach = min(int(LONGEST_LAG * rate), len(derivative) // 4)
+    speed = np.sqrt((derivative**2).mean(axis=0))
+    moving = (speed > 1e-3 * speed.max()) & (speed > 0) & (smooth.std(axis=0) > 0)
+    lags = np.array([_lag(derivative[:, j], smooth[:, j], reach) for j in np.flatnonzero(moving)])
+    lag_samples = float(np.median(lags)) if len(lags) else 0.0
+    shifted = _advance(smooth, lag_samples)
+    cross = _correlation(derivative, shifted)
+    strangers = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
+    for i in strangers:  # whose velocities are they? With the wrong owner, the lag above means nothing
+        for j in strangers[strangers != i]:
+            other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+            cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
+    power = np.maximum((shifted**2).sum(axis=0), 1e-300)
+    scale = np.where(moving, (derivative * shifted).sum(axis=0) / power, np.nan)
+    correlation = np.where(moving, np.diag(cross), np.nan)
+    acceleration = differentiate(derivative, rate)
+    sizes = np.sqrt((acceleration[:, moving] ** 2).mean(axis=0)) / speed[moving] if moving.any() else np.zeros(1)
+    lag = lag_samples / rate
+    lag_error = float(abs(lag) * np.median(sizes))
+    noise = _noise_ratio(q[:, moving], v[:, moving], rate, cutoff) if moving.any() else 1.0
+    timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
+    words = (
+        f"the logged velocity {timing}, its scale is off by at most "
+        f"{100 * np.nanmax(np.abs(scale - 1), initial=0.0):.2g} %, its noise power is {noise:.2g} of that of dq/dt"
+    )
+    return VelocityMatch(scale, correlation, lag, lag_error, noise, cross, words)
+
+
+def _lag(reference: Array, delayed: Array, reach: int) -> float:
+    """Samples by which ``delayed`` comes later, to a fraction: the peak of their correlation.
+
+    The inner part of the reference slides over the other signal, and each overlap is scaled by its own size:
+    with ends cut off instead, slow motions would pull the lag towards zero.
+    """
+    inner = reference[reach : len(reference) - reach]
+    size = 1 << int(np.ceil(np.log2(len(delayed) + len(inner))))
+    products = np.fft.irfft(np.conj(np.fft.rfft(inner, size)) * np.fft.rfft(delayed, size), size)[: 2 * reach + 1]
+    energy = np.concatenate([[0.0], np.cumsum(delayed**2)])
+    energy = energy[len(inner) : len(inner) + 2 * reach + 1] - energy[: 2 * reach + 1]
+    values = np.abs(products) / np.sqrt(np.maximum(energy, 1e-300))
+    k = int(np.argmax(values))
+    fraction = 0.0
+    if 0 < k < len(values) - 1:
+        left, middle, right = values[k - 1 : k + 2]
+        bend = left - 2 * middle + right
+        fraction = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    return float(k - reach + fraction)
+
+
+def _advance(x: Array, samples: float) -> Array:
+    index = np.arange(len(x))
+    return np.stack([np.interp(index + samples, index, column) for column in x.T], axis=1)
+
+
+def _correlation(a: Array, b: Array) -> Array:
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    a = a / np.maximum(np.linalg.norm(a, axis=0), 1e-300)
+    b = b / np.maximum(np.linalg.norm(b, axis=0), 1e-300)
+    return np.asarray(a.T @ b)
+
+
+def _noise_ratio(q: Array, v: Array, rate: float, cutoff: float) -> float:
+    """Power between the cut-off and twice it, geometric mean over joints."""
+    upper = min(2 * cutoff, 0.45 * rate)
+    if upper <= 1.05 * cutoff or not len(q):
+        return 1.0
+
+    def band(x: Array) -> Array:
+        edge = min(int(rate / cutoff), len(x) // 10)
+        part = lowpass(x, rate, upper) - lowpass(x, rate, cutoff)
+        return np.asarray((part[edge : len(x) - edge] ** 2).mean(axis=0))
+
+    ratio = np.maximum(band(v), 1e-300) / np.maximum(band(differentiate(q, rate)), 1e-300)
+    return float(np.exp(np.log(ratio).mean()))

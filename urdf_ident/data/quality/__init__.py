@@ -1,0 +1,1 @@
+"""Is a log good enough: checks, findings with remedies, and repairs that lose nothing."""

@@ -1,0 +1,285 @@
+"""Does the log make sense: does the robot move, do the channels live, do units, signs and joints fit together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.robot import Robot
+from ..conditioning.clock import read_clock
+from ..conditioning.filters import HIGHEST, differentiate, lowpass
+from ..conditioning.resample import Piece, even_pieces
+from ..conditioning.velocity import VelocityMatch, match_velocity
+from .findings import Examination
+
+#: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (sliding joints a twentieth) of it.
+MOVING = 0.02
+#: Motion [s] that a log must hold, and below which it is called short.
+SHORTEST, SHORT = 1.0, 5.0
+_DEGREE = 180 / np.pi
+#: Ratio (dq/dt) / v that a wrong unit makes → what the project file should say.
+_RATIOS = (
+    (_DEGREE, "position: deg"), (1 / (2 * np.pi), "position: rev"), (1e3, "position: mm"),
+    (1 / _DEGREE, "velocity: deg/s"), (np.pi / 30, "velocity: rpm"), (2 * np.pi, "velocity: rev/s"), (1e-3, "velocity: mm/s"),
+)  # fmt: skip
+
+
+def check_effort(state: Examination, robot: Robot) -> None:
+    """Refuses a log without efforts, or with an effort that never changes although its joint moves.
+
+    Args:
+        state: The log.
+        robot: Its robot.
+    """
+    recording = state.recording
+    if recording.effort is None:
+        state.add("effort_missing", "refused", "the log holds no efforts (torques, forces or currents)",
+                  remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`")  # fmt: skip
+        return
+    travel = np.ptp(recording.position, axis=0)
+    for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
+        value = f"is {recording.effort[0, j]:.4g} throughout"
+        if travel[j] > 0.01:
+            state.add("effort_dead", "refused", f"the joint moves and its effort {value}", joint=robot.joints[j],
+                      remedy="check the column and its sensor")  # fmt: skip
+        else:
+            state.add("effort_constant", "warning", f"the effort {value}", joint=robot.joints[j])
+    limits = robot.limit("effort")
+    if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
+        for j in np.flatnonzero(np.percentile(np.abs(recording.effort), 99, axis=0) > 2 * limits):
+            state.add("effort_beyond_limit", "warning", f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, "
+                      f"the URDF allows {limits[j]:.4g}", joint=robot.joints[j],
+                      remedy="is it a current, or on the motor side? See `log: {units: ..., side: ...}`")  # fmt: skip
+
+
+def check_position_unit(state: Examination, robot: Robot) -> None:
+    """Refuses positions that only make sense in degrees or millimetres; warns of positions beyond the limits.
+
+    Args:
+        state: The log.
+        robot: Its limits.
+    """
+    q = state.recording.position
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
+    span = np.where(stated, upper - lower, np.inf)
+    low, high = np.percentile(q, 0.5, axis=0), np.percentile(q, 99.5, axis=0)
+    over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    # another zero or sign also leaves the limits, but not by a factor
+    too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
+    too_fast = ~stated & _too_fast(state, robot)
+    for turning, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
+        kind = robot.prismatic != turning
+        fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))
+        suspects = kind & (too_far | too_fast)
+        if suspects.any() and fits[kind].all():
+            j = int(np.flatnonzero(suspects)[0])
+            state.add(
+                "position_unit", "refused",
+                f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
+                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if turning else 'm'}", joint=robot.joints[j],
+                remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
+            )  # fmt: skip
+            return
+    beyond = (q > upper + 0.01) | (q < lower - 0.01)
+    for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
+        state.add("position_beyond_limit", "warning", f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
+                  f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g}", joint=robot.joints[j],
+                  at=np.flatnonzero(beyond[:, j]), remedy="check joint offsets, signs and units")  # fmt: skip
+
+
+def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
+    """Joints faster than any robot's: 30 rad/s (10 m/s), or three times a stated limit if that is above 10 rad/s."""
+    limits = robot.limit("velocity")
+    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
+    pieces, clock = even_pieces(state.recording)
+    speeds = np.concatenate([np.abs(_velocity(piece, clock.rate)) for piece in pieces])
+    return np.asarray(np.percentile(speeds, 99, axis=0) > top)
+
+
+def _velocity(piece: Piece, rate: float) -> Array:
+    return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
+
+
+def check_motion(state: Examination, robot: Robot) -> None:
+    """Refuses a log in which (nearly) nothing moves; names joints that stand still.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+    """
+    pieces, clock = even_pieces(state.recording)
+    threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
+    moving = np.concatenate([np.abs(_velocity(piece, clock.rate)) > threshold for piece in pieces])
+    seconds = float(moving.any(axis=1).sum() / clock.rate)
+    total = len(moving) / clock.rate
+    travel = np.ptp(np.percentile(state.recording.position, [0.5, 99.5], axis=0), axis=0)
+    if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
+        state.add(
+            "at_rest", "refused",
+            f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
+            remedy="record a motion that moves every joint; a log at rest shows gravity alone",
+        )  # fmt: skip
+        return
+    if seconds < SHORTEST:
+        state.add("too_short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+    elif seconds < SHORT:
+        state.add("short", "warning", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+    for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * clock.rate):
+        exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
+        state.add(
+            "joint_at_rest", "warning", f"the joint does not move{exact}: its friction cannot be seen",
+            joint=robot.joints[j], remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
+        )  # fmt: skip
+
+
+def check_frozen(state: Examination, robot: Robot) -> None:
+    """Leaves out rows where a position or an effort freezes in the middle of a motion.
+
+    Args:
+        state: The log; changed.
+        robot: Its joints.
+    """
+    recording = state.recording
+    clock = read_clock(recording.time)
+    long = max(20, int(0.1 * clock.rate))
+    typical = np.percentile(np.abs(np.diff(recording.position, axis=0)), 99, axis=0)
+    frozen = np.zeros(len(recording), dtype=bool)
+    for j in range(robot.n):
+        x = recording.position[:, j]
+        runs = [
+            (begin, end)
+            for begin, end in _constant_runs(x, long)
+            if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0
+        ]
+        if recording.velocity is not None:
+            speed = np.abs(recording.velocity[:, j])
+            runs += [(begin, end) for begin, end in _constant_runs(x, long) if np.median(speed[begin:end]) > 5 * MOVING]
+        _freeze(state, frozen, runs, "position", robot.joints[j])
+        if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
+            effort = recording.effort[:, j]
+            usual = float(np.percentile(_runs(effort)[1], 95))
+            runs = [
+                (b, e)
+                for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
+                if np.ptp(x[b:e]) > 50 * MOVING * long / clock.rate
+            ]
+            _freeze(state, frozen, runs, "effort", robot.joints[j])
+    share = frozen.mean()
+    if share > 0.2:
+        state.add("frozen_too_long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
+    elif share > 0:
+        state.recording = recording.take(~frozen)
+
+
+def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int, int]], what: str, joint: str) -> None:
+    for begin, end in sorted(set(runs)):
+        frozen[begin:end] = True
+        state.add(
+            "channel_frozen", "warning", f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
+            joint=joint, at=[begin], remedy="check the connection to the sensor",
+        )  # fmt: skip
+
+
+def _runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Begins and lengths of the runs of equal samples."""
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
+    return begins, np.diff(np.concatenate([begins, [len(x)]]))
+
+
+def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
+    """Ranges (begin, end) of at least ``shortest`` equal samples."""
+    begins, lengths = _runs(x)
+    return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]
+
+
+def check_velocity(state: Examination, robot: Robot) -> None:
+    """Compares logged velocities with dq/dt: whose they are, sign, unit, scale, lag.
+
+    Args:
+        state: The log; its velocities are removed where they cannot be trusted.
+        robot: Its joints.
+    """
+    recording = state.recording
+    if recording.velocity is None:
+        return
+    pieces, clock = even_pieces(recording)
+    piece = max(pieces, key=lambda piece: len(piece.q))
+    if piece.v is None or len(piece.q) < 64:
+        return
+    match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
+    moves = np.percentile(np.abs(_velocity(piece, clock.rate)), 95, axis=0) > MOVING
+    if not moves.any():
+        return
+    dead = moves & (np.ptp(piece.v, axis=0) == 0)
+    if dead.any():
+        names = ", ".join(robot.joints[j] for j in np.flatnonzero(dead))
+        _distrust(state, "velocity_dead", f"the logged velocity of {names} never changes although the joint moves")
+        return
+    if (
+        _swapped(state, robot, match, moves)
+        or _wrong_sign(state, robot, match, moves)
+        or _wrong_unit(state, robot, match, moves)
+    ):
+        return
+    known = np.flatnonzero(moves & np.isfinite(match.scale))
+    foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
+    scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
+    if foreign:
+        _distrust(state, "velocity_unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
+    elif scaled:
+        factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)
+        _distrust(state, "velocity_scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
+    elif match.lag_error > 0.02:
+        state.add(
+            "velocity_lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
+        )
+    else:
+        state.add("velocity_agrees", "info", match.words)
+
+
+def _distrust(state: Examination, code: str, message: str) -> None:
+    state.add(code, "repaired", f"{message}; logged velocities are not used", remedy="check the columns and their unit")
+    state.recording = replace(state.recording, velocity=None)
+
+
+def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+    likeness = np.where(moves[:, None] & moves[None, :], np.abs(match.cross), 0.0)
+    found = False
+    for i in range(robot.n):
+        for j in range(i + 1, robot.n):
+            own = max(likeness[i, i], likeness[j, j])
+            if moves[i] and moves[j] and own < 0.8 and min(likeness[i, j], likeness[j, i]) > 0.95:
+                one, other = robot.joints[i], robot.joints[j]
+                state.add("joints_swapped", "refused", f"the velocities of {one} and {other} look swapped", joint=one,
+                          remedy="correct the order of the position or velocity columns in the project file")  # fmt: skip
+                found = True
+    return found
+
+
+def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+    wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
+    for j in wrong:
+        state.add("velocity_sign", "refused", "the logged velocity has the opposite sign of dq/dt", joint=robot.joints[j],
+                  remedy="correct the sign of the position or of the velocity, or leave the velocity columns out")  # fmt: skip
+    return len(wrong) > 0
+
+
+def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+    known = np.flatnonzero(moves & np.isfinite(match.scale) & (np.nan_to_num(match.correlation) > 0.9))
+    for kind in (False, True):
+        group = known[robot.prismatic[known] == kind]
+        for ratio, remedy in _RATIOS:
+            if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
+                continue
+            state.add(
+                "velocity_unit", "refused",
+                f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
+                remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`",
+            )  # fmt: skip
+            return True
+    return False

@@ -1,0 +1,85 @@
+"""What was found in a log: what, where, how bad, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..recording import Recording
+
+#: From harmless to unusable: information; a repair that was done; a doubt; a reason not to use the log.
+SEVERITIES = ("info", "repaired", "warning", "refused")
+_ROWS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        code: Short fixed word for programs, e.g. ``"rows_unreadable"``.
+        severity: One of :data:`SEVERITIES`.
+        joint: The joint it is about, or None.
+        rows: First rows of the file it is about (1-based), or None.
+        message: The finding in words.
+        remedy: What the user can do about it, or None where nothing needs doing.
+    """
+
+    code: str
+    severity: str
+    joint: str | None
+    rows: tuple[int, ...] | None
+    message: str
+    remedy: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding for JSON."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "joint": self.joint,
+            "rows": None if self.rows is None else list(self.rows),
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass
+class Examination:
+    """A log under examination: its present state, and what was found so far.
+
+    Attributes:
+        recording: The log after the repairs done so far.
+        findings: What was found, in order.
+    """
+
+    recording: Recording
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def stopped(self) -> bool:
+        """True once something was refused."""
+        return any(finding.severity == "refused" for finding in self.findings)
+
+    def add(
+        self, code: str, severity: str, message: str, *, joint: str | None = None,
+        at: Sequence[int] | np.ndarray[Any, Any] | None = None, remedy: str | None = None,
+    ) -> None:  # fmt: skip
+        """Notes a finding.
+
+        Args:
+            code: Its short word.
+            severity: One of :data:`SEVERITIES`.
+            message: What was found.
+            joint: The joint.
+            at: Indices into the present recording, shape (K,); turned into rows of the file.
+            remedy: What the user can do.
+        """
+        rows = None
+        if at is not None and len(at):
+            index = np.asarray(at)[:_ROWS_SHOWN]
+            rows = tuple(int(row) for row in (index + 1 if self.recording.rows is None else self.recording.rows[index]))
+        self.findings.append(Finding(code, severity, joint, rows, message, remedy))

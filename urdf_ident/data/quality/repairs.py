@@ -1,0 +1,293 @@
+"""Repairs that lose nothing: bad rows and cells left out, clocks put right. Too many of them refuse the log."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.robot import Robot
+from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
+from ..recording import Recording
+from .findings import Examination
+
+#: Share of bad rows above which a log is refused.
+TOO_MANY = 0.05
+#: No position, velocity or effort of a robot in SI units is larger.
+IMPOSSIBLE = 1e7
+_REQUIRED = ("position", "effort")
+#: Size of a one-sample spike as a share of the signal's range below which it is left alone.
+_SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0.5}
+_TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_RATES = (4.0, 60_000.0)
+
+
+def drop_unreadable_rows(state: Examination) -> None:
+    """Leaves out rows without a time or without any position.
+
+    Args:
+        state: The log; changed.
+    """
+    recording = state.recording
+    bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
+    _drop(state, bad, "rows_unreadable", "cannot be read (cut short, empty or no numbers)")
+
+
+def repair_values(state: Examination, robot: Robot) -> None:
+    """Leaves out values that cannot be: not finite, far too large, or spikes of one or two samples.
+
+    Args:
+        state: The log; changed. Rows whose position or effort is bad go; holes in other signals are bridged.
+        robot: Names of the joints.
+    """
+    changes: dict[str, Any] = {}
+    wrenches = dict(state.recording.wrenches)
+    bad_rows = np.zeros(len(state.recording), dtype=bool)
+    for name, array in state.recording.signals():
+        clean = _without_bad_values(state, robot, name, array)
+        holes = np.isnan(clean)
+        if name in _REQUIRED:
+            _refuse_dead(state, robot, name, holes)
+            bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
+            changes[name] = clean
+        elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
+            state.add("signal_dropped", "repaired", f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
+            wrenches.pop(name.removeprefix("wrench "), None)
+            changes[name] = None
+        elif holes.any():
+            clean = _bridge(state.recording.time, clean)
+            state.add("values_bridged", "repaired", f"{int(holes.sum())} missing value(s) of {name} were interpolated",
+                      at=np.flatnonzero(holes.any(axis=1)))  # fmt: skip
+            changes[name] = clean
+    for frame in list(wrenches):
+        wrenches[frame] = changes.pop(f"wrench {frame}", wrenches[frame])
+    known = {item.name for item in fields(Recording)}
+    changed = {name: value for name, value in changes.items() if name in known}
+    state.recording = replace(state.recording, wrenches=wrenches, **changed)
+    if not state.stopped:
+        _drop(state, bad_rows, "values_missing", "have a missing or impossible position or effort")
+
+
+def unwrap_positions(state: Examination, robot: Robot) -> None:
+    """Joins positions of turning joints that jump by a whole turn from one sample to the next.
+
+    Args:
+        state: The log; changed.
+        robot: Says which joints turn.
+    """
+    position = state.recording.position
+    steps = np.diff(position, axis=0)
+    whole = np.abs(np.abs(steps) - 2 * np.pi) < 0.2 * np.pi
+    wrapped = whole.any(axis=0) & ~robot.prismatic
+    # a spike jumps back at once; a wrapped joint stays there
+    wrapped &= ~(whole[:-1] & whole[1:]).any(axis=0)
+    if not wrapped.any():
+        return
+    fixed = position.copy()
+    target = None if state.recording.position_target is None else state.recording.position_target.copy()
+    for j in np.flatnonzero(wrapped):
+        fixed[:, j] = np.unwrap(position[:, j])
+        if target is not None:
+            target[:, j] = fixed[:, j] + np.angle(np.exp(1j * (target[:, j] - fixed[:, j])))
+        state.add("position_wrapped", "repaired", f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
+                  joint=robot.joints[j], at=np.flatnonzero(whole[:, j]) + 1)  # fmt: skip
+    state.recording = replace(state.recording, position=fixed, position_target=target)
+
+
+def check_time_unit(state: Examination) -> None:
+    """Refuses a clock whose intervals are no robot's, and names the unit that would make sense.
+
+    Args:
+        state: The log.
+    """
+    intervals = np.diff(state.recording.time)
+    steps = intervals[intervals > 0]
+    if len(steps) == 0:
+        state.add("clock_stands", "refused", "the time column does not increase", remedy="check `log: {columns: {time: ...}}`")
+        return
+    typical = float(np.median(steps))
+    if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
+        return
+    guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
+    if typical > 1 and abs(typical - 1) < 1e-9:
+        guess = None
+    remedy = f"in the project file: `log: {{units: {{time: {guess}}}}}`" if guess else ""
+    remedy += f"{', or ' if guess else ''}if it counts samples `log: {{rate: <Hz>}}` without a time column"
+    state.add("time_unit", "refused", f"the time goes up by {typical:.4g} a row: not seconds of a robot's log", remedy=remedy)
+
+
+def repair_order(state: Examination) -> None:
+    """Leaves out single rows whose time stamp is out of order; refuses a clock that really runs backwards.
+
+    Args:
+        state: The log; changed.
+    """
+    time = state.recording.time
+    keep = np.ones(len(time), dtype=bool)
+    first = np.flatnonzero(np.diff(time) < 0)
+    if not len(first):
+        return
+    for _ in range(8):
+        index = np.flatnonzero(keep)
+        kept = time[index]
+        drops = _outliers_of_order(kept)
+        if not len(drops):
+            break
+        keep[index[drops]] = False
+    lost = ~keep
+    if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
+        state.add("time_backwards", "refused", f"time runs backwards at {len(first)} place(s)", at=first + 1,
+                  remedy="split the file where the clock restarts, or sort it by time")  # fmt: skip
+        return
+    _drop(state, lost, "time_out_of_order", "are out of order in time")
+
+
+def _outliers_of_order(time: Array) -> NDArray[np.int64]:
+    """For each step back, the one row without which it would not be there."""
+    found: list[int] = []
+    last = -1
+    for k in (int(index) for index in np.flatnonzero(np.diff(time) < 0)):
+        if k <= last:
+            continue
+        without_late = k + 2 >= len(time) or time[k] <= time[k + 2]  # row k + 1 is the stranger
+        without_early = k == 0 or time[k - 1] <= time[k + 1]  # row k is the stranger
+        if without_late:
+            found.append(k + 1)
+        elif without_early:
+            found.append(k)
+        last = k + 1
+    return np.array(found, dtype=np.int64)
+
+
+def repair_clock(state: Examination) -> None:
+    """Puts the clock right: the device's own clock where the motion shows it, no repeated samples or stamps.
+
+    Args:
+        state: The log; changed.
+    """
+    found = device_clock(state.recording.time, state.recording.position)
+    if found is not None:
+        state.add(
+            "clock_jitter", "repaired",
+            f"the time stamps jitter by {100 * found.spread_before:.2g} % of a period; the motion shows an even clock of "
+            f"{1e3 * found.period:.6g} ms behind them (within {100 * found.spread_after:.2g} %), which is used instead",
+        )  # fmt: skip
+        if found.lost:
+            state.add("samples_lost", "info", f"{found.lost} sample(s) of the device are not in the log; interpolated")
+        repeated = np.concatenate([[False], np.diff(found.time) <= 0])
+        state.recording = replace(state.recording, time=found.time)
+    else:
+        repeated = _repeated_samples(state.recording)
+    _drop(state, repeated, "samples_repeated", "repeat the sample before them while the robot moves", limit=0.5)
+    equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
+    _drop(state, equal, "stamps_repeated", "have the same time as the row before them", limit=0.5)
+    if len(state.recording) < 10:
+        return
+    clock = read_clock(state.recording.time)
+    if found is None and not clock.even:
+        state.add(
+            "clock_uneven", "repaired",
+            f"intervals vary by {100 * clock.jitter:.2g} % of a period around {1e3 * clock.period:.4g} ms; "
+            f"the log is resampled evenly at {clock.rate:.4g} Hz",
+        )  # fmt: skip
+    if len(clock.gaps):
+        longest = float(np.diff(state.recording.time)[clock.gaps].max())
+        state.add(
+            "clock_gaps", "repaired",
+            f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
+            f"{longest:.3g} s; the log is split there", at=clock.gaps + 1,
+        )  # fmt: skip
+
+
+def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
+    """Rows that equal the one before in every signal although the robot moves there."""
+    same = np.ones(len(recording) - 1, dtype=bool)
+    for _, array in recording.signals():
+        same &= (array[1:] == array[:-1]).all(axis=1)
+    repeated = np.concatenate([[False], same])
+    if not repeated.any():
+        return repeated
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], repeated.astype(int), [0]])))
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):  # rows begin … end - 1 repeat row begin - 1
+        after = min(end, len(recording) - 1)
+        before = max(begin - 2, 0)
+        elapsed = recording.time[after] - recording.time[before]
+        speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
+        if speed < 0.02 or end == len(recording):
+            repeated[begin:end] = False
+    return repeated
+
+
+def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
+    """The signal with NaN where a value is impossible or a spike."""
+    finite = np.isfinite(array)
+    impossible = (finite & (np.abs(array) > IMPOSSIBLE)) | np.isinf(array)
+    clean = np.where(impossible, np.nan, array)
+    for j in range(array.shape[1]):
+        joint = robot.joints[j] if array.shape[1] == robot.n and not name.startswith("wrench") else None
+        bad = impossible[:, j]
+        if bad.any():
+            worst = float(np.nanmax(np.abs(array[bad, j])))
+            state.add(
+                "values_impossible", "repaired",
+                f"{int(bad.sum())} value(s) of {name} are impossible (up to {worst:.3g}); left out",
+                joint=joint, at=np.flatnonzero(bad),
+            )  # fmt: skip
+        if name in _SPIKE:
+            spikes = _spikes(clean[:, j], _SPIKE[name])
+            words = f"{int(spikes.sum())} spike(s) of {name} left out"
+            if spikes.any():
+                state.add("values_spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
+            clean[spikes, j] = np.nan
+    return clean
+
+
+def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
+    """Samples far from the median of their five neighbours, which all others follow closely."""
+    from scipy.ndimage import median_filter
+
+    known = np.isfinite(x)
+    if known.sum() < 20:
+        return np.zeros(len(x), dtype=bool)
+    filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+    away = np.abs(filled - median_filter(filled, 5, mode="nearest"))
+    low, high = np.percentile(filled, [1, 99])
+    threshold = max(10 * float(np.percentile(away, 99)), share * float(high - low), 1e-9)
+    return np.asarray((away > threshold) & known)
+
+
+def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.bool_]) -> None:
+    for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
+        share = 100 * holes[:, j].mean()
+        state.add(
+            "channel_missing", "refused", f"{share:.3g} % of the {name} values are missing or impossible",
+            joint=robot.joints[j], at=np.flatnonzero(holes[:, j]),
+            remedy="check the column and its sensor, or record the log again",
+        )  # fmt: skip
+
+
+def _bridge(time: Array, x: Array) -> Array:
+    out = x.copy()
+    for j in range(x.shape[1]):
+        known = np.isfinite(x[:, j])
+        out[:, j] = np.interp(time, time[known], x[known, j])
+    return out
+
+
+def _drop(state: Examination, bad: NDArray[np.bool_], code: str, what: str, limit: float = TOO_MANY) -> None:
+    """Leaves out rows and says so; more than ``limit`` of them refuse the log."""
+    count = int(bad.sum())
+    if not count:
+        return
+    share = count / len(bad)
+    words = f"{count} row(s) ({100 * share:.2g} %) {what}"
+    if share > limit:
+        state.add(
+            code, "refused", words, at=np.flatnonzero(bad), remedy="record the log again, or cut out the part that is good"
+        )
+    else:
+        state.add(code, "repaired", f"{words}; left out", at=np.flatnonzero(bad))
+    state.recording = state.recording.take(~bad)

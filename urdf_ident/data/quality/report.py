@@ -1,0 +1,100 @@
+"""Is this log good enough? What can be repaired without loss is repaired and listed; the rest is refused with its remedy.
+
+Each of these findings costs more than any choice of estimator gains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...model.robot import Robot
+from ..quality import checks, repairs
+from ..recording import Recording
+from .findings import SEVERITIES, Examination, Finding
+
+__all__ = ["SEVERITIES", "Finding", "QualityReport", "assess"]
+
+_FEWEST_ROWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class QualityReport:
+    """The judgement on a log.
+
+    Attributes:
+        recording: The repaired log: rows complete, time strictly increasing.
+        findings: What was found, in the order of the checks.
+        rows: Number of rows before the repairs.
+    """
+
+    recording: Recording
+    findings: tuple[Finding, ...]
+    rows: int
+
+    @property
+    def acceptable(self) -> bool:
+        """False when any finding refuses the log."""
+        return all(finding.severity != "refused" for finding in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        return {
+            "log": self.recording.name,
+            "path": self.recording.path,
+            "acceptable": self.acceptable,
+            "rows": self.rows,
+            "rows_used": len(self.recording),
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+def assess(recording: Recording, robot: Robot) -> QualityReport:
+    """Examines a log.
+
+    Args:
+        recording: As read, or brought to the joint side; rows may be bad.
+        robot: The robot that moved.
+
+    Returns:
+        The repaired log and all findings. After a refusal that makes later checks meaningless (no clock, say) these
+        are not made.
+    """
+    state = Examination(recording)
+    for note in recording.notes:
+        state.add("note", "info", note)
+    _examine(state, robot)
+    return QualityReport(state.recording, tuple(state.findings), len(recording))
+
+
+def _examine(state: Examination, robot: Robot) -> None:
+    repairs.drop_unreadable_rows(state)
+    if _too_few(state):
+        return
+    repairs.check_time_unit(state)
+    if state.stopped:
+        return
+    repairs.unwrap_positions(state, robot)
+    repairs.repair_values(state, robot)
+    if state.stopped or _too_few(state):
+        return
+    repairs.repair_order(state)
+    if state.stopped:
+        return
+    repairs.repair_clock(state)
+    if _too_few(state):
+        return
+    checks.check_position_unit(state, robot)
+    if not state.stopped:
+        checks.check_frozen(state, robot)
+    checks.check_effort(state, robot)
+    checks.check_motion(state, robot)
+    checks.check_velocity(state, robot)
+
+
+def _too_few(state: Examination) -> bool:
+    count = len(state.recording)
+    if count >= _FEWEST_ROWS:
+        return False
+    state.add("too_few_rows", "refused", f"{count} usable rows are too few", remedy=f"record at least {_FEWEST_ROWS}")
+    return True

@@ -1,0 +1,259 @@
+"""Which column of a table holds which quantity of which joint.
+
+Three ways, in this order: the project file says so (:class:`LogLayout`); the header names the joints (``q_<joint>``, or
+``position_<joint>`` and the like); the header numbers them (``q1 … qn``, exactly as many as the robot has joints).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import LogError, nearest
+from ...model.robot import Robot, lock_words
+from .tables import Table
+
+Column = int | str
+
+#: Quantities of a log in the order they are read → the prefix of their default column names.
+PREFIXES = {
+    "position": "q", "velocity": "v", "acceleration": "a", "effort": "tau",
+    "motor_position": "qm", "motor_velocity": "vm", "effort_target": "effort_target", "torque_target": "torque_target",
+    "position_target": "position_target",
+}  # fmt: skip
+#: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
+ALIASES = {
+    "position": ("position", "pos"), "velocity": ("velocity", "vel", "dq", "qd"),
+    "acceleration": ("acceleration", "acc", "ddq"), "effort": ("effort", "torque"),
+    "motor_position": ("motor_position",), "motor_velocity": ("motor_velocity",),
+}  # fmt: skip
+TIME_NAMES = ("t", "time", "timestamp")
+WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
+_NUMBERED = {
+    "position": "q|pos|position", "velocity": "dq|qd|qdot|v|vel|velocity", "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
+    "effort": "tau|torque|effort", "motor_position": "qm", "motor_velocity": "vm|dqm|qmd",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LogLayout:
+    """What a log looks like when it does not have the default columns; the ``log:`` section of a project file.
+
+    Attributes:
+        files: Quantity → file name pattern of a split log, where ``*`` stands for the LOG argument. A quantity
+            without a file of its own is looked for in the file of ``position``.
+        rate: Samples per second [Hz], for logs without a time column.
+        columns: ``time`` or a quantity (keys of :data:`PREFIXES`) → column names or 0-based column numbers, in
+            the order of ``robot.order``.
+        units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single
+            unit of angle is meant for turning joints, a unit of length for sliding ones.
+        position_side: Where positions, velocities and accelerations were measured: "joint" or "motor".
+        effort_side: Where the effort acts: "joint" or "motor".
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    rate: float | None = None
+    columns: Mapping[str, Column | Sequence[Column]] = field(default_factory=dict)
+    units: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    position_side: str = "joint"
+    effort_side: str = "joint"
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """Columns found in one table.
+
+    Attributes:
+        time: Column of the time, or None.
+        joints: Quantity → one column per joint, in *model* order.
+        wrenches: Frame → its six columns, force first.
+        notes: Choices that the user should know of.
+    """
+
+    time: int | None
+    joints: Mapping[str, tuple[int, ...]]
+    wrenches: Mapping[str, tuple[int, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
+    """Finds the columns of some quantities.
+
+    Args:
+        table: The opened file.
+        robot: Names and order of the joints.
+        layout: What the project file says.
+        quantities: Keys of :data:`PREFIXES` to look for in this table.
+
+    Returns:
+        The columns; quantities that are not there are absent.
+
+    Raises:
+        LogError: A column does not exist, a name fits no joint, or a joint has no column.
+    """
+    given = {key: _explicit(table, robot, layout, key) for key in quantities if key in layout.columns}
+    rest = [key for key in quantities if key not in given]
+    named: dict[str, tuple[int, ...]] = {}
+    notes: list[str] = []
+    if table.names is not None and rest:
+        named, notes = _named(table, robot, rest, strict="position" in rest)
+    wrenches = _wrenches(table) if table.names is not None else {}
+    time = _time(table, layout)
+    used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
+    if table.names is not None and not given:
+        ignored = [name for k, name in enumerate(table.names) if k not in used and name and not _of_locked(name, robot)]
+        if ignored:
+            notes.append(f"columns ignored: {', '.join(ignored)}")
+    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes))
+
+
+def _time(table: Table, layout: LogLayout) -> int | None:
+    if "time" in layout.columns:
+        chosen = layout.columns["time"]
+        columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+        if len(columns) != 1:
+            raise LogError("time has one column", where="log.columns.time", got=columns, expected="one name or number")
+        return _locate(table, columns[0], "time")
+    for k, name in enumerate(table.names or ()):
+        if name.lower() in TIME_NAMES:
+            return k
+    return None
+
+
+def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> tuple[int, ...]:
+    """Columns that the project file lists, from ``robot.order`` to model order."""
+    chosen = layout.columns[quantity]
+    columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+    if len(columns) != robot.n:
+        raise LogError(
+            f"{len(columns)} columns of {quantity} for {robot.n} joints", where=f"log.columns.{quantity}", got=columns,
+            expected=f"one per joint, in the order {', '.join(robot.order)}",
+            remedy=_too_few(len(columns), robot),
+        )  # fmt: skip
+    located = [_locate(table, column, quantity) for column in columns]
+    if len(set(located)) != len(located):
+        raise LogError("a column is listed twice", where=f"log.columns.{quantity}", got=columns, expected="different columns")
+    return tuple(located[robot.order.index(joint)] for joint in robot.joints)
+
+
+def _locate(table: Table, column: Column, quantity: str) -> int:
+    where = f"{table.path} (log.columns.{quantity})"
+    if isinstance(column, str):
+        if table.names is None:
+            raise LogError(f"column '{column}' is a name and the log has no header", where=where,
+                           remedy=f"give its number, 0 to {table.width - 1}")  # fmt: skip
+        if column not in table.names:
+            raise LogError(f"no column '{column}'", where=where, remedy=nearest(column, table.names))
+        return table.names.index(column)
+    if not 0 <= column < table.width:
+        raise LogError("no such column", where=where, got=column, expected=f"0 to {table.width - 1} (counted from 0)",
+                       remedy="correct the column number in the project file")  # fmt: skip
+    return column
+
+
+def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    """Columns by the default names, or numbered ones."""
+    names = table.names or ()
+    known = {*robot.joints, *robot.locked}
+    prefixes = {key: _prefix(names, known, key) for key in quantities}
+    if not any(f"{prefix}{joint}" in names for prefix in prefixes.values() for joint in known):
+        numbered, notes = _numbered(table, robot, quantities)
+        if numbered or not strict:
+            return numbered, notes
+    found: dict[str, tuple[int, ...]] = {}
+    for key, prefix in prefixes.items():
+        wanted = [prefix + joint for joint in robot.joints]
+        if key == "position" and strict:
+            _check_positions(table, robot, prefix)
+        present = [name for name in wanted if name in names]
+        if present and len(present) < len(wanted):
+            missing = next(name for name in wanted if name not in names)
+            spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
+            raise LogError(
+                f"the log has no column '{missing}'", where=table.path, got=f"{len(present)} of {len(wanted)} joints",
+                remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
+            )  # fmt: skip
+        if present:
+            found[key] = tuple(names.index(name) for name in wanted)
+    return found, []
+
+
+def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
+    """The prefix that this header uses for a quantity: the default one if any joint has it."""
+    choices = [f"{prefix}_" for prefix in (PREFIXES[quantity], *ALIASES.get(quantity, ()))]
+    return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
+
+
+def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
+    names = table.names or ()
+    known = [*robot.joints, *robot.locked]
+    longer = tuple(f"{other}_" for other in PREFIXES.values() if f"{other}_".startswith(prefix) and f"{other}_" != prefix)
+    for name in names:
+        joint = name[len(prefix) :]
+        if name.startswith(prefix) and joint not in known and not name.startswith(longer):
+            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
+    missing = [joint for joint in robot.joints if prefix + joint not in names]
+    if len(missing) == robot.n:
+        raise LogError(
+            "no column holds a joint position", where=table.path, got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
+            expected=f"{prefix}{robot.joints[0]}, …", remedy="describe the columns in the project file (`log: {columns: ...}`)",
+        )  # fmt: skip
+    if missing:
+        several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
+        wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
+        raise LogError(
+            f"{several} missing from the log", where=table.path, expected=wanted,
+            remedy=f"record what moves, and lock what does not: {lock_words(missing)} in the project file",
+        )  # fmt: skip
+
+
+def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    """Columns such as q1 … qn, taken in ``robot.order``."""
+    found: dict[str, tuple[int, ...]] = {}
+    for key in quantities:
+        if key not in _NUMBERED:
+            continue
+        pattern = re.compile(rf"(?:{_NUMBERED[key]})[_\[ ]?(\d+)\]?", re.IGNORECASE)
+        numbers = {int(match[1]): k for k, name in enumerate(table.names or ()) if (match := pattern.fullmatch(name))}
+        first = min(numbers, default=0)
+        if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
+            continue
+        if len(numbers) != robot.n:
+            raise LogError(
+                f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}", where=table.path,
+                got=f"{(table.names or ())[numbers[first]]} …", expected=", ".join(robot.order),
+                remedy=_too_few(len(numbers), robot),
+            )  # fmt: skip
+        found[key] = tuple(numbers[first + robot.order.index(joint)] for joint in robot.joints)
+    if not found:
+        return {}, []
+    return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]
+
+
+def _too_few(count: int, robot: Robot) -> str:
+    """What to do about columns that do not go round."""
+    if count > robot.n:
+        return "list the columns of these joints alone: `log: {columns: {...}}`"
+    return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"
+
+
+def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
+    names = table.names or ()
+    frames = {match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}
+    found = {}
+    for frame in sorted(frames):
+        wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise LogError(
+                f"the wrench of '{frame}' has no column '{missing[0]}'", where=table.path, expected=", ".join(wanted),
+                remedy="a wrench needs its six columns",
+            )  # fmt: skip
+        found[frame] = tuple(names.index(name) for name in wanted)
+    return found
+
+
+def _of_locked(name: str, robot: Robot) -> bool:
+    prefixes = [*PREFIXES.values(), *(prefix for some in ALIASES.values() for prefix in some)]
+    return any(name == f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked)

@@ -1,0 +1,215 @@
+"""Reading logs: text tables in, recordings in SI units and model order out.
+
+Nothing is judged or repaired here. A row that cannot be read stays as NaN with its row number, so that
+:mod:`quality` can say where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import LogError, UnitError, nearest
+from ...linalg import Array
+from ...model.robot import Robot
+from ...units import KINDS, Unit, parse_unit
+from ..recording import Recording
+from .columns import PREFIXES, ColumnMap, LogLayout, find_columns
+from .sources import LogSource, expand_logs, log_source
+from .tables import Table, open_table
+
+__all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_recordings"]
+
+_KIND = {
+    "motor_position": "position", "position_target": "position", "motor_velocity": "velocity", "effort_target": "effort",
+    "torque_target": "effort",
+}  # fmt: skip
+_MOTOR = ("motor_position", "motor_velocity")
+
+
+def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None) -> Recording:
+    """Reads one log.
+
+    Without a layout the header decides: ``t`` [s], ``q_<joint>`` [rad or m], and optionally ``v_``, ``a_``, ``tau_``,
+    ``qm_``, ``vm_`` ``<joint>`` and ``wrench_<frame>_{fx, fy, fz, mx, my, mz}`` [N, N·m], matched by joint *name*.
+
+    Args:
+        source: A file, the stem of a split log, or what :func:`expand_logs` returned.
+        robot: The robot that moved; columns are brought to the order of its joints.
+        layout: Columns, units and sides that differ from the default.
+
+    Returns:
+        The log in SI units, rows as logged; unreadable cells are NaN.
+
+    Raises:
+        MissingFileError: A file does not exist.
+        LogError: The file is empty or no text, or its columns do not fit the robot.
+        UnitError: A unit is unknown or measures something else.
+    """
+    layout = layout or LogLayout()
+    _check_layout(layout)
+    source = log_source(source, layout)
+    values: dict[str, Array] = {}
+    wrenches: dict[str, Array] = {}
+    notes: list[str] = []
+    time: Array | None = None
+    tables = _open(source)
+    for table, quantities in tables:
+        found = _find(table, robot, layout, quantities)
+        wanted = [column for columns in (*found.joints.values(), *found.wrenches.values()) for column in columns]
+        wanted = wanted if found.time is None or time is not None else [found.time, *wanted]
+        block = iter(table.read(wanted).T)
+        if found.time is not None and time is None:
+            time = next(block) * _time_factor(layout)
+        for quantity, columns in found.joints.items():
+            values[quantity] = np.stack([next(block) for _ in columns], axis=1)
+        for frame, columns in found.wrenches.items():
+            wrenches[frame] = np.stack([next(block) for _ in columns], axis=1)
+        notes += found.notes
+    first = tables[0][0]
+    if "position" not in values:
+        raise LogError("the log holds no joint positions", where=source.path, expected="q_<joint> columns",
+                       remedy="describe the columns in the project file (`log: {columns: ...}`)")  # fmt: skip
+    effort_unit = _to_si(values, robot, layout)
+    digest = first.sha256 if len(tables) == 1 else hashlib.sha256("".join(t.sha256 for t, _ in tables).encode()).hexdigest()
+    return Recording(
+        name=source.name, joints=robot.joints, time=_clock(time, len(first), layout, source.path), **values,
+        effort_unit=effort_unit, position_side=layout.position_side, effort_side=layout.effort_side, wrenches=wrenches,
+        path=source.path, sha256=digest, rows=first.rows, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def read_recordings(
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
+) -> list[Recording]:
+    """Reads several logs, in processes of their own if there are many: parsing text is most of the work of a long log.
+
+    Args:
+        sources: As for :func:`read_recording`.
+        robot: The robot that moved.
+        layout: Columns, units and sides that differ from the default.
+        jobs: Processes; never more than logs.
+
+    Returns:
+        The logs, in the same order.
+
+    Raises:
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one.
+    """
+    read = partial(read_recording, robot=robot, layout=layout)
+    workers = min(jobs, len(sources))
+    if workers < 2:
+        return [read(source) for source in sources]
+    with ProcessPoolExecutor(workers) as pool:
+        return [replace(recording) for recording in pool.map(read, sources)]  # made anew: arrays arrive writable
+
+
+def _check_layout(layout: LogLayout) -> None:
+    for section, valid in (("files", ("time", *PREFIXES)), ("columns", ("time", *PREFIXES)), ("units", ("time", *PREFIXES))):
+        for key in getattr(layout, section):
+            if key not in valid:
+                raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
+    if layout.rate is not None and not (np.isfinite(layout.rate) and layout.rate > 0):
+        raise LogError("the rate is no positive number", where="log.rate", got=layout.rate, expected="samples per second [Hz]")
+    for side in (layout.position_side, layout.effort_side):
+        if side not in ("joint", "motor"):
+            raise LogError("unknown side", where="log.side", got=side, expected="joint or motor")
+
+
+def _open(source: LogSource) -> list[tuple[Table, list[str]]]:
+    """Each file with the quantities that it may hold; the positions' file first."""
+    files = dict(source.files)
+    if "" in files:
+        return [(open_table(files[""]), list(PREFIXES))]
+    main = files.get("position", source.files[0][1])
+    holds: dict[str, list[str]] = {main: []}
+    for quantity in ("time", *PREFIXES):
+        holds.setdefault(files.get(quantity, main), []).append(quantity)
+    opened = [(open_table(path), quantities) for path, quantities in holds.items()]
+    for table, _ in opened[1:]:
+        if len(table) != len(opened[0][0]):
+            raise LogError(
+                "the parts of a split log differ in length", where=table.path, got=f"{len(table)} rows",
+                expected=f"{len(opened[0][0])} as in {opened[0][0].path}", remedy="cut them to the same rows",
+            )  # fmt: skip
+    return opened
+
+
+def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
+    """Columns of one file; a part of a split log without header or description is all one quantity."""
+    mine = [*quantities, "time"] if "position" in quantities else quantities
+    own = replace(layout, columns={key: value for key, value in layout.columns.items() if key in mine})
+    whole = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
+    if layout.files and table.names is None and len(whole) == 1:
+        column = own.columns.get("time")
+        free = [k for k in range(table.width) if k != column]
+        if len(free) != robot.n:
+            raise LogError(f"the {whole[0]} file has {len(free)} columns for {robot.n} joints", where=table.path,
+                           remedy=f"list them in `log: {{columns: {{{whole[0]}: [...]}}}}`, or lock joints")  # fmt: skip
+        own = replace(own, columns={**own.columns, whole[0]: free})
+    if table.names is None and "position" in quantities and "position" not in own.columns:
+        raise LogError(
+            "the log has no header", where=table.path, expected="a first line t,q_<joint>,…",
+            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`",
+        )  # fmt: skip
+    return find_columns(table, robot, own, [q for q in quantities if q != "time"])
+
+
+def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Array:
+    if time is not None:
+        return time
+    if layout.rate is None:
+        raise LogError("the log has no time column", where=where, expected="a column 't' [s]",
+                       remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]")  # fmt: skip
+    return np.asarray(np.arange(count) / layout.rate)
+
+
+def _time_factor(layout: LogLayout) -> float:
+    unit = layout.units.get("time", "s")
+    return parse_unit(unit if isinstance(unit, str) else unit[0], "time").factor
+
+
+def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
+    """Scales the signals in place to SI; returns the SI unit of the effort."""
+    effort_unit = "N" if robot.prismatic.all() else "N·m"
+    for quantity, array in values.items():
+        given = layout.units.get(quantity)
+        if given is None:
+            continue
+        kind = _KIND.get(quantity, quantity)
+        if not isinstance(given, str) and len(given) != robot.n:
+            raise LogError(f"{len(given)} units for {robot.n} joints", where=f"log.units.{quantity}", got=list(given),
+                           expected=f"one for all, or one per joint in the order {', '.join(robot.order)}")  # fmt: skip
+        names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
+        units = [parse_unit(name, kind) for name in names]
+        on_motor = quantity in _MOTOR or (layout.position_side == "motor" and kind != "effort")
+        factors = [_factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
+                   for unit, sliding in zip(units, robot.prismatic, strict=True)]  # fmt: skip
+        values[quantity] = array * np.array(factors)
+        if quantity == "effort":
+            kinds = {"torque" if unit.kind == "force" else unit.kind for unit in units}
+            if len(kinds) > 1:
+                raise UnitError("efforts of one log cannot be of several kinds", where="log.units.effort", got=", ".join(given),
+                                expected="all torques and forces, or all currents")  # fmt: skip
+            effort_unit = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[units[0].kind]
+    return effort_unit
+
+
+def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, quantity: str) -> float:
+    """Factor to SI; one unit for all joints speaks only for the joints it can measure."""
+    if kind == "effort" or on_motor:
+        return unit.factor
+    linear = unit.kind == KINDS[kind][1]
+    if linear == bool(sliding):
+        return unit.factor
+    if each:
+        raise UnitError(
+            f"'{unit.name}' does not fit a {'sliding' if sliding else 'turning'} joint", where=f"log.units.{quantity}"
+        )
+    return 1.0

@@ -1,0 +1,174 @@
+"""From the LOG arguments of a command line to logs: files, folders, globs, stems of split logs."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import LogError, MissingFileError, nearest
+from ...files import read_bytes
+from .columns import LogLayout
+
+_SUFFIXES = (".csv", ".txt", ".tsv", ".dat")
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Where one log is: its name and, per quantity, its file (the key ``""`` holds everything else).
+
+    Attributes:
+        name: Short name, different from that of every other log of the same call.
+        path: What the user would call it: the file, or the stem of a split log.
+        files: Pairs (quantity, path); a log in one file has the single pair ``("", path)``.
+    """
+
+    name: str
+    path: str
+    files: tuple[tuple[str, str], ...]
+
+
+def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None) -> list[LogSource]:
+    """Finds the logs that the arguments stand for.
+
+    Args:
+        arguments: Files, folders (every table in them), globs, or stems of split logs.
+        layout: Its ``files`` say what the parts of a split log are called.
+
+    Returns:
+        The logs, sorted by path; one that is reached in two ways comes once.
+
+    Raises:
+        MissingFileError: An argument stands for no log, or a part of a split log is missing.
+        LogError: Two files have the same content.
+    """
+    layout = layout or LogLayout()
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for argument in arguments:
+        matches = _split_logs(str(argument), layout) if layout.files else _plain_logs(str(argument))
+        found.update(matches)
+    unique: dict[tuple[str, ...], str] = {}
+    for path in sorted(found):
+        unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
+    paths = list(unique.values())
+    _refuse_copies(paths, found)
+    return [LogSource(name, path, found[path]) for name, path in zip(_names(paths), paths, strict=True)]
+
+
+def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
+    """The one log that a path stands for.
+
+    Args:
+        source: A file, the stem of a split log, or a source already found.
+        layout: Says whether logs are split.
+
+    Returns:
+        The source.
+
+    Raises:
+        MissingFileError: A file does not exist.
+    """
+    if isinstance(source, LogSource):
+        return source
+    path = str(source)
+    files = _parts(path, layout) if layout.files else (("", path),)
+    return LogSource(Path(path).stem, path, files)
+
+
+def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    path = Path(argument)
+    if path.is_dir():
+        members = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
+        tables = [p for p in members if p.suffix.lower() == ".csv"] or [p for p in members if p.suffix.lower() in _SUFFIXES]
+        if not tables:
+            raise MissingFileError(
+                "the folder holds no log", where=argument, expected="*.csv", remedy="name the files themselves"
+            )
+    elif path.exists():
+        tables = [path]
+    else:
+        tables = [Path(match) for match in sorted(glob.glob(argument)) if Path(match).is_file()] if _is_glob(argument) else []
+        if not tables:
+            raise _missing(argument)
+    return {str(table): (("", str(table)),) for table in tables}
+
+
+def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+    pattern = layout.files.get("position") or next(iter(layout.files.values()))
+    if "*" not in pattern:
+        raise LogError("a file pattern has no *", where="log.files", got=pattern, expected="* where the LOG argument goes")
+    if _is_glob(argument):
+        members = sorted(glob.glob(argument)) + sorted(glob.glob(pattern.replace("*", argument, 1)))
+        stems = [stem for member in members if (stem := _stem(member, layout)) is not None]
+    elif Path(pattern.replace("*", argument)).is_file():
+        stems = [argument]
+    elif Path(argument).is_dir():
+        stems = [stem for member in sorted(Path(argument).iterdir()) if (stem := _stem(str(member), layout)) is not None]
+    else:
+        stem = _stem(argument, layout)
+        stems = [stem] if stem is not None and Path(argument).is_file() else []
+    if not stems:
+        expected = ", ".join(p.replace("*", argument) for p in layout.files.values())
+        raise MissingFileError(
+            "no split log is called so", where=argument, expected=expected, remedy="check log.files and the path"
+        )
+    return {stem: _parts(stem, layout) for stem in stems}
+
+
+def _stem(path: str, layout: LogLayout) -> str | None:
+    """What ``*`` stands for in the name of a part, or None when the file is no part of a split log."""
+    for pattern in layout.files.values():
+        match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), path)
+        if match:
+            return match[1]
+    return None
+
+
+def _parts(stem: str, layout: LogLayout) -> tuple[tuple[str, str], ...]:
+    parts = tuple((quantity, pattern.replace("*", stem)) for quantity, pattern in layout.files.items())
+    for quantity, part in parts:
+        if not Path(part).is_file():
+            raise MissingFileError(
+                f"the {quantity} file of a split log is missing",
+                where=part,
+                remedy=f"check log.files.{quantity} and the LOG argument",
+            )
+    return parts
+
+
+def _is_glob(argument: str) -> bool:
+    return any(mark in argument for mark in "*?[")
+
+
+def _missing(argument: str) -> MissingFileError:
+    if _is_glob(argument):
+        return MissingFileError("no log matches", where=argument, remedy="check the path and the pattern")
+    parent = Path(argument).parent
+    if not parent.is_dir():
+        return MissingFileError("log not found", where=argument, remedy=f"the folder {parent} does not exist")
+    logs = [p.name for p in sorted(parent.iterdir()) if p.suffix.lower() in _SUFFIXES][:20]
+    hint = nearest(Path(argument).name, logs) if logs else "check the path"
+    return MissingFileError("log not found", where=argument, remedy=hint)
+
+
+def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
+    seen: dict[str, str] = {}
+    for path in paths:
+        digest = hashlib.sha256(b"".join(read_bytes(part, "log") for _, part in found[path])).hexdigest()
+        if digest in seen:
+            raise LogError("the same log is given twice", where=path, got=f"the content of {seen[digest]}",
+                           remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
+        seen[digest] = path
+
+
+def _names(paths: list[str]) -> list[str]:
+    """Short names; those that would be equal get their folder (or the whole path) in front."""
+    names = [Path(path).stem for path in paths]
+    for longer in (lambda p: f"{Path(p).parent.name}/{Path(p).stem}", str):
+        twice = Counter(names)
+        names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
+    return names

@@ -1,0 +1,168 @@
+"""``gain: auto``: torque constants from what a controller logged as its target torque and target current.
+
+At rest a controller adds no friction compensation to its feed-forward, so that ``target torque / target current`` is
+the torque constant to four digits (design §6.8). On moving samples the plain ratio is nonsense, because the target
+current also holds the controller's own friction model: there the constant is found beside a free function of
+speed, one per direction. That serves joints that carry no torque at rest; where such an estimate agrees with a joint
+that is known at rest, the two have the same motor (twins), and the better number serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ...model.drive import Drive
+from ...samples import freeze_arrays
+from ..recording import Recording
+from .targets import Estimate, Targets, at_rest, check_targets, standing
+from .targets_in_motion import TWINS, in_motion
+
+#: Estimates of one joint, at rest and in motion or in two logs, that differ by more are no constant.
+CONSTANT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueConstants:
+    """Torque constants found in logs.
+
+    Attributes:
+        joints: Joint names.
+        gain: Shape (n,) [N·m or N per unit of effort].
+        relative_error: Shape (n,): what each is worth, a fraction.
+        origin: Per joint where it came from, in words.
+    """
+
+    joints: tuple[str, ...]
+    gain: Array
+    relative_error: Array
+    origin: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def words(self) -> str:
+        """One sentence for ``drive.gain_origin``."""
+        parts = []
+        for text in dict.fromkeys(self.origin):
+            joints = [
+                f"{joint} {value:.5g} (± {100 * error:.2g} %)"
+                for joint, value, error, own in zip(self.joints, self.gain, self.relative_error, self.origin, strict=True)
+                if own == text
+            ]
+            parts.append(f"{text}: {', '.join(joints)}")
+        return "auto, target torque / target current; " + "; ".join(parts)
+
+
+def wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
+    """Whether torque constants have to be found: asked for, or the effort is a current and both targets are logged.
+
+    Args:
+        drive: The drive as the project describes it.
+        recordings: The logs.
+
+    Returns:
+        True if so.
+    """
+    if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
+        return False
+    return drive.gain_origin == "auto" or all(
+        log.effort_target is not None and log.torque_target is not None for log in recordings
+    )
+
+
+def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
+    """The drive with its torque constants, found in the logs where they are not given.
+
+    Args:
+        drive: The drive as the project describes it.
+        recordings: The logs, as read.
+
+    Returns:
+        The same drive, or one whose ``gain_origin`` says where each constant came from.
+
+    Raises:
+        LogError: See :func:`torque_constants`.
+    """
+    if not wants_constants(drive, recordings):
+        return drive
+    found = torque_constants(recordings, drive)
+    return replace(drive, gain=found.gain, gain_origin=found.words())
+
+
+def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:
+    """Finds the torque constant of every joint from target torque and target current.
+
+    Args:
+        recordings: Logs of one robot, as read; all samples, standstill included.
+        drive: For gears and couplings, where efforts are logged on the motor side.
+
+    Returns:
+        The constants.
+
+    Raises:
+        LogError: A target is missing or constant, the two currents differ in unit, or the ratio is no constant.
+    """
+    if not recordings:
+        raise LogError("no log to find torque constants in", remedy="give at least one log, or drive.gain")
+    signals = [Targets.of(recording, drive) for recording in recordings]
+    joints = recordings[0].joints
+    for j, joint in enumerate(joints):
+        check_targets(signals, j, joint)
+    rest = [at_rest(signals, j) for j in range(len(joints))]
+    moving = in_motion(signals, rest)
+    for j, joint in enumerate(joints):
+        _check_constant(signals, j, joint, moving[j])
+    return _with_twins(joints, rest, moving)
+
+
+def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
+    """Refuses a ratio that is none: different at rest and in motion, or from log to log."""
+    estimates = [(standing(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
+    known = [(item.value, where) for item, where in estimates if item.error < 0.2 * CONSTANT]
+    for value, where in known:
+        if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
+            raise LogError(
+                f"target torque over target current of {joint} is no constant", where=signals[0].name,
+                got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
+                remedy="check the columns effort_target and torque_target, or give drive.gain",
+            )  # fmt: skip
+
+
+def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
+    """What both say about one joint, each with its weight, and where it came from in words."""
+    if rest.known or not np.isfinite(moving.error):
+        return rest, "at rest"
+    weights = np.array([rest.error, moving.error]) ** -2.0
+    if weights[0] < 0.01 * weights[1]:
+        return moving, "by regression in motion"
+    value = float(weights @ np.nan_to_num([rest.value, moving.value]) / weights.sum())
+    return Estimate(value, float(weights.sum() ** -0.5)), "at rest and by regression in motion"
+
+
+def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
+    """Joints that are known at rest as they are; the others take a twin's constant if there is one, else their own."""
+    pairs = [_combined(one, other) for one, other in zip(rest, moving, strict=True)]
+    best, words = [item for item, _ in pairs], [text for _, text in pairs]
+    for joint, item in zip(joints, best, strict=True):
+        if not item.error < 0.2:
+            raise LogError(
+                f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
+                remedy="log a motion that loads it, standstill included, or give drive.gain",
+            )  # fmt: skip
+    gain, error, origin = [item.value for item in best], [item.error for item in best], list(words)
+    for j, item in enumerate(best):
+        if rest[j].known:
+            continue
+        reach = max(TWINS, 3.0 * item.error)
+        near = [k for k, other in enumerate(best) if k != j and abs(abs(item.value / other.value) - 1.0) < reach]
+        twins = [k for k in near if rest[k].known] or near
+        model = min(twins, key=lambda k: best[k].error, default=j)
+        if best[model].error < item.error:
+            gain[j], error[j] = float(np.copysign(best[model].value, item.value)), best[model].error
+            origin[j] = f"motor twin of {joints[model]} ({words[model]}; own value agrees within {100 * reach:.2g} %)"
+    return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))

@@ -1,0 +1,165 @@
+"""The friction laws that selection chooses from, each with a few values of its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.dynamic_model import DynamicModel
+from ...model.friction_laws import (
+    SIGN_WIDTH,
+    Asymmetric,
+    Coulomb,
+    Cubic,
+    LoadCoulomb,
+    Offset,
+    Presliding,
+    Stribeck,
+    SubLinear,
+    Viscous,
+)
+from ...model.terms import AppliedTerm, RotorInertia, Term
+from ...samples import Segment
+
+#: Widths of the smooth sign, in units of the default; Stribeck speeds, in units of the axis' speed; ways of presliding
+#: [rad, or the same fraction of a slide's travel over π].
+WIDTHS = tuple(0.25 * 1.6**k for k in range(7))
+SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
+WAYS = tuple(1e-4 * 1.8**k for k in range(10))
+#: Later searches try these multiples of each shape of the laws that the one before has chosen.
+ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
+#: Laws that take the place of others at the same joint.
+REPLACES = {Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name)}
+
+#: Name and side of a law.
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One law with one set of shapes on one axis.
+
+    Attributes:
+        item: The law and where it acts.
+        columns: Indices into theta of the wide model, shape (k,).
+    """
+
+    item: AppliedTerm
+    columns: NDArray[np.intp]
+
+    @property
+    def key(self) -> Key:
+        """Name and side: a joint has each at most once."""
+        return self.item.term.name, self.item.side
+
+    @property
+    def shapes(self) -> dict[str, float]:
+        """Its fixed shapes."""
+        return {name: float(getattr(self.item.term, name)) for name in self.item.term.shapes}
+
+
+@dataclass(frozen=True, eq=False)
+class Wide:
+    """A model that holds all candidates at once.
+
+    Attributes:
+        model: The model; a law comes as often as it has shapes to try.
+        kept: Terms that take no part in the choice: rotor inertias, and the motor-side laws that were given.
+        common: Indices into theta of the columns of every sub-model, shape (c,).
+        candidates: By axis.
+    """
+
+    model: DynamicModel
+    kept: tuple[AppliedTerm, ...]
+    common: NDArray[np.intp]
+    candidates: tuple[tuple[Candidate, ...], ...]
+
+    def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
+        """The model with some candidates only.
+
+        Args:
+            chosen: Which ones.
+
+        Returns:
+            The model, terms joint by joint.
+        """
+        listed = [*self.kept, *(candidate.item for candidate in chosen)]
+        return self.model.with_terms(sorted(listed, key=lambda item: item.axis))
+
+
+def wide_model(
+    model: DynamicModel, motion: Sequence[Segment], chosen: Sequence[AppliedTerm] = (), zoom: Sequence[float] = ()
+) -> Wide:
+    """All candidates of a model's joints.
+
+    Args:
+        model: The dynamic model; its friction on the joint side is put aside.
+        motion: The segments behind the data: how fast and how far the axes move decides what shapes are tried.
+        chosen: Laws that a search before has chosen; they are among the candidates.
+        zoom: Multiples of their shapes that are tried, shape (k,).
+
+    Returns:
+        The wide model.
+    """
+    kept = tuple(item for item in model.terms if item.term.name == RotorInertia.name or item.side == "motor")
+    given = {item.axis for item in kept if item.term.name != RotorInertia.name}
+    rigid = model.with_terms(kept)
+    listed: list[AppliedTerm] = []
+    for axis in range(model.n):
+        listed += [AppliedTerm(law, axis) for law in _joint_laws(model, motion, axis)]
+        if np.delete(model.drive.reduction[axis], axis).any() and axis not in given:
+            listed += [AppliedTerm(law, axis, "motor") for law in _motor_laws(model, motion, axis)]
+    for item in chosen:
+        listed += [replace(item, term=law) for law in (item.term, *_zoomed(item.term, zoom))]
+    listed = list(dict.fromkeys(listed))
+    wide = model.with_terms([*kept, *listed])
+    begin = len(rigid.parameters)
+    by_axis: list[list[Candidate]] = [[] for _ in range(model.n)]
+    for item in listed:
+        width = len(item.term.symbols)
+        by_axis[item.axis].append(Candidate(item, np.arange(begin, begin + width)))
+        begin += width
+    return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis))
+
+
+def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
+    """A law with one of its shapes multiplied."""
+    changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in law.shapes for factor in factors]
+    return [replace(law, **change) for change in changes if all(value > 0 for value in change.values())]
+
+
+def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
+    speeds = np.concatenate([np.abs(part.v[:, axis]) for part in motion])
+    top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
+    travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
+    way = travel / np.pi if model.robot.prismatic[axis] else 1.0
+    return _laws(top, [x * way for x in WAYS if x * way < 0.3 * travel])
+
+
+def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
+    row = model.drive.reduction[axis]
+    speeds = np.concatenate([np.abs(part.v @ row) for part in motion])
+    top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
+    ratio = abs(float(row[axis])) or 1.0
+    return [law for law in _laws(top, [], ratio) if law.name in (Viscous.name, Coulomb.name, SubLinear.name, Cubic.name)]
+
+
+def _laws(top: float, ways: Sequence[float], ratio: float = 1.0) -> list[Term]:
+    """The family for an axis of this speed [rad/s or m/s], the shapes nearest the defaults first."""
+    if top <= 0:
+        return []
+    width = min(SIGN_WIDTH * ratio, 0.02 * top)
+    widths = [width, *(factor * width for factor in WIDTHS)]
+    laws: list[Term] = [Viscous(), Offset()]
+    laws += [Coulomb(width=w) for w in widths]
+    laws += [Stribeck(velocity=x * top, width=width) for x in SPEEDS]
+    laws += [SubLinear(width=w) for w in widths[:4]]
+    laws += [Cubic()]
+    laws += [LoadCoulomb(width=w) for w in widths[:6:2]]
+    laws += [Presliding(width=x) for x in ways]
+    laws += [replace(Asymmetric(), width=width, eps=0.05 * width)]
+    return laws

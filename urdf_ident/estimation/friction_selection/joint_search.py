@@ -1,0 +1,261 @@
+"""The search for the friction laws of one joint while those of all others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...linalg import Array
+from .candidates import REPLACES, Candidate, Key
+from .subsets import Focus
+
+#: A law must lower its joint's held-out squared error by this fraction.
+LEAST_GAIN = 0.01
+#: Another shape of the same law must lower it by this fraction.
+LEAST_SHAPE_GAIN = 1e-4
+#: A column whose length the others make up to less than this share is not told from them by the data.
+DISTINCT = 0.02
+#: Gears lose at most this share of the load, and the data must tell it to a tenth of that.
+MOST_LOST = 0.5
+
+#: (law, side) → the candidate that was chosen.
+Laws = Mapping[Key, Candidate]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one law is worth beside the others.
+
+    Attributes:
+        law: The best of its versions.
+        gain: By which fraction it lowers the joint's held-out squared error; negative where it harms.
+        std_error: Of that gain, over the folds.
+        reason: Why it was chosen or not, in words.
+    """
+
+    law: Candidate
+    gain: float
+    std_error: float
+    reason: str
+
+
+class JointSearch:
+    """The search at one joint.
+
+    Args:
+        sub: Sub-models in the joint's candidate columns alone, its row groups apart.
+        candidates: The candidates.
+        nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
+    """
+
+    def __init__(self, sub: Focus, candidates: Sequence[Candidate], nonnegative: Array) -> None:
+        self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
+        columns = [int(column) for law in candidates for column in law.columns]
+        self.place = {column: k for k, column in enumerate(columns)}
+
+    def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
+        """From given laws to some that no step makes better.
+
+        Args:
+            laws: The laws to begin with.
+            many: Whether laws of many columns come into question.
+
+        Returns:
+            The laws to end with.
+        """
+        now = dict(laws)
+        for _ in range(len(self.candidates)):
+            for step in (self._unphysical, self._add, self._exchange, self._drop, *([self._replace] if many else [])):
+                found = step(now)
+                if found is not None:
+                    now = found
+                    break
+            else:
+                found = self._detour(now)
+                if found is None:
+                    break
+                now = found
+        return now
+
+    def _index(self, laws: Laws) -> list[int]:
+        return [self.place[int(column)] for law in laws.values() for column in law.columns]
+
+    def _places(self, options: Sequence[Candidate]) -> list[int]:
+        return [self.place[int(law.columns[0])] for law in options]
+
+    def _gain(self, old: Laws, errors: Array) -> tuple[Array, Array]:
+        """Mean and standard error over folds of what is gained, as a fraction of the joint's own error."""
+        index = self._index(old)
+        own = self.sub.own_errors(index)
+        gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / np.maximum(own, 1e-300)[:, None]
+        return gained.mean(axis=0), gained.std(axis=0, ddof=1) / np.sqrt(len(own))
+
+    def _better(self, old: Laws, new: Laws) -> bool:
+        """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
+        mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
+        more = len(self._index(new)) - len(self._index(old))
+        if more > 0:
+            return mean > max(LEAST_GAIN, spread)
+        if more < 0:
+            return mean > -LEAST_GAIN and mean > -max(LEAST_GAIN, spread)
+        return mean > LEAST_SHAPE_GAIN
+
+    def _options(self, rest: Laws) -> list[Candidate]:
+        """Single columns that may be added: not there yet, nor what a law that is there replaces."""
+        taken = {name for key in rest for name in REPLACES.get(key[0], ())}
+        options = [
+            law for law in self.candidates if law.key not in rest and law.key[0] not in taken and len(law.columns) == 1
+        ]  # fmt: skip
+        return [law for law, good in zip(options, self._excited(rest, options), strict=True) if good]
+
+    def _excited(self, rest: Laws, options: Sequence[Candidate]) -> list[bool]:
+        """Whether the data tell the laws' columns from those that are there, and a lost load from nothing."""
+        share, length = self.sub.distinct(self._index(rest), self._places(options))
+        needed = [10.0 / MOST_LOST if law.item.term.loaded else 0.0 for law in options]
+        return [bool(s > DISTINCT and n > least) for s, n, least in zip(share, length, needed, strict=True)]
+
+    def _offenders(self, laws: Laws) -> list[Key]:
+        """Laws that come out with a sign, or a share of the load, that cannot be."""
+        index = self._index(laws)
+        theta, error = self.sub.estimates(index)
+        at = {k: row for row, k in enumerate(index)}
+        bad = []
+        for key, law in laws.items():
+            for k in (self.place[int(column)] for column in law.columns):
+                negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
+                if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
+                    bad.append(key)
+        return list(dict.fromkeys(bad))
+
+    def _unphysical(self, laws: Laws) -> dict[Key, Candidate] | None:
+        bad = self._offenders(laws)
+        return changed(laws, remove=bad[:1]) if bad else None
+
+    def _add(self, laws: Laws) -> dict[Key, Candidate] | None:
+        options = self._options(laws)
+        if not options:
+            return None
+        mean, spread = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
+        for k in np.argsort(-mean):
+            if mean[k] > max(LEAST_GAIN, spread[k]):
+                new = changed(laws, add=options[k])
+                if not self._offenders(new):
+                    return new
+        return None
+
+    def _exchange(self, laws: Laws, *, shapes_only: bool = False) -> dict[Key, Candidate] | None:
+        """Another shape, or another law in the place of one."""
+        best: tuple[float, dict[Key, Candidate]] | None = None
+        for key, law in laws.items():
+            rest = changed(laws, remove=[key])
+            options = [other for other in self.candidates if other.key == key] if shapes_only else self._options(rest)
+            options = [other for other in options if other is not law and len(other.columns) == 1]
+            if not options:
+                continue
+            mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
+            for k, other in enumerate(options):
+                needed = LEAST_SHAPE_GAIN if other.key == key else max(LEAST_GAIN, spread[k])
+                if mean[k] > max(needed, best[0] if best else 0.0):
+                    new = changed(rest, add=other)
+                    if shapes_only or not self._offenders(new):
+                        best = (float(mean[k]), new)
+        return best[1] if best else None
+
+    def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
+        """Takes out the law that is missed least, if it is not missed."""
+        best: tuple[float, dict[Key, Candidate]] | None = None
+        for key in laws:
+            new = changed(laws, remove=[key])
+            for name in REPLACES.get(key[0], ()):  # what it contains takes its place
+                new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
+            mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
+            missed = -float(mean[0]) > max(LEAST_GAIN, float(spread[0]))
+            if not missed and (best is None or mean[0] > best[0]) and not self._offenders(new):
+                best = (float(mean[0]), new)
+        return best[1] if best else None
+
+    def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
+        """A law of many columns in the place of those that it contains."""
+        for law in self.candidates:
+            if len(law.columns) == 1 or law.key in laws:
+                continue
+            new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES[law.key[0]]])
+            mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
+            if mean[0] > max(LEAST_GAIN, spread[0]) and not self._offenders(new):
+                return new
+        return None
+
+    def _detour(self, laws: Laws) -> dict[Key, Candidate] | None:
+        """Puts a law in, or takes one out, fits the shapes of the others to it, and sees only then what is not missed.
+
+        Laws that resemble each other stand in for one another while the shapes are wrong; single steps do not get out of that.
+        """
+        options = self._options(laws)
+        starts = [changed(laws, remove=[key]) for key in laws if key[0] not in REPLACES]
+        if options:
+            mean, _ = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
+            for key in dict.fromkeys(law.key for law in options):
+                k = max((k for k, law in enumerate(options) if law.key == key), key=lambda k: mean[k])
+                starts.append(changed(laws, add=options[k]))
+        for start in starts:
+            new = self._reshaped(start)
+            while (fewer := self._drop(new)) is not None:
+                new = self._reshaped(fewer)
+            if set(new) != set(laws) and not self._offenders(new) and self._better(laws, new):
+                return new
+        return None
+
+    def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
+        for _ in range(len(self.candidates)):
+            found = self._exchange(laws, shapes_only=True)
+            if found is None:
+                break
+            laws = found
+        return laws
+
+    def judge(self, laws: Laws, key: Key) -> Judgement:
+        """What a law is worth beside the chosen ones.
+
+        Args:
+            laws: The chosen laws.
+            key: The law.
+
+        Returns:
+            Its best version, gain and a word on the decision.
+        """
+        versions = [law for law in self.candidates if law.key == key]
+        if key in laws:
+            mean, spread = self._gain(laws, self.sub.errors(self._index(changed(laws, remove=[key]))))
+            return Judgement(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")
+        taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
+        if taken:
+            return Judgement(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
+        news = [changed(laws, add=law, remove=[k for k in laws if k[0] in REPLACES.get(key[0], ())]) for law in versions]
+        if len(versions[0].columns) == 1:
+            excited = self._excited(laws, versions)
+            news = [new for new, good in zip(news, excited, strict=True) if good]
+        if not news:
+            return Judgement(versions[0], 0.0, 0.0, "the data do not excite it here")
+        gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]
+        k = int(np.argmax([mean[0] for mean, _ in gains]))
+        gain, error = (float(x[0]) for x in gains[k])
+        odd = gain > max(LEAST_GAIN, error) and self._offenders(news[k])
+        return Judgement(news[k][key], gain, error, "needs parameters that cannot be" if odd else "gains too little")
+
+
+def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:
+    """Other laws.
+
+    Args:
+        laws: The laws.
+        add: A law to add.
+        remove: Laws to take out.
+
+    Returns:
+        The new laws.
+    """
+    new = {key: law for key, law in laws.items() if key not in remove}
+    return new if add is None else {**new, add.key: add}

@@ -1,0 +1,129 @@
+"""Standard errors of a fit whose load-dependent friction reads its own rigid torque.
+
+While the rigid torque is frozen, the column ``S(v)·|τ_rigid|`` counts as known. At the fixed point it is not: an error of the
+inertial parameters moves the column, and with it the estimate. With ``D = ∂(W β)/∂β`` through the frozen torque alone,
+
+    D_k = Fl · S(v) · sign(τ_rigid) · Y_k ,
+
+a change ``δ`` of the estimate from the data at a frozen torque becomes ``(1 + W⁺ D)⁻¹ δ`` once all has settled (W⁺ the
+weighted least-squares inverse; a term in the residuals, zero on average, is left out). The same matrix on both sides turns the
+covariance at a frozen torque into that of the fixed point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...data.prepare import PreparedLog
+from ...linalg import Array, triangle
+from ...model.dynamic_model import DynamicModel
+from ...model.engine import pinocchio as engine
+from ...samples import Segment
+from ...statistics.fit import Fit
+from ...statistics.rows import RowFilter, filtered_rows
+
+
+def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Fit:
+    """The same estimate with the covariance of the fixed point.
+
+    Args:
+        fit: The settled estimate, with the covariance at the frozen torque.
+        model: Its model, with the frozen reference.
+        logs: The logs behind it; without any nothing is changed.
+
+    Returns:
+        The fit; the given one without load-dependent terms.
+    """
+    if not model.loaded or not logs:
+        return fit
+    response = load_response(fit, model, logs)
+    kind = f"{fit.covariance_kind}; the load of friction counted as estimated"
+    return replace(fit, covariance=response @ fit.covariance @ response.T, covariance_kind=kind)
+
+
+def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Array:
+    """How the settled estimate follows one at a frozen torque.
+
+    Args:
+        fit: The settled estimate.
+        model: Its model, with the frozen reference.
+        logs: The logs behind it.
+
+    Returns:
+        ``(1 + W⁺ D)⁻¹``, shape (b, b); base parameters that the data do not see stay as they are.
+    """
+    base, seen = fit.base, np.flatnonzero(fit.seen)
+    inertial = np.flatnonzero(base.independent < model.n_inertial)
+    theta = np.zeros(len(model.parameters))
+    theta[base.independent] = fit.params
+    rows = _Slopes(model, theta, base.independent[inertial])
+    weights = fit.row_weights or fit.weights
+    place = np.full(len(model.parameters), -1)
+    place[base.independent[seen]] = np.arange(len(seen))
+    factor = np.zeros((0, len(seen) + len(inertial)))
+    for log in logs:
+        row_filter = RowFilter(log.conditioned.factor)
+        for segment in log.segments:
+            if row_filter.output_rows(len(segment)) < 1:
+                continue
+            for _, made in filtered_rows(rows, segment, row_filter):  # type: ignore[arg-type]
+                for group, block in zip(model.groups, made, strict=True):
+                    full = np.zeros((len(block), factor.shape[1]))
+                    target = place[group.columns]
+                    full[:, target[target >= 0]] = block[:, : len(group.columns)][:, target >= 0]
+                    full[:, len(seen) :] = block[:, len(group.columns) : -1]
+                    factor = triangle(factor, weights[group.name] * full)
+    W, D = factor[:, : len(seen)], factor[:, len(seen) :]
+    scale = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
+    follow = np.linalg.lstsq(W / scale, D, rcond=None)[0] / scale[:, None]
+    matrix = np.eye(len(base))
+    matrix[np.ix_(seen, inertial)] += follow
+    response = np.eye(len(base))
+    response[np.ix_(seen, seen)] = np.linalg.inv(matrix[np.ix_(seen, seen)])
+    return response
+
+
+class _Slopes:
+    """A model whose rows hold, after its own columns, the slopes of its load-dependent torque."""
+
+    def __init__(self, model: DynamicModel, theta: Array, columns: Any) -> None:
+        self.model, self.theta, self.columns = model, theta, columns
+
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        return self.model.row_targets(tau, external)
+
+    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
+        model, slopes = self.model, self._factors(segment)
+        pieces = engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a, chunk)
+        for (part, blocks), (_, rigid) in zip(model.row_blocks(segment, chunk=chunk), pieces, strict=True):
+            own = [np.zeros((len(rigid), len(self.columns))) for _ in model.groups]
+            for spread, axis, factor in slopes:
+                moved = factor[part, None] * np.einsum("j,njk->nk", axis, rigid[:, :, self.columns])
+                for g, group in enumerate(model.groups):
+                    share = float(group.mix @ spread)
+                    if share:
+                        own[g] += share * moved
+            yield part, [np.hstack([block, extra]) for block, extra in zip(blocks, own, strict=True)]
+
+    def _factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
+        """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``."""
+        model, at = self.model, self.model.n_inertial
+        found: list[tuple[Array, Array, Array]] = []
+        columns = model.term_columns(segment)
+        inverse = np.linalg.inv(model.drive.reduction)
+        reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
+        for part, rigid in engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a):
+            reference[part] += rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
+        for item in model.terms:
+            if item.term.loaded:  # one column, S(v)·|τ|
+                axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])
+                torque = reference @ axis
+                column = columns[:, at - model.n_inertial]
+                slope = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
+                found.append((item.distribution(model.drive.reduction), axis, self.theta[at] * slope))
+            at += len(item.term.symbols)
+        return found

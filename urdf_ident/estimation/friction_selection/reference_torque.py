@@ -1,0 +1,169 @@
+"""Terms that need the rigid torque (load-dependent friction): a fixed point of estimating and freezing.
+
+The column ``S(v)·|τ_rigid|`` is linear in its own parameter only once τ_rigid is known. So the rigid torque is frozen
+at the last estimate, everything is estimated again, until the rigid torque does not change any more; friction is a
+small part of the torque, so that each round gains one or two digits. The first round has no rigid torque yet: its
+load-dependent columns are zero and take no part.
+
+What is frozen and saved are the *parameters*, not the torque: any motion then has its reference torque, and a reloaded
+result computes the same one to the last bit. A held-out fold finds its own fixed point from the rest of the data.
+
+What the data hardly see takes no part in the torque of these data, and in a large one of another motion: of that, what
+is frozen is what was believed, for a load is read on every motion to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from ...model.dynamic_model import DynamicModel
+from ...model.prior import Prior
+from ...statistics.fit import Fit
+from ...statistics.folds import CrossValidation, fold_errors, folds_of
+from ...statistics.ridge import fit_ridge
+from ...statistics.statistic import StatisticSet
+
+#: The rigid torque has settled when it changes by less than this fraction (root mean square, weighted as the fit).
+TOLERANCE = 1e-6
+#: Rounds before the search is given up.
+ROUNDS = 25
+
+#: Makes the statistics of a model from data that stay the same.
+Build = Callable[[DynamicModel], StatisticSet]
+#: Estimates the base parameters from statistics.
+Estimate = Callable[[StatisticSet], Fit]
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A fit whose load-dependent terms read its own rigid torque.
+
+    Attributes:
+        model: With the frozen reference, if it has such terms.
+        statistics: Of that model.
+        fit: The estimate.
+        changes: Relative change of the rigid torque in each round; empty without load-dependent terms.
+        prior: To which the frozen parameters are pulled.
+    """
+
+    model: DynamicModel
+    statistics: StatisticSet
+    fit: Fit
+    changes: tuple[float, ...] = ()
+    prior: Prior | None = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the rigid torque has stopped changing."""
+        return not self.model.loaded or (bool(self.changes) and self.changes[-1] <= TOLERANCE)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know, in words."""
+        if not self.model.loaded:
+            return ()
+        if self.converged:
+            return (f"the rigid torque of load-dependent friction settled in {len(self.changes)} rounds",)
+        return (
+            f"the rigid torque of load-dependent friction did not settle in {len(self.changes)} rounds (it still changes by "
+            f"{100 * self.changes[-1]:.2g} %): leave load_coulomb out, or record motions with more load",
+        )
+
+
+def settle(
+    model: DynamicModel, build: Build, estimate: Estimate, *, start: Array | None = None, prior: Prior | None = None
+) -> Settled:
+    """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
+
+    Args:
+        model: The dynamic model.
+        build: Statistics of a model on the data.
+        estimate: Base parameters from statistics.
+        start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
+        prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
+
+    Returns:
+        The fit; ``converged`` is False if it did not settle (the last round is returned).
+
+    Raises:
+        EstimationError: See the two functions.
+    """
+    if not model.loaded:
+        statistics = build(model)
+        return Settled(model, statistics, estimate(statistics))
+    theta = np.zeros(model.n_inertial) if start is None else np.asarray(start, dtype=float)[: model.n_inertial]
+    changes: list[float] = []
+    while True:
+        current = model.with_reference(theta)
+        statistics = build(current)
+        fit = estimate(statistics)
+        found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
+        changes.append(_change(statistics, fit, found, theta))
+        if changes[-1] <= TOLERANCE or len(changes) >= ROUNDS:
+            return Settled(current, statistics, fit, tuple(changes), prior)
+        theta = found
+
+
+def rigid_parameters(fit: Fit, n_inertial: int) -> Array:
+    """Inertial parameters with the rigid torque of a fit.
+
+    The dependent ones are zero: together with the independent ones that makes no difference to the torque. A rotor
+    inertia that the data cannot tell from a link's counts as the link's.
+
+    Args:
+        fit: The fit.
+        n_inertial: Number of inertial parameters, 10·n.
+
+    Returns:
+        Shape (n_inertial,).
+    """
+    theta = np.zeros(len(fit.base.names))
+    theta[fit.base.independent] = fit.params
+    return theta[:n_inertial]
+
+
+def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float:
+    """``‖W (new − old)‖ / ‖W new‖`` over the inertial columns and weighted rows, from the factors alone."""
+    factor = statistics.stacked(fit.weights, np.arange(len(new)))[:, :-1]
+    return float(np.linalg.norm(factor @ (new - old))) / max(float(np.linalg.norm(factor @ new)), 1e-300)
+
+
+def cross_validate_settled(settled: Settled, build: Build, estimate: Estimate) -> CrossValidation:
+    """Held-out error per fold where each fold has its own frozen rigid torque, from the other folds alone.
+
+    The search starts from the rigid torque of all data, which only saves rounds: it ends at the fold's own fixed point.
+
+    Args:
+        settled: The fit to all data.
+        build: As for :func:`settle`.
+        estimate: As for :func:`settle`.
+
+    Returns:
+        The held-out errors.
+
+    Raises:
+        EstimationError: One log that is too short to be cut into folds.
+    """
+    model = settled.model
+    split = folds_of(settled.statistics)
+    rmse, effort = [], []
+    for fold in split.logs:
+
+        def train(part: StatisticSet, fold: str = fold) -> Fit:
+            return estimate(folds_of(part).without([fold]))
+
+        if model.loaded:
+            own = settle(model, build, train, start=model.reference_theta, prior=settled.prior)
+            held_out, fit = folds_of(own.statistics), own.fit
+        else:
+            held_out, fit = split, train(settled.statistics)
+        theta = np.zeros(settled.statistics.p)
+        theta[fit.base.independent] = fit.params
+        errors = fold_errors(held_out.only([fold]), theta)
+        rmse.append(errors[0])
+        effort.append(errors[1])
+    return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))

@@ -1,0 +1,400 @@
+"""Fixed shapes of friction laws, where they are not known: variable projection.
+
+A law is linear in its parameters once its shapes (the width of a sign, the Stribeck speed, the play of presliding) are
+numbers. So for every trial of the shapes all other parameters follow by linear least squares, exactly, and only the shapes
+are searched. One pass over the data carries many trials: each trial is one more column in the triangular factors, and any
+combination of trials over joints and laws is then a selection of columns. A few passes, each on a finer grid
+around the best trial of the one before, and a parabola through the last three give the minimum.
+
+Bounds come from the motion itself: a speed between a five-hundredth and half of the axis' top speed, a way between 1e-5
+and a tenth of its travel. A shape that ends at its bound is one that the data do not determine, and is reported so; every
+shape comes with the interval in which the residual is not significantly larger (profile likelihood, independent residuals).
+Standard errors of the linear parameters are those for given shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError
+from ...linalg import Array, triangle
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.terms import AppliedTerm, Shape, Term
+from ...samples import Segment
+from ...statistics.fit import fit_base
+from .reference_torque import Build, settle
+
+#: Trials of a shape per pass, and passes per shape of a law.
+TRIALS, PASSES = 9, 4
+#: A shape this close to its bound (fraction of the range that is searched) has not been found.
+EDGE = 0.01
+#: Rounds of going from joint to joint on the factors before the next pass.
+SWEEPS = 5
+#: All combinations of the trials at one joint are compared, unless there are more than this.
+COMBINATIONS = 5000
+
+
+@dataclass(frozen=True)
+class Excited:
+    """How an axis has moved: top speed [rad/s or m/s] and travel [rad or m]."""
+
+    speed: float
+    way: float
+
+    def bounds(self, shape: Shape) -> tuple[float, float]:
+        """Between which values a shape is searched.
+
+        Args:
+            shape: What it is.
+
+        Returns:
+            Lower and upper bound, in the shape's unit.
+        """
+        if shape.kind == "way":
+            return 1e-5 * self.way, 0.1 * self.way
+        if shape.kind == "steepness":
+            return 2.0 / self.speed, 20000.0 / self.speed
+        return (0.0 if shape.reached else 0.002 * self.speed), 0.5 * self.speed
+
+
+@dataclass(frozen=True)
+class ShapeReport:
+    """What became of one free shape.
+
+    Attributes:
+        joint: Joint that the law belongs to.
+        term: Name of the law.
+        shape: Name of the shape.
+        unit: Its unit.
+        value: What was found.
+        start: What it was before.
+        bounds: Between which values it was searched.
+        interval: 95 % profile interval; an end that is a bound says that there is no end.
+        at_bound: "lower" or "upper" if it ended there, else None.
+        determined: Whether the data tell it: not at its bound, and the interval less than half of the range.
+        gain: By which fraction the weighted sum of squares is smaller than with the start value, the other shapes
+            as found.
+    """
+
+    joint: str
+    term: str
+    shape: str
+    unit: str
+    value: float
+    start: float
+    bounds: tuple[float, float]
+    interval: tuple[float, float]
+    at_bound: str | None
+    determined: bool
+    gain: float
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        low, high = self.interval
+        text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
+        if self.determined:
+            return f"{text}, residual {100 * self.gain:.2g} % smaller than at {self.start:.3g}"
+        where = f", at the {self.at_bound} bound of its search" if self.at_bound else ""
+        return f"{text}{where}: the data do not determine it; give a number, or leave {self.term} out of {self.joint}"
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """A model without free shapes, and what became of each."""
+
+    model: DynamicModel
+    reports: tuple[ShapeReport, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know, in words."""
+        return tuple(report.words for report in self.reports)
+
+
+@dataclass(frozen=True)
+class _Free:
+    """One law with a free shape: where it stands in the model's list, and the range of the search."""
+
+    index: int
+    shape: str
+    low: float
+    high: float
+
+    def scale(self, value: float) -> float:
+        """Position in the range: logarithmic, unless the range begins at zero."""
+        if self.low > 0:
+            return float(np.log(max(value, self.low) / self.low) / np.log(self.high / self.low))
+        return value / self.high
+
+    def value(self, position: float) -> float:
+        """Inverse of :meth:`scale`."""
+        if self.low > 0:
+            return float(self.low * (self.high / self.low) ** position)
+        return float(self.high * position)
+
+
+def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> Excited:
+    """How the axis of a term has moved.
+
+    Args:
+        model: The dynamic model.
+        motion: All segments.
+        item: The term.
+
+    Returns:
+        Top speed and travel of the joint or motor.
+    """
+    row = np.eye(model.n)[item.axis] if item.side == "joint" else model.drive.reduction[item.axis]
+    speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
+    turn = [part.q @ row for part in motion]
+    way = max((float(np.ptp(q)) for q in turn if len(q)), default=0.0)
+    return Excited(speed, way)
+
+
+def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
+    """Refuses a threshold speed that the motion never exceeds: the columns above it would be empty.
+
+    Args:
+        model: The dynamic model.
+        motion: All segments that are learnt from.
+
+    Raises:
+        ModelError: Such a threshold; it names joint, law, threshold and top speed.
+    """
+    for item in model.terms:
+        for name, shape in item.term.shapes.items():
+            if not shape.reached or name in item.term.free:
+                continue
+            value, top = float(getattr(item.term, name)), excited(model, motion, item).speed
+            if value >= top:
+                unit = shape.units[bool(model.robot.prismatic[item.axis])]
+                raise ModelError(
+                    f"'{name}' of friction term '{item.term.name}' is outside the speeds of the logs",
+                    where=f"joint '{model.robot.joints[item.axis]}'", got=f"{value:g} {unit}",
+                    expected=f"less than {top:.3g} {unit}, the top speed", remedy=f"lower it, or write {name}: auto",
+                )  # fmt: skip
+
+
+def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
+    """Finds the free shapes of a model's friction laws.
+
+    Args:
+        model: The dynamic model; terms that list shapes in ``free`` take part.
+        build: Statistics of a model on the data.
+        motion: The segments behind them, for the bounds.
+        method: "ols" or "wls", as in :func:`fit_base`.
+
+    Returns:
+        The model with the shapes fixed at what was found. Without free shapes, the model itself: no pass is made.
+
+    Raises:
+        ModelError: A threshold outside the speeds of the logs, an axis that does not move, or elastic joints.
+        EstimationError: See the two functions.
+    """
+    check_excited(model, motion)
+    free = _free_shapes(model, motion)
+    if not free:
+        return Shaped(model)
+    base = model.base()
+    first = settle(model, build, partial(fit_base, base=base, method=method))
+    current, weights = first.model, first.fit.weights
+    by_law = [[item for item in free if item.index == index] for index in dict.fromkeys(item.index for item in free)]
+    span = dict.fromkeys(free, 0.5)
+    curves: dict[_Free, list[tuple[float, float]]] = {item: [] for item in free}
+    for count in range(PASSES * max(len(shapes) for shapes in by_law)):
+        turn = [shapes[count % len(shapes)] for shapes in by_law]
+        grids = {item: _grid(current.terms[item.index].term, item, span[item]) for item in turn}
+        current, costs = _search(current, build, base, weights, grids)
+        for item in turn:
+            least = min(cost for _, cost in costs[item])
+            curves[item] += [(x, cost / max(least, 1e-300)) for x, cost in costs[item]]
+            span[item] = max(0.01, span[item] * 2.5 / (TRIALS - 1))
+    reports = _reports(model, current, build, base, weights, curves, first.fit.dof)
+    fixed = [replace(item, term=replace(item.term, free=())) for item in current.terms]
+    return Shaped(current.with_terms(fixed).with_reference(model.reference_theta), reports)
+
+
+def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
+    found = []
+    for index, item in enumerate(model.terms):
+        for name in item.term.free:
+            joint = model.robot.joints[item.axis]
+            if "elastic" in model.as_dict():
+                raise ModelError(
+                    "free friction shapes with elastic joints are not supported", where=f"joint '{joint}'",
+                    got=f"{item.term.name}.{name}: auto", remedy="give a number",
+                )  # fmt: skip
+            axis = excited(model, motion, item)
+            if not (axis.speed > 0 and axis.way > 0):
+                raise ModelError(
+                    f"'{name}' of '{item.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
+                )
+            low, high = axis.bounds(item.term.shapes[name])
+            start = float(getattr(item.term, name))
+            found.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
+    return found
+
+
+def _with_shape(term: Term, name: str, value: float) -> Term | None:
+    """The law with another shape; None where the law does not allow it."""
+    changes: dict[str, Any] = {name: value}
+    try:
+        return replace(term, **changes)
+    except ModelError:
+        return None
+
+
+def _grid(term: Term, item: _Free, span: float) -> list[tuple[float, Term]]:
+    """Trials of one shape around the present one, which is the first: position in the range, and the law."""
+    centre = min(max(item.scale(float(getattr(term, item.shape))), 0.0), 1.0)
+    begin, end = max(0.0, min(centre - span, 1.0 - 2 * span)), min(1.0, max(centre + span, 2 * span))
+    positions = [centre, *(float(x) for x in np.linspace(begin, end, TRIALS) if abs(x - centre) > 1e-9)]
+    laws = [(x, _with_shape(term, item.shape, item.value(x))) for x in positions]
+    return [(x, law) for x, law in laws if law is not None]
+
+
+class _Trials:
+    """One pass over the data in which some terms come in several versions; what is common to all is projected out."""
+
+    def __init__(
+        self, model: DynamicModel, build: Build, base: BaseParameters, weights: Mapping[str, float],
+        versions: Mapping[int, Sequence[Term]],
+    ) -> None:  # fmt: skip
+        independent = np.zeros(len(model.parameters), dtype=bool)
+        independent[base.independent] = True
+        common = [np.flatnonzero(independent[: model.n_inertial])]
+        terms: list[AppliedTerm] = []
+        tried: list[NDArray[np.intp]] = []
+        self.places: dict[int, list[NDArray[np.intp]]] = {}
+        own, begin, width = model.n_inertial, model.n_inertial, 0
+        for index, applied in enumerate(model.terms):
+            laws, columns = versions.get(index, (applied.term,)), len(applied.term.symbols)
+            kept = np.flatnonzero(independent[own : own + columns])
+            for law in laws:
+                terms.append(replace(applied, term=law))
+                if index in versions:
+                    self.places.setdefault(index, []).append(width + np.arange(len(kept)))
+                    width += len(kept)
+                (tried if index in versions else common).append(begin + kept)
+                begin += columns
+            own += columns
+        factor = build(model.with_terms(terms)).stacked(weights)
+        order = np.concatenate([*common, *tried, [begin]]).astype(np.intp)
+        fixed = sum(len(part) for part in common)
+        self.rest = triangle(factor[:, order])[fixed:, fixed:]
+
+    def cost(self, choice: Mapping[int, int]) -> float:
+        """Least weighted sum of squares with a version of each term (index of the term → version; else the first)."""
+        columns = np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])
+        return _residual(self.rest[:, columns], self.rest[:, -1])
+
+
+def _search(
+    model: DynamicModel,
+    build: Build,
+    base: BaseParameters,
+    weights: Mapping[str, float],
+    grids: Mapping[_Free, list[tuple[float, Term]]],
+) -> tuple[DynamicModel, dict[_Free, list[tuple[float, float]]]]:
+    """One pass with all trials of one shape a law: the best combination, and position and cost along each shape."""
+    trials = _Trials(model, build, base, weights, {item.index: [law for _, law in grid] for item, grid in grids.items()})
+    choice = {item.index: 0 for item in grids}
+    by_axis: dict[int, list[_Free]] = {}
+    for item in grids:
+        by_axis.setdefault(model.terms[item.index].axis, []).append(item)
+    for _ in range(SWEEPS):
+        before = dict(choice)
+        for items in by_axis.values():
+            for several in [items] if np.prod([len(grids[item]) for item in items]) <= COMBINATIONS else [[i] for i in items]:
+                ways = product(*(range(len(grids[item])) for item in several))
+                options = [choice | dict(zip((item.index for item in several), way, strict=True)) for way in ways]
+                choice = min(options, key=trials.cost)
+        if choice == before:
+            break
+    costs = {
+        item: [(x, trials.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)] for item, grid in grids.items()
+    }
+    terms = list(model.terms)
+    for item, grid in grids.items():
+        best = grid[choice[item.index]][1]
+        law = _with_shape(best, item.shape, item.value(_vertex(costs[item])))
+        terms[item.index] = replace(terms[item.index], term=law or best)
+    return model.with_terms(terms), costs
+
+
+def _vertex(curve: list[tuple[float, float]]) -> float:
+    """Lowest point of a parabola through the best trial and its neighbours; the best trial itself at an end."""
+    x, costs = np.array(sorted(curve)).T
+    k = int(costs.argmin())
+    if not 0 < k < len(x) - 1:
+        return float(x[k])
+    second, first, _ = np.polyfit(x[k - 1 : k + 2] - x[k], costs[k - 1 : k + 2] - costs[k], 2)
+    step = -first / (2 * second) if second > 0 else 0.0
+    return float(np.clip(x[k] + step, x[k - 1], x[k + 1]))
+
+
+def _interval(curve: list[tuple[float, float]], dof: float) -> tuple[float, float]:
+    """Where the cost, over the least of its pass, is below the 95 % limit of a likelihood ratio; straight lines between."""
+    x, costs = np.array(sorted(curve)).T
+    excess = costs - (1.0 + 3.841 / max(dof, 1.0))
+    inside = np.flatnonzero(excess <= 0)
+    ends = []
+    for k, step in ((int(inside[0]), -1), (int(inside[-1]), 1)):
+        other = k + step
+        if not 0 <= other < len(x):
+            ends.append(float(x[k]))
+        else:
+            ends.append(float(x[k] + (x[other] - x[k]) * excess[k] / (excess[k] - excess[other])))
+    return ends[0], ends[1]
+
+
+def _residual(columns: Array, target: Array) -> float:
+    """Squared distance of a target from a span, the inner problem of variable projection."""
+    norms = np.linalg.norm(columns, axis=0)
+    used = columns[:, norms > 0] / norms[norms > 0]
+    solution = np.linalg.lstsq(used, target, rcond=None)[0]
+    return float(np.sum((target - used @ solution) ** 2))
+
+
+def _reports(
+    model: DynamicModel,
+    found: DynamicModel,
+    build: Build,
+    base: BaseParameters,
+    weights: Mapping[str, float],
+    curves: Mapping[_Free, list[tuple[float, float]]],
+    dof: float,
+) -> tuple[ShapeReport, ...]:
+    """What became of each shape; its gain is the cost of putting it alone back to its start."""
+    versions: dict[int, list[Term]] = {item.index: [found.terms[item.index].term] for item in curves}
+    back: dict[_Free, int] = {}
+    for item in curves:
+        term = _with_shape(versions[item.index][0], item.shape, getattr(model.terms[item.index].term, item.shape))
+        if term is not None:
+            versions[item.index].append(term)
+            back[item] = len(versions[item.index]) - 1
+    trials = _Trials(found, build, base, weights, versions)
+    least = trials.cost({})
+    reports = []
+    for item, curve in curves.items():
+        applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
+        value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
+        gain = 1.0 - least / max(trials.cost({item.index: back[item]}), 1e-300) if item in back else 0.0
+        position, ends = item.scale(value), _interval(curve, dof)
+        low, high = min(position, ends[0]), max(position, ends[1])
+        at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
+        unit = shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"]
+        reports.append(ShapeReport(
+            model.robot.joints[applied.axis], applied.term.name, item.shape, unit, value, start, (item.low, item.high),
+            (min(value, item.value(low)), max(value, item.value(high))), at_bound, at_bound is None and high - low < 0.5, gain,
+        ))  # fmt: skip
+    return tuple(reports)

@@ -1,0 +1,149 @@
+"""The search for friction laws over one set of factors: from joint to joint until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...linalg import Array
+from ...statistics.statistic import StatisticSet
+from .candidates import Candidate, Wide
+from .joint_search import JointSearch, Laws
+from .subsets import SubModels
+
+#: Rounds from joint to joint.
+SWEEPS = 8
+
+#: Axis → its laws.
+State = Mapping[int, Laws]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one law was worth at one joint, beside all others that were chosen.
+
+    Attributes:
+        joint: Name of the joint.
+        term: Name of the law.
+        side: "joint" or "motor".
+        shapes: The best of the shapes that were tried.
+        chosen: Whether the joint has it.
+        gain: By which fraction the law lowers the joint's held-out squared error; negative where it harms.
+        std_error: Of that gain, over the folds.
+        reason: Why it was chosen or not, in words.
+    """
+
+    joint: str
+    term: str
+    side: str
+    shapes: Mapping[str, float]
+    chosen: bool
+    gain: float
+    std_error: float
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The trial for JSON."""
+        return {**vars(self), "shapes": dict(self.shapes)}
+
+
+def listed(state: State) -> list[Candidate]:
+    """All laws of a state.
+
+    Args:
+        state: The state.
+
+    Returns:
+        Joint by joint.
+    """
+    return [law for laws in state.values() for law in laws.values()]
+
+
+class Search:
+    """The search over one set of factors.
+
+    Args:
+        wide: The candidates.
+        statistics: Of the wide model; each "log" is one fold.
+        sigma: Row group → standard deviation of its residual [unit of torque].
+        progress: Called after every joint.
+    """
+
+    def __init__(
+        self, wide: Wide, statistics: StatisticSet, sigma: Mapping[str, float], progress: Callable[[], None] | None = None
+    ) -> None:
+        self.wide, self.sigma, self.progress = wide, sigma, progress
+        every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
+        self.place = {column: k for k, column in enumerate(every)}
+        weights = {group: 1.0 / value for group, value in sigma.items()}
+        self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every)
+        self.joint_of_group = [layout.joint for layout in statistics.layouts]
+        self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
+
+    def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
+        """From a first state to one that no step makes better.
+
+        Args:
+            state: The first state.
+            many: Whether laws of many columns come into question.
+
+        Returns:
+            The last one.
+        """
+        now: dict[int, Laws] = dict(state)
+        settled: set[int] = set()
+        for _ in range(SWEEPS):
+            for axis in now:
+                if axis in settled:
+                    continue
+                found = self._at(now, axis).run(now[axis], many=many)
+                settled = (settled if set(found.values()) == set(now[axis].values()) else set()) | {axis}
+                now[axis] = found
+                if self.progress is not None:
+                    self.progress()
+            if len(settled) == len(now):
+                break
+        return now
+
+    def rmse(self, state: State) -> Array:
+        """Held-out RMSE of a state.
+
+        Args:
+            state: The state.
+
+        Returns:
+            Root mean square over folds per row group, shape (groups,) [unit of torque].
+        """
+        squares = (self.sub.group_errors(self._columns(listed(state))) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)
+        return np.asarray(np.sqrt(squares) * np.array(list(self.sigma.values())))
+
+    def trials(self, state: State) -> tuple[Trial, ...]:
+        """What every law is worth at every joint, beside the chosen ones.
+
+        Args:
+            state: The chosen laws.
+
+        Returns:
+            Joint by joint, in the order of the family.
+        """
+        found = []
+        for axis, candidates in enumerate(self.wide.candidates):
+            joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
+            for key in dict.fromkeys(law.key for law in candidates):
+                one = search.judge(state[axis], key)
+                found.append(Trial(joint, *key, one.law.shapes, key in state[axis], one.gain, one.std_error, one.reason))
+        return tuple(found)
+
+    def _columns(self, laws: list[Candidate]) -> list[int]:
+        return [self.place[int(column)] for law in laws for column in law.columns]
+
+    def _at(self, state: State, axis: int) -> JointSearch:
+        """The search at one joint, the laws of the others given."""
+        others = [law for other, laws in state.items() if other != axis for law in laws.values()]
+        own = self._columns(list(self.wide.candidates[axis]))
+        groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
+        sub = self.sub.focus(self._columns(others), own, groups)
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own])

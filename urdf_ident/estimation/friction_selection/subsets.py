@@ -1,0 +1,274 @@
+"""Held-out errors of many sub-models from one set of factors: the linear algebra of selection.
+
+Columns that belong to every sub-model (inertial parameters, rotor inertias, the laws of other joints) are projected out
+once per fold. What is left is a small triangular problem in the candidate columns, in which adding or taking out one of
+them is a rank-one step, done for all of them and all folds at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array, triangle
+from ...statistics.statistic import StatisticSet
+
+#: Directions of the common columns that are weaker than this are not seen by a fold.
+_CUT = 1e-9
+#: A column whose distance from those before it is less than this is one of them again.
+_SAME = 1e-9
+Columns = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """A factor with the common columns projected out, how they follow, and each column's length: [candidates | tau]."""
+
+    rest: Array
+    follow: Array
+    norms: Array
+
+    @classmethod
+    def of(cls, factor: Array, common: Columns, others: Columns, norms: Array | None = None) -> _Problem:
+        """``others`` ends with tau."""
+        fixed, free = factor[:, common], factor[:, others]
+        scale = np.linalg.norm(fixed, axis=0)
+        scaled = fixed / np.where(scale > 0, scale, 1.0)
+        follow = np.linalg.lstsq(scaled, free, rcond=_CUT)[0]
+        lengths = np.linalg.norm(free, axis=0) if norms is None else norms[others]
+        return cls(_square(free - scaled @ follow), follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
+
+
+def _square(*blocks: Array) -> Array:
+    """Triangular factor of stacked blocks, filled up with rows of zeros."""
+    R = triangle(*blocks)
+    return np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))])
+
+
+@dataclass(frozen=True, eq=False)
+class SubModels:
+    """Sub-models of a set of factors, and what each fold makes of them; made by :meth:`of`.
+
+    Attributes:
+        names: What was held out in turn.
+        rows: Rows per fold and row group, shape (folds, groups).
+        weight: The same, an averaged row counted as its periods.
+    """
+
+    names: tuple[str, ...]
+    rows: Array
+    weight: Array
+    train: tuple[_Problem, ...]
+    held: tuple[tuple[Array, ...], ...]
+    every: _Problem
+
+    @classmethod
+    def of(
+        cls, statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], candidates: Sequence[int]
+    ) -> SubModels:
+        """Sub-models of a set of factors.
+
+        Args:
+            statistics: The data's factors; each "log" is one fold.
+            weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
+            common: Indices into theta of the columns of every sub-model, shape (c,).
+            candidates: Indices into theta of the columns to choose from, shape (k,).
+
+        Returns:
+            The sub-models.
+        """
+        order = np.concatenate([common, candidates]).astype(np.intp)
+        first, rest = np.arange(len(common)), np.arange(len(common), len(order) + 1)
+        train, held = [], []
+        for name in statistics.logs:
+            train.append(_Problem.of(statistics.without([name]).stacked(weights, order), first, rest))
+            factors = _group_factors(statistics.only([name]), weights, order)
+            held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))
+        every = _Problem.of(statistics.stacked(weights, order), first, rest)
+        parts = [statistics.only([name]) for name in statistics.logs]
+        rows = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
+        weight = np.array([[part.weight[group] for group in statistics.groups] for part in parts])
+        return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
+
+    def group_errors(self, chosen: Sequence[int]) -> Array:
+        """Squared whitened error of every fold and row group with some candidates.
+
+        Args:
+            chosen: Which ones (positions among the candidates), shape (k,).
+
+        Returns:
+            Shape (folds, groups); about the number of rows where the weights fit.
+        """
+        groups = range(len(self.held[0]))
+        return np.stack([self.focus((), chosen, [group]).own_errors(range(len(chosen))) for group in groups], axis=1)
+
+    def focus(self, common: Sequence[int], candidates: Sequence[int], own: Sequence[int]) -> Focus:
+        """The same with more columns in every sub-model and fewer to choose from.
+
+        Args:
+            common: Positions (among the candidates) that are in every sub-model from now on, shape (c,).
+            candidates: Positions to choose from, shape (k,); they are counted from 0 in the result.
+            own: Row groups whose error is asked for apart, shape (g,).
+
+        Returns:
+            The smaller problem.
+        """
+        first = np.asarray(common, dtype=np.intp)
+        rest = np.append(np.asarray(candidates, dtype=np.intp), len(self.every.norms) - 1)
+        train = [_Problem.of(problem.rest, first, rest, problem.norms) for problem in self.train]
+        held = [
+            [H[:, rest] - H[:, first] @ problem.follow for H in groups]
+            for groups, problem in zip(self.held, train, strict=True)
+        ]
+        return Focus(
+            np.stack([problem.rest for problem in train]),
+            np.stack([problem.norms for problem in train]).min(axis=0),
+            np.stack([_square(*groups) for groups in held]),
+            np.stack([_square(*(groups[k] for k in own)) for groups in held]),
+            _Problem.of(self.every.rest, first, rest, self.every.norms),
+            float(self.rows.sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Least squares on some columns, all folds at once: those that are no repetition, bases, triangles, parameters."""
+
+    used: Columns
+    Q: Array
+    R: Array
+    theta: Array
+    error: Array
+
+
+class Focus:
+    """Errors of small sub-models on folds that took no part in estimating them; made by :meth:`SubModels.focus`.
+
+    Args:
+        train: Triangular problems ``[candidates | tau]`` of all but one fold, shape (folds, k + 1, k + 1).
+        norms: Lengths that the columns had, shape (k + 1,).
+        whole: What was left out, shape (folds, k + 1, k + 1).
+        own: What was left out of the own row groups, same shape.
+        every: The problem of all data.
+        rows: Number of rows of all data.
+    """
+
+    def __init__(self, train: Array, norms: Array, whole: Array, own: Array, every: _Problem, rows: float) -> None:
+        self._train, self._norms, self._whole, self._own, self._every, self._rows = train, norms, whole, own, every, rows
+        self._known: dict[tuple[int, ...], _Solved] = {}
+
+    def _solve(self, chosen: Sequence[int]) -> _Solved:
+        key = tuple(sorted(chosen))
+        if key not in self._known:
+            index = np.array(key, dtype=np.intp)
+            Q, R, alone = _basis(self._train[:, :, index], self._norms[index])
+            theta = np.asarray(np.linalg.solve(R, Q.transpose(0, 2, 1) @ self._train[:, :, -1:])[:, :, 0], dtype=np.float64)
+            used = index[alone]
+            error: Array = self._whole[:, :, -1] - np.einsum("frk,fk->fr", self._whole[:, :, used], theta)
+            self._known[key] = _Solved(used, Q, R, theta, error)
+        return self._known[key]
+
+    def errors(self, chosen: Sequence[int]) -> Array:
+        """Squared whitened error of every fold with some candidates.
+
+        Args:
+            chosen: Which ones (positions among the candidates), shape (k,).
+
+        Returns:
+            Shape (folds,).
+        """
+        return np.asarray(np.sum(self._solve(chosen).error ** 2, axis=1))
+
+    def own_errors(self, chosen: Sequence[int]) -> Array:
+        """The part of :meth:`errors` in the own row groups.
+
+        Args:
+            chosen: Positions among the candidates, shape (k,).
+
+        Returns:
+            Shape (folds,).
+        """
+        found = self._solve(chosen)
+        error = self._own[:, :, -1] - np.einsum("frk,fk->fr", self._own[:, :, found.used], found.theta)
+        return np.asarray(np.sum(error**2, axis=1))
+
+    def with_each(self, chosen: Sequence[int], added: Sequence[int]) -> Array:
+        """Errors with one more column, for each of several columns.
+
+        Args:
+            chosen: Positions that stay, shape (k,).
+            added: Positions to try, one at a time, shape (a,).
+
+        Returns:
+            Shape (folds, a); as :meth:`errors`.
+        """
+        base, tried = self._solve(chosen), np.asarray(added, dtype=np.intp)
+        C, y = self._train[:, :, tried], self._train[:, :, -1:]
+        part = base.Q.transpose(0, 2, 1) @ C
+        apart = C - base.Q @ part
+        length = np.maximum(np.sum(apart**2, axis=1), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        step = np.sum(apart * y, axis=1) / length
+        moved = self._whole[:, :, tried] - self._whole[:, :, base.used] @ np.linalg.solve(base.R, part)
+        return np.asarray(np.sum((base.error[:, :, None] - moved * step[:, None, :]) ** 2, axis=1))
+
+    def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
+        """What of each column the common and the chosen columns cannot make; the least over all folds' training data.
+
+        Args:
+            chosen: Positions that stay, shape (k,).
+            added: Positions to judge, shape (a,).
+
+        Returns:
+            Share of its length, 0 to 1, and that length, whitened (one over the standard error that its parameter
+            would have, in units of the parameter); shape (a,) each.
+        """
+        Q, C = self._solve(chosen).Q, self._train[:, :, np.asarray(added, dtype=np.intp)]
+        left = np.linalg.norm(C - Q @ (Q.transpose(0, 2, 1) @ C), axis=1).min(axis=0)
+        return left / np.maximum(self._norms[np.asarray(added, dtype=np.intp)], 1e-300), left
+
+    def estimates(self, chosen: Sequence[int]) -> tuple[Array, Array]:
+        """Parameters from all data, and their standard errors.
+
+        Args:
+            chosen: Positions among the candidates, shape (k,).
+
+        Returns:
+            Shape (k,) each; zero and inf for a column that repeats others.
+        """
+        index, y = np.asarray(chosen, dtype=np.intp), self._every.rest[:, -1]
+        bases, triangles, alone = _basis(self._every.rest[None, :, index], self._every.norms[index])
+        Q, R = bases[0], triangles[0]
+        variance = float(np.sum((y - Q @ (Q.T @ y)) ** 2)) / max(self._rows - len(index), 1.0)
+        theta, error = np.zeros(len(index)), np.full(len(index), np.inf)
+        theta[alone] = np.linalg.solve(R, Q.T @ y)
+        error[alone] = np.sqrt(variance) * np.linalg.norm(np.linalg.inv(R), axis=1)
+        return theta, error
+
+
+def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Bases and triangles of columns (folds, r, k) that are no repetition in any fold, and which those are."""
+    alone = np.ones(columns.shape[2], dtype=bool)
+    while True:
+        Q, R = np.linalg.qr(columns[:, :, alone])
+        apart = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=0) > _SAME * np.maximum(norms[alone], 1e-300)
+        if apart.all():
+            return Q, R, alone
+        alone[np.flatnonzero(alone)[np.argmin(apart)]] = False
+
+
+def _group_factors(part: StatisticSet, weights: Mapping[str, float], order: Columns) -> list[Array]:
+    """Weighted factor of every row group over the columns ``[order | tau]``."""
+    blocks = []
+    for layout in part.layouts:
+        if part.rows[layout.group] == 0:
+            blocks.append(np.zeros((0, len(order) + 1)))
+            continue
+        R = part.factor(layout.group)[:, len(layout.instruments) :]
+        wide = np.zeros((len(R), part.p + 1))
+        wide[:, layout.columns] = R[:, : len(layout.columns)]
+        wide[:, -1] = R[:, len(layout.columns)]
+        blocks.append(wide[:, np.append(order, part.p)] * weights[layout.group])
+    return blocks

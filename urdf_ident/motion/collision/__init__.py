@@ -1,0 +1,1 @@
+"""Distances between links and to the world around, certified between samples."""

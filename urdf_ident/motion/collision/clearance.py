@@ -1,0 +1,222 @@
+"""Does a motion keep its distance from everything, also between the instants that are looked at?
+
+The distance of two bodies is the smallest of the distances of their points. Seen from one body, a point of the other moves
+with a speed of at most ``L = Σ|v_j| r_j`` and an acceleration of at most ``A = Σ|a_j| r_j + ΣΣ|v_j||v_k| r_k``, where r are
+lever arms that no configuration exceeds. Over a time h it moves on a chord of length ``L h`` at most, and at most
+``A h²/8`` beside it. So between instants with distances d₀ and d₁, the smaller being d, the distance is at least
+``(d₀ + d₁ − L h)/2``, and at least ``√(d² − (L h/2)²) − A h²/8``: a certificate, not an estimate. Where that is not enough,
+the interval is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import LimitError
+from ...linalg import Array
+from ..base import Trajectory
+from .collisions import Collisions, Indices
+from .speeds import MEASURED, SpeedBounds
+from .world import TOOL_BOX
+
+#: Instants between which distances are first bounded [s].
+STEP = 0.02
+#: Into how many parts an interval is cut, and how often.
+_PARTS, _CUTS = 5, 6
+#: From so many unsure intervals on a motion counts as too close.
+_MANY = 20_000
+
+
+@dataclass(frozen=True)
+class Clearance:
+    """The closest call of one pair.
+
+    Attributes:
+        first: Name of the first thing, a link.
+        second: Name of the second.
+        time: When [s].
+        distance: Then [m]; negative when they overlap.
+        least: What it cannot fall below over the whole motion, between instants too [m].
+        required: Smallest distance allowed [m].
+    """
+
+    first: str
+    second: str
+    time: float
+    distance: float
+    least: float
+    required: float
+
+    @property
+    def margin(self) -> float:
+        """Room left at the worst; negative when the distance is not kept [m]."""
+        return self.least - self.required
+
+    def __str__(self) -> str:
+        return (
+            f"{self.first} and {self.second}: {1000 * self.distance:.4g} mm at {self.time:.3f} s "
+            f"(never below {1000 * self.least:.4g}, allowed {1000 * self.required:.4g})"
+        )
+
+    def require(self) -> None:
+        """Does nothing if the distance is kept.
+
+        Raises:
+            LimitError: It is not; names the pair, the time and the distance.
+        """
+        if self.margin >= 0:
+            return
+        raise LimitError(
+            "the motion collides" if self.distance < 0 else "the motion comes too close",
+            where=f"{self.first} and {self.second} at t = {self.time:.4g} s", got=f"{self.distance:.4g} m",
+            expected=f"at least {self.required:.4g} m",
+            remedy="make it smaller, lower excitation.clearance, or design it with more time (excitation.budget)",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ClearanceReport:
+    """Closest calls of a motion, the worst pair first."""
+
+    pairs: tuple[Clearance, ...]
+
+    @property
+    def feasible(self) -> bool:
+        """True if every distance is kept."""
+        return all(pair.margin >= 0 for pair in self.pairs)
+
+    @property
+    def worst(self) -> Clearance | None:
+        """The pair with the least room, None if nothing can collide."""
+        return self.pairs[0] if self.pairs else None
+
+    @property
+    def closest(self) -> tuple[Clearance, ...]:
+        """The smallest distance of two things, and of the tool from its box, where there are such."""
+        groups = [[pair for pair in self.pairs if (pair.second == TOOL_BOX) == tool] for tool in (False, True)]
+        return tuple(min(group, key=lambda pair: pair.distance) for group in groups if group)
+
+    def require(self) -> None:
+        """Does nothing if every distance is kept.
+
+        Raises:
+            LimitError: One is not; names the pair, the time and the distance.
+        """
+        if self.worst is not None:
+            self.worst.require()
+
+    def summary(self, limit: int = 3) -> str:
+        """The closest calls, one line a pair.
+
+        Args:
+            limit: How many pairs.
+
+        Returns:
+            Text.
+        """
+        return "\n".join(str(pair) for pair in self.pairs[:limit])
+
+
+def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:
+    """Compares all distances along a motion with what is required, between instants too.
+
+    Args:
+        trajectory: The motion, with its ramps.
+        collisions: What must keep its distance.
+        step: Instants between which distances are first bounded [s]; a question of time only.
+
+    Returns:
+        The closest calls.
+
+    Raises:
+        LimitError: The joints differ, or the motion is not finite.
+    """
+    if trajectory.joints != collisions.robot.joints:
+        raise LimitError("motion and robot have different joints", got=trajectory.joints, expected=collisions.robot.joints)
+    if not collisions.pairs:
+        return ClearanceReport(())
+    count = max(2, int(np.ceil(trajectory.duration / step)) + 1)
+    time = np.linspace(0.0, trajectory.duration, count)
+    q = trajectory.evaluate(time)[0]
+    if not np.isfinite(q).all():
+        raise LimitError("the trajectory is not finite", got="NaN or inf")
+    stroke = np.abs(q).max(axis=0) + trajectory.bounds(1) * time[1]
+    bounds = SpeedBounds.of(collisions, stroke)
+    required = collisions.required
+    distance = collisions.distances(q) - MEASURED
+    nearest = np.argmin(distance - required, axis=0)
+    best_time, best = time[nearest], distance[nearest, np.arange(len(required))]
+    k, p = (x.ravel() for x in np.indices((count - 1, len(required))))
+    open_ones = _Intervals(p, time[:-1][k], time[1:][k], distance[k, p], distance[k + 1, p])
+    least = np.full(len(required), np.inf)
+    for _ in range(_CUTS + 1):
+        floor = open_ones.floor(trajectory, bounds)
+        # What is too close at an instant is judged already; too many intervals are as good as no proof.
+        unsure = (floor < required[open_ones.pair]) & (best >= required)[open_ones.pair]
+        if unsure.sum() > _MANY:
+            unsure[:] = False
+        np.minimum.at(least, open_ones.pair[~unsure], floor[~unsure])
+        if not unsure.any():
+            break
+        open_ones, instants, measured = open_ones.cut(unsure, trajectory, collisions)
+        lowest = np.full(len(required), np.inf)
+        np.minimum.at(lowest, open_ones.pair, np.minimum(open_ones.first, open_ones.last))
+        for pair in np.flatnonzero(lowest < best):
+            mine = open_ones.pair[::_PARTS] == pair
+            best[pair] = lowest[pair]
+            best_time[pair] = instants[mine].ravel()[int(np.argmin(measured[mine]))]
+    else:
+        np.minimum.at(least, open_ones.pair, open_ones.floor(trajectory, bounds))
+    entries = [
+        Clearance(*pair.names, float(best_time[p]), float(best[p] + MEASURED), float(least[p]), float(required[p]))
+        for p, pair in enumerate(collisions.pairs)
+    ]
+    return ClearanceReport(tuple(sorted(entries, key=lambda entry: entry.margin)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Intervals:
+    """Intervals of time for single pairs: pair, start and end [s], distances there [m]; all of shape (M,)."""
+
+    pair: Indices
+    start: Array
+    end: Array
+    first: Array
+    last: Array
+
+    def floor(self, trajectory: Trajectory, bounds: SpeedBounds) -> Array:
+        """What distances cannot fall below inside, shape (M,) [m]."""
+        starts, back = np.unique(self.start, return_inverse=True)
+        ends = np.empty_like(starts)
+        ends[back] = self.end
+        h = (ends - starts)[:, None]
+        (_, v0, a0), (_, v1, a1) = trajectory.evaluate(starts), trajectory.evaluate(ends)
+        v, a = np.maximum(np.abs(v0), np.abs(v1)), np.maximum(np.abs(a0), np.abs(a1))
+        largest = trajectory.bounds(2)
+        if trajectory.smoothness >= 2:
+            jerk = trajectory.bounds(3)
+            v, a = v + np.minimum(largest * h / 2, jerk * h**2 / 8), np.minimum(a + jerk * h / 2, largest)
+        else:
+            v, a = v + largest * h / 2, np.broadcast_to(largest, a.shape)
+        travel, bend = (x[back, self.pair] for x in bounds.rates(v, a))
+        h = self.end - self.start
+        travel, bend = travel * h / 2, bend * h**2 / 8
+        nearest = np.maximum(np.minimum(self.first, self.last), 0.0)
+        chord = np.where(nearest > 0, np.sqrt(np.maximum(nearest**2 - travel**2, 0.0)) - bend, -np.inf)
+        return np.asarray(np.maximum((self.first + self.last) / 2 - travel, chord))
+
+    def cut(self, which: Array, trajectory: Trajectory, collisions: Collisions) -> tuple[_Intervals, Array, Array]:
+        """Some of them in parts, with the new instants and distances, shapes (K, parts − 1)."""
+        pair, start, end = self.pair[which], self.start[which], self.end[which]
+        knots = start[:, None] + (end - start)[:, None] * np.arange(_PARTS + 1) / _PARTS
+        instants, back = np.unique(knots[:, 1:-1], return_inverse=True)
+        poses = collisions.kinematics.evaluate(trajectory.evaluate(instants)[0])
+        inner = collisions.exact(poses, back.ravel(), np.repeat(pair, _PARTS - 1), -np.inf)[0] - MEASURED
+        inner = inner.reshape(-1, _PARTS - 1)
+        whole = np.column_stack([self.first[which], inner, self.last[which]])
+        parts = _Intervals(
+            np.repeat(pair, _PARTS), knots[:, :-1].ravel(), knots[:, 1:].ravel(), whole[:, :-1].ravel(), whole[:, 1:].ravel()
+        )
+        return parts, knots[:, 1:-1], inner

@@ -1,0 +1,118 @@
+"""Where all bodies of a robot are on many configurations at once, and how fast their points can move at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from ...model.inertia import skew
+from ...model.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Poses:
+    """Bodies on N configurations; body 0 is the robot's root, body j + 1 is moved by joint j.
+
+    Attributes:
+        rotation: Shape (N, n + 1, 3, 3).
+        origin: Of the joint frames, shape (N, n + 1, 3) [m].
+        axes: Directions of the joint axes, shape (N, n, 3).
+    """
+
+    rotation: Array
+    origin: Array
+    axes: Array
+
+    def points(self, body: int, local: Array) -> Array:
+        """Points fixed to a body.
+
+        Args:
+            body: Its index.
+            local: Shape (K, 3) [m].
+
+        Returns:
+            Shape (N, K, 3) [m], in the root's frame.
+        """
+        return np.asarray(local @ self.rotation[:, body].swapaxes(1, 2) + self.origin[:, body, None])
+
+
+class BodyKinematics:
+    """Forward kinematics of many configurations.
+
+    Args:
+        robot: The robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        model = robot.model
+        self.n = robot.n
+        self.parents = [int(parent) for parent in list(model.parents)[1:]]
+        self.prismatic = np.asarray(robot.prismatic)
+        self._rotation = [np.array(model.jointPlacements[j + 1].rotation) for j in range(robot.n)]
+        self._translation = np.array([model.jointPlacements[j + 1].translation for j in range(robot.n)])
+        axes = [np.asarray(model.joints[j + 1].createData().S, dtype=float).reshape(6) for j in range(robot.n)]
+        self._axes = np.array([axis[:3] if slides else axis[3:] for axis, slides in zip(axes, self.prismatic, strict=True)])
+        #: moves[b, j]: whether joint j moves body b.
+        self.moves = np.zeros((robot.n + 1, robot.n), dtype=bool)
+        for j, parent in enumerate(self.parents):
+            self.moves[j + 1] = self.moves[parent]
+            self.moves[j + 1, j] = True
+
+    def evaluate(self, q: Array) -> Poses:
+        """Places the bodies.
+
+        Args:
+            q: Joint positions, shape (N, n) [rad or m].
+
+        Returns:
+            The poses.
+        """
+        count = len(q)
+        rotation, origin = np.empty((count, self.n + 1, 3, 3)), np.zeros((count, self.n + 1, 3))
+        axes = np.empty((count, self.n, 3))
+        rotation[:, 0] = np.eye(3)
+        sin, cos = np.sin(q), np.cos(q)
+        for j, parent in enumerate(self.parents):
+            frame = rotation[:, parent] @ self._rotation[j]
+            axes[:, j] = frame @ self._axes[j]
+            origin[:, j + 1] = origin[:, parent] + rotation[:, parent] @ self._translation[j]
+            if self.prismatic[j]:
+                rotation[:, j + 1] = frame
+                origin[:, j + 1] += q[:, j, None] * axes[:, j]
+            else:
+                cross = skew(self._axes[j])
+                turn = np.eye(3) + sin[:, j, None, None] * cross + (1.0 - cos[:, j, None, None]) * (cross @ cross)
+                rotation[:, j + 1] = frame @ turn
+        return Poses(rotation, origin, axes)
+
+    def lever_arms(self, body: int, radius: float, stroke: Array) -> Array:
+        """How far points of a body can be from each joint, whatever the configuration.
+
+        Args:
+            body: Its index.
+            radius: Largest distance of the points from the body's origin [m].
+            stroke: Largest ``|q|`` of the sliding joints, shape (n,) [m].
+
+        Returns:
+            Shape (n,) [m]; 1 for sliding joints: how far a point moves with a unit of the joint.
+        """
+        step = np.linalg.norm(self._translation, axis=1) + np.where(self.prismatic, stroke, 0.0)
+        difference = self.moves[body] ^ self.moves[1:]  # edges of the tree between the body and joint j's body
+        arms = np.where(difference, step, 0.0).sum(axis=1) + radius
+        return np.where(self.prismatic, 1.0, arms)
+
+    def chain(self, first: int, second: int) -> list[int]:
+        """The joints between two bodies, in order from the first to the second.
+
+        Args:
+            first: Index of a body.
+            second: Index of a body.
+
+        Returns:
+            Indices of joints.
+        """
+        up = [j for j in range(self.n - 1, -1, -1) if self.moves[first, j] and not self.moves[second, j]]
+        down = [j for j in range(self.n) if self.moves[second, j] and not self.moves[first, j]]
+        return up + down

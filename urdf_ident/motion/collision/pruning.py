@@ -1,0 +1,110 @@
+"""Which pairs are worth watching: not those that touch by design, nor those that provably never come close."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import LimitError
+from ...linalg import Array
+from .speeds import MEASURED, SpeedBounds
+
+if TYPE_CHECKING:
+    from .collisions import Collisions
+
+#: Random configurations that tell which pairs always touch.
+SAMPLES = 200
+#: Links that are closer than TOUCHING on this part of them are modelled so, and do not collide.
+ALWAYS, TOUCHING = 0.95, 0.01  # [-, m]
+#: A distance that changes less than this is one that no motion can change [m].
+CONSTANT = 2e-3
+#: Cells of the first grid of two angles a side, and how often a cell is cut into four.
+_CELLS, _CUTS = 12, 5
+#: From so many unsure cells on the proof is given up.
+_MANY = 400
+
+
+def worth_watching(collisions: Collisions, seed: int) -> tuple[list[int], tuple[str, ...]]:
+    """Leaves out pairs that always touch, and says so, and pairs that never can.
+
+    Links that touch by design do so whatever clearance is asked for; the first moving link may stand on an object. Any other
+    pair that no configuration keeps apart is an error in the world file, such as millimetres: left out, it would be unwatched.
+
+    Args:
+        collisions: All pairs.
+        seed: Of the random configurations.
+
+    Returns:
+        Indices of the pairs to watch, and notes on what touches.
+
+    Raises:
+        LimitError: No configuration tried keeps the distance of a pair, or the tool in its box.
+    """
+    robot, pairs, required = collisions.robot, collisions.pairs, collisions.required
+    rng = np.random.default_rng(seed)
+    lower, upper = (np.nan_to_num(robot.limit(key), neginf=-np.pi, posinf=np.pi) for key in ("lower", "upper"))
+    distance = collisions.distances(rng.uniform(lower, upper, (SAMPLES, robot.n)))
+    solid = np.array([pair.second >= 0 for pair in pairs], dtype=bool)
+    of_world = np.array([pair.second < 0 or collisions.solids[pair.second].of_world for pair in pairs], dtype=bool)
+    touching = (distance < np.minimum(required, TOUCHING)).mean(axis=0) >= ALWAYS
+    beyond = (distance < required + 5 * MEASURED).all(axis=0)  # exactly as far as required cannot be proved
+    mounted = of_world & np.array([collisions.kinematics.moves[body].sum() == 1 for body, _ in collisions.bodies], dtype=bool)
+    always = solid & np.where(of_world, beyond & mounted, touching) | solid & beyond & (np.ptp(distance, axis=0) < CONSTANT)
+    _check_possible(collisions, distance, beyond & ~always)
+    names = dict.fromkeys(" and ".join(pairs[p].names) for p in np.flatnonzero(always))
+    notes = (f"always closer than the clearance, so not watched: {', '.join(names)}",) if names else ()
+    return [p for p in range(len(pairs)) if not always[p] and not never_close(collisions, p)], notes
+
+
+def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> None:
+    for p in np.flatnonzero(beyond).tolist():
+        pair, most = collisions.pairs[p], float(distance[:, p].max())
+        if pair.second < 0:
+            raise LimitError(
+                "the tool is outside its box on every configuration tried", where=pair.names[0],
+                got=f"{-most:.3g} m outside at best", remedy="enlarge the box, or correct `base` in the world file",
+            )  # fmt: skip
+        overlap = most < 0
+        raise LimitError(
+            "they overlap on every configuration tried" if overlap else "the clearance cannot be kept",
+            where=" and ".join(pair.names), got=f"{abs(most):.3g} m {'deep' if overlap else 'apart'} at best",
+            expected=f"at least {collisions.required[p]:.3g} m apart",
+            remedy="check sizes and places in the world file [m], choose a smaller clearance, or `allow` this pair",
+        )  # fmt: skip
+
+
+def never_close(collisions: Collisions, pair: int) -> bool:
+    """Whether two turning joints between two things can never bring them too close, whatever their angles.
+
+    A cell of angles is safe when the distance in its middle is larger than what the joints can change to its edge; a cell
+    that is not is cut into four.
+
+    Args:
+        collisions: The pairs.
+        pair: Index of one.
+
+    Returns:
+        True if it is proved; False says nothing.
+    """
+    kinematics = collisions.kinematics
+    joints = kinematics.chain(*collisions.bodies[pair])
+    if len(joints) != 2 or kinematics.prismatic[joints].any() or collisions.pairs[pair].second < 0:
+        return False
+    arms = SpeedBounds.of(collisions, np.zeros(kinematics.n)).arms[pair, joints]
+    half = np.pi / _CELLS
+    middles = (2 * np.arange(_CELLS) + 1) * half - np.pi
+    cells = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
+    for _ in range(_CUTS):
+        q = np.zeros((len(cells), kinematics.n))
+        q[:, joints] = cells
+        rows = np.arange(len(cells))
+        distance = collisions.exact(kinematics.evaluate(q), rows, np.full(len(cells), pair))[0] - MEASURED
+        if (distance < collisions.required[pair]).any():
+            return False
+        cells = cells[distance - half * arms.sum() < collisions.required[pair]]
+        if not len(cells) or len(cells) > _MANY:
+            return not len(cells)
+        half /= 2
+        cells = (cells[:, None] + half * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])).reshape(-1, 2)
+    return False

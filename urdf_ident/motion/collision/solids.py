@@ -1,0 +1,163 @@
+"""Solid things of a robot and of its world as Coal geometry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from ...linalg import Array
+from ...model.geometry import Shape
+from ...samples import freeze_arrays
+from .world import Plane
+
+#: A mesh that is thinner is made thicker by this much on either side [m].
+FLAT = 1e-4
+#: Most balls that stand for a long solid in rough bounds.
+BALLS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """One solid thing, fixed to a body.
+
+    Attributes:
+        name: The link or the object that it belongs to.
+        body: Index of the body (0: the robot's root, and the world).
+        of_world: Whether it belongs to the world and not to the robot.
+        geometry: The Coal geometry.
+        placement: Shape (4, 4) [m], in the body's frame.
+        reach: Largest distance of its points from the body's origin [m]; inf for a plane.
+        centre: Middle of a ball around it, shape (3,) [m], in the body's frame.
+        radius: Of that ball [m].
+        half: Half edges of a box around it, turned like ``placement`` and around ``centre``, shape (3,) [m].
+        balls: Middles of smaller balls that cover it together, shape (K, 3) [m], in the body's frame.
+        ball_radius: Of the smaller balls [m].
+    """
+
+    name: str
+    body: int
+    of_world: bool
+    geometry: Any
+    placement: Array
+    reach: float
+    centre: Array
+    radius: float
+    half: Array
+    balls: Array
+    ball_radius: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+def link_solid(shape: Shape, body: int, frame: Array) -> Solid:
+    """A shape of a link.
+
+    Args:
+        shape: The shape, in the link's frame.
+        body: Index of the body that the link is lumped into.
+        frame: Placement of the link in that body, shape (4, 4) [m].
+
+    Returns:
+        The solid; of a mesh, its convex hull.
+
+    Raises:
+        ModelError: The mesh has no hull.
+    """
+    return _solid(shape, body, False, frame @ shape.placement)
+
+
+def object_solid(shape: Shape, root: Array) -> Solid:
+    """A shape of the world.
+
+    Args:
+        shape: The shape, in world coordinates.
+        root: Placement of the robot's root in the world, shape (4, 4) [m].
+
+    Returns:
+        The solid; of a mesh, its surface as it is.
+    """
+    return _solid(shape, 0, True, np.linalg.inv(root) @ shape.placement)
+
+
+def plane_solid(plane: Plane, root: Array) -> Solid:
+    """A half-space of the world.
+
+    Args:
+        plane: In world coordinates.
+        root: Placement of the robot's root in the world, shape (4, 4) [m].
+
+    Returns:
+        The solid.
+    """
+    import coal  # type: ignore[import-untyped]  # comes with Pinocchio
+
+    offset = plane.offset - float(plane.normal @ root[:3, 3])
+    turned = root[:3, :3].T @ plane.normal
+    nowhere = np.zeros(3)
+    solid = coal.Halfspace(turned, offset)
+    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
+
+
+def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
+    import coal
+
+    middle = np.zeros(3)
+    if shape.kind == "mesh":
+        mesh = coal.MeshLoader(coal.BV_OBBRSS).load(str(shape.mesh), np.array(shape.size))
+        points, round_off = np.array(mesh.vertices()), 0.0
+        middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, (points.max(axis=0) - points.min(axis=0)) / 2
+        geometry = mesh if of_world else _hull(mesh, shape)
+    elif shape.kind == "box":
+        geometry, half = coal.Box(*shape.size), np.array(shape.size) / 2
+        points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half, 0.0
+    else:  # around an axis: as far as the axis's ends, and a radius
+        length = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
+        points, round_off = np.array([[0.0, 0, -length], [0, 0, length]]), shape.size[0]
+        half = np.array([round_off, round_off, length + (0.0 if shape.kind == "cylinder" else round_off)])
+        geometry = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[shape.kind](*shape.size)
+    there = points @ placement[:3, :3].T + placement[:3, 3]
+    centre = placement[:3, :3] @ middle + placement[:3, 3]
+    if shape.kind == "cylinder":
+        radius = float(np.hypot(half[0], half[2]))
+    else:
+        radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
+    reach = float(np.linalg.norm(there, axis=1).max() + round_off)
+    balls, ball_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
+    balls = (balls + middle) @ placement[:3, :3].T + placement[:3, 3]
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius)
+
+
+def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
+    """Balls along the longest axis of a box (or of a cylinder along z) of given half edges that cover it."""
+    long = 2 if round_section else int(np.argmax(half))
+    across = float(half[0] if round_section else np.hypot(*np.delete(half, long)))
+    count = int(np.clip(np.ceil(half[long] / max(across, 1e-9)), 1, BALLS))
+    middles = np.zeros((count, 3))
+    middles[:, long] = half[long] * ((2 * np.arange(count) + 1) / count - 1)
+    return middles, float(np.hypot(across, half[long] / count))
+
+
+def _hull(mesh: Any, shape: Shape) -> Any:
+    """The convex hull of a mesh; a flat one, which has none and makes Coal crash, is made a little thicker."""
+    import coal
+
+    points = np.array(mesh.vertices())
+    axes = np.linalg.eigh(np.cov(points.T, bias=True))[1].T
+    flat = axes[np.ptp(points @ axes.T, axis=0) < FLAT]
+    if len(flat):
+        for axis in flat:
+            points = np.concatenate([points - FLAT * axis, points + FLAT * axis])
+        mesh = coal.BVHModelOBBRSS()
+        mesh.beginModel(1, len(points))
+        mesh.addVertices(points)
+        mesh.addTriangle(*points[:3])
+        mesh.endModel()
+    try:
+        mesh.buildConvexHull(True, "Qt")
+    except RuntimeError as error:
+        raise ModelError("a collision mesh has no convex hull", where=f"link '{shape.link}'", got=str(shape.mesh)) from error
+    return mesh.convex

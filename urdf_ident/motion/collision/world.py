@@ -1,0 +1,250 @@
+"""What stands around a robot: a YAML file of boxes, planes and meshes, and a box that the tool must not leave.
+
+```yaml
+base: {xyz: [0, 0, 0.8], rpy: [0, 0, 0]}                  # where the robot's root is in the world; the origin if absent
+clearance: 0.02                                          # smallest distance allowed [m]
+objects:
+  table: {box: [1.6, 1.0, 0.04], xyz: [0.4, 0, 0.76]}      # edges [m], its middle, and rpy if it is turned
+  floor: {plane: [0, 0, 1], offset: 0.0}                   # solid where normal·x < offset
+  press: {mesh: press.stl, xyz: [0.9, 0, 0], scale: [1, 1, 1]}
+  post:  {cylinder: [0.05, 1.2], xyz: [0, 0.9, 0.6]}       # radius and length; also capsule, and sphere: radius
+tool: {frame: tool0, box: [[0.2, -0.5, 0.9], [0.9, 0.5, 1.6]]}
+allow: [[base_link, table]]                              # may come as close as they like
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ...errors import ProjectError, nearest
+from ...files import read_text
+from ...linalg import Array
+from ...model.geometry import Shape
+from ...model.meshes import MESH_FORMATS, find_mesh
+from ...model.urdf import rotation_from_rpy
+from ...samples import freeze_arrays
+
+#: Smallest distance that is kept where the world file says nothing [m].
+CLEARANCE = 0.01
+#: What the faces of the tool's box are called beside the objects.
+TOOL_BOX = "the tool's box"
+_KEYS = ("base", "clearance", "objects", "tool", "allow")
+_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
+_PLACED = ("xyz", "rpy")
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A half-space: solid where ``normal·x < offset``.
+
+    Attributes:
+        name: Its name.
+        normal: Unit vector out of the solid, shape (3,).
+        offset: [m].
+    """
+
+    name: str
+    normal: Array
+    offset: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ToolBox:
+    """Where the origin of a frame must stay, in world coordinates.
+
+    Attributes:
+        frame: Name of the frame (a link).
+        lower: Shape (3,) [m].
+        upper: Shape (3,) [m].
+    """
+
+    frame: str
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What stands around a robot.
+
+    Attributes:
+        shapes: Solid things; ``link`` is their name, ``placement`` is in the world.
+        planes: Half-spaces.
+        base: Placement of the robot's root in the world, shape (4, 4) [m].
+        clearance: Smallest distance allowed, of links to each other too [m].
+        tool: Where the tool must stay, or None.
+        allowed: Pairs of names (links or objects) that may touch.
+    """
+
+    shapes: tuple[Shape, ...] = ()
+    planes: tuple[Plane, ...] = ()
+    base: Array | None = None
+    clearance: float = CLEARANCE
+    tool: ToolBox | None = None
+    allowed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def root(self) -> Array:
+        """Placement of the robot's root in the world, shape (4, 4) [m]."""
+        return np.eye(4) if self.base is None else self.base
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the objects."""
+        return tuple(item.link for item in self.shapes) + tuple(plane.name for plane in self.planes)
+
+
+def read_world(path: str | Path) -> World:
+    """Reads a world file.
+
+    Args:
+        path: The YAML file; mesh paths are relative to it.
+
+    Returns:
+        The world.
+
+    Raises:
+        MissingFileError: No such file.
+        ProjectError: It does not parse, an unknown key, a wrong number, or a mesh that cannot be read.
+    """
+    where = str(path)
+    try:
+        data = yaml.safe_load(read_text(path, "world file"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"{where}, line {mark.line + 1}" if mark else where
+        raise ProjectError("the world file is not YAML", where=line, got=str(error).splitlines()[0]) from error
+    return parse_world({} if data is None else data, where)
+
+
+def parse_world(data: Any, where: str = "world file") -> World:
+    """The world that nested mappings describe.
+
+    Args:
+        data: As YAML gives them.
+        where: File name, for messages and for relative mesh paths.
+
+    Returns:
+        The world.
+
+    Raises:
+        ProjectError: See :func:`read_world`.
+    """
+    _check_keys(data, _KEYS, where, "the world")
+    shapes: list[Shape] = []
+    planes: list[Plane] = []
+    objects = data.get("objects") or {}
+    if not isinstance(objects, Mapping):
+        raise ProjectError("'objects' is not a mapping", where=where, got=type(objects).__name__, expected="name: {box: …}")
+    for name, entry in objects.items():
+        found = _object(str(name), entry, where)
+        if isinstance(found, Plane):
+            planes.append(found)
+        else:
+            shapes.append(found)
+    base = None
+    if data.get("base") is not None:
+        _check_keys(data["base"], _PLACED, where, "base")
+        base = _placement(data["base"], where, "base")
+    clearance = CLEARANCE if data.get("clearance") is None else _numbers(data["clearance"], 1, where, "clearance")[0]
+    if clearance <= 0:
+        raise ProjectError("the clearance must be positive", where=where, got=clearance, expected="metres")
+    return World(tuple(shapes), tuple(planes), base, float(clearance), _tool(data, where), _allowed(data, where))
+
+
+def _object(name: str, entry: Any, where: str) -> Shape | Plane:
+    owner = f"object '{name}'"
+    _check_keys(entry, (*_SIZES, *_PLACED, "offset", "scale"), where, owner)
+    kinds = [kind for kind in _SIZES if kind in entry]
+    if len(kinds) != 1:
+        raise ProjectError(f"{owner} needs exactly one shape", where=where, got=kinds, expected=" | ".join(_SIZES))
+    kind = kinds[0]
+    extra = {"offset": "plane", "scale": "mesh"}
+    for key, only in extra.items():
+        if key in entry and kind != only:
+            raise ProjectError(f"{owner}: '{key}' belongs to a {only}", where=where, got=kind)
+    if kind == "plane":
+        if any(key in entry for key in _PLACED):
+            raise ProjectError(
+                f"{owner}: a plane is placed by its normal and its offset", where=where, expected="plane, offset"
+            )
+        normal = _numbers(entry["plane"], 3, where, owner)
+        length = float(np.linalg.norm(normal))
+        if length < 1e-9:
+            raise ProjectError(f"{owner}: the normal is zero", where=where, got=entry["plane"])
+        return Plane(name, normal / length, float(_numbers(entry.get("offset", 0.0), 1, where, owner)[0] / length))
+    placement = _placement(entry, where, owner)
+    if kind == "mesh":
+        scale = _numbers(entry.get("scale", [1, 1, 1]), 3, where, owner)
+        path = find_mesh(str(entry["mesh"]), Path(where))
+        if path is None:
+            raise ProjectError(
+                f"{owner}: the mesh cannot be read", where=where, got=entry["mesh"],
+                expected=f"a file beside the world file, {', '.join(MESH_FORMATS)}",
+            )  # fmt: skip
+        return Shape(name, "mesh", tuple(scale.tolist()), placement, mesh=path)
+    size = _numbers(entry[kind], _SIZES[kind], where, owner)
+    if not (size > 0).all():
+        raise ProjectError(f"{owner}: every size must be positive", where=where, got=size.tolist())
+    return Shape(name, kind, tuple(size.tolist()), placement)
+
+
+def _tool(data: Mapping[str, Any], where: str) -> ToolBox | None:
+    entry = data.get("tool")
+    if entry is None:
+        return None
+    _check_keys(entry, ("frame", "box"), where, "tool")
+    if not isinstance(entry.get("frame"), str) or not isinstance(entry.get("box"), list) or len(entry["box"]) != 2:
+        raise ProjectError("'tool' needs a frame and a box", where=where, got=entry,
+                           expected="tool: {frame: NAME, box: [[x, y, z], [x, y, z]]}")  # fmt: skip
+    lower, upper = (_numbers(corner, 3, where, "tool.box") for corner in entry["box"])
+    if not (upper > lower).all():
+        raise ProjectError(
+            "the box of the tool has no inside", where=where, got=entry["box"], expected="least, then largest corner"
+        )
+    return ToolBox(entry["frame"], lower, upper)
+
+
+def _allowed(data: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]:
+    pairs = data.get("allow") or []
+    if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+        raise ProjectError("'allow' is not a list of pairs", where=where, got=pairs, expected="[[link, object], …]")
+    return tuple((str(first), str(second)) for first, second in pairs)
+
+
+def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
+    out = np.eye(4)
+    out[:3, :3] = rotation_from_rpy(_numbers(entry.get("rpy", [0, 0, 0]), 3, where, owner))
+    out[:3, 3] = _numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner)
+    return out
+
+
+def _numbers(value: Any, count: int, where: str, owner: str) -> Array:
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        array = np.full(0, np.nan)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise ProjectError(f"{owner}: wrong numbers", where=where, got=value, expected=f"{count} finite numbers")
+    return array
+
+
+def _check_keys(entry: Any, known: tuple[str, ...], where: str, owner: str) -> None:
+    if not isinstance(entry, Mapping):
+        raise ProjectError(f"{owner} is not a mapping", where=where, got=repr(entry)[:60], expected=", ".join(known))
+    for key in entry:
+        if key not in known:
+            raise ProjectError(f"{owner}: unknown key '{key}'", where=where, remedy=nearest(str(key), known))

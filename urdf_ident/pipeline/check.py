@@ -1,0 +1,194 @@
+"""What `check` and `inspect` say: a URDF or a log judged before anything is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..consistency.repair import assess_urdf
+from ..data.motor_side import visible_stiffness
+from ..estimation.uncertainty.identifiability import structural_verdicts
+from ..model.base import ALONE, COMBINED, NEVER, random_motion
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.engine.pinocchio import regressor
+from ..model.geometry_rank import geometric_rank
+from ..model.prior import inertial_prior
+from ..model.terms import RotorInertia
+from ..result.summary import finding_words, table
+
+#: A rank gap below this leaves doubt about the rank.
+CLEAR = 1e3
+#: Encoder step [rad or m] that a check assumes where the project file gives none.
+ASSUMED_STEP = 2 * np.pi / 2**20
+
+
+def check_dict(model: DynamicModel) -> dict[str, Any]:
+    """What a URDF holds, as plain data.
+
+    Args:
+        model: The dynamic model of the URDF.
+
+    Returns:
+        Joints, bodies with their lumped links, findings on inertials, and what can be identified.
+    """
+    robot, base = model.robot, model.base()
+    limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
+    findings = assess_urdf(robot)
+    kinds = list(zip(model.names, base.kinds, strict=True))
+    return {
+        "robot": robot.name,
+        "path": robot.path,
+        "physical": all(item.level != "impossible" for item in findings),
+        "joints": [
+            {
+                "name": name,
+                "type": robot.description.joints[name].type,
+                **{key: float(values[j]) if abs(values[j]) < 1e300 else None for key, values in limits.items()},
+            }
+            for j, name in enumerate(robot.joints)
+        ],
+        "locked": dict(robot.locked),
+        "bodies": [
+            {"name": body.name, "joint": body.joint, "lumped_links": [link.name for link in body.links[1:]]}
+            for body in robot.bodies
+        ],
+        "findings": [
+            {"kind": item.kind, "name": item.name, "level": item.level, "problems": list(item.problems),
+             "correction": item.correction, "eigenvalues": item.eigenvalues.tolist()}
+            for item in findings if item.level != "ok"
+        ],
+        "identifiable": {
+            "parameters": len(model.names), "inertial": model.n_inertial, "base": len(base), "rank_gap": base.rank_gap,
+            "alone": [name for name, kind in kinds if kind == ALONE],
+            "in_combination": [name for name, kind in kinds if kind == COMBINED],
+            "never": [name for name, kind in kinds if kind == NEVER],
+            "combinations": [base.combination(row) for row in range(len(base))],
+            "blurred": [model.names[k] for k in base.blurred],
+            "geometric_rank": _geometric(model),
+            "verdicts": [
+                {"name": item.parameter, **item.as_dict(), "motion": item.motion} for item in structural_verdicts(model, base)
+            ],
+        },
+        "springs": _springs(model) if isinstance(model, ElasticModel) else [],
+    }  # fmt: skip
+
+
+def _geometric(model: DynamicModel) -> dict[str, int] | None:
+    """Rank of inertials and rotor inertias from the geometry alone, beside the regressor's; None where it has no rule."""
+    rotors = [item for item in model.terms if isinstance(item.term, RotorInertia)]
+    if isinstance(model, ElasticModel) or model.drive.coupled.any() or len(rotors) not in (0, model.n):
+        return None
+    plain = DynamicModel(model.robot, friction="none", rotor_inertia=bool(rotors), drive=model.drive)
+    return {"geometry": geometric_rank(model.robot, bool(rotors)), "regressor": len(plain.base())}
+
+
+def _springs(model: ElasticModel) -> list[dict[str, Any]]:
+    """The stiffest spring that the encoders could show: under gravity alone, and in vigorous motion."""
+    robot = model.robot
+    motion = random_motion(robot, 400)
+    inertials = inertial_prior(robot).theta0
+    still = np.zeros_like(motion.q)
+    torques = [regressor(robot, motion.q, v, a) @ inertials for v, a in ((still, still), (motion.v, motion.a))]
+    slow, fast = (np.std(torque, axis=0) for torque in torques)
+    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding
+    step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
+    return [
+        {
+            "joint": joint,
+            "encoder_step": step,
+            "assumed": model.encoder_step is None,
+            "torque": [float(slow[j]), float(fast[j])],
+            "stiffest": [float(visible_stiffness(torque, step, model.least_counts)[j]) for torque in (slow, fast)],
+        }
+        for j, joint in enumerate(robot.joints)
+    ]
+
+
+def check_text(found: dict[str, Any]) -> str:
+    """The result of ``check`` on one screen.
+
+    Args:
+        found: From :func:`check_dict`.
+
+    Returns:
+        Several lines of text.
+    """
+    rows = []
+    for joint, body in zip(found["joints"], found["bodies"], strict=True):
+        bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
+        rows.append([joint["name"], joint["type"], *bounds, body["name"], ", ".join(body["lumped_links"]) or "-"])
+    lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
+    lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "lumped into it"], rows)
+    if found["locked"]:
+        lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
+    lines.append("")
+    if found["findings"]:
+        for item in found["findings"]:
+            lines.append(f"  {item['level'].upper()} {item['kind']} '{item['name']}': {'; '.join(item['problems'])}")
+            lines.append(f"    smallest fix: {item['correction']}")
+        lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
+    else:
+        lines.append("  every inertial is physical")
+    lines += ["", *_identifiable(found["identifiable"])]
+    if found["springs"]:
+        first = found["springs"][0]
+        said = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
+        lines += ["", f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {said}, shows a stiffness up to"]
+        cells = [
+            [item["joint"], *(f"{value:.3g}" for pair in zip(item["torque"], item["stiffest"], strict=True) for value in pair)]
+            for item in found["springs"]
+        ]
+        titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
+        lines += table(titles, cells)
+    return "\n".join(lines)
+
+
+def _identifiable(seen: dict[str, Any]) -> list[str]:
+    """What perfect data could tell, and the simplest motion for each part of it."""
+    lines = [
+        f"  {seen['base']} of {seen['parameters']} parameters (or combinations) can be identified: {len(seen['alone'])} alone, "
+        f"{len(seen['in_combination'])} others only in {seen['base'] - len(seen['alone'])} combinations; "
+        f"{len(seen['never'])} never act on a joint torque:",
+        "    " + (", ".join(seen["never"]) or "-"),
+    ]
+    if seen["blurred"]:
+        lines.append(f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
+                     "(1.5708 for a right angle): torque could not tell")  # fmt: skip
+    if seen["rank_gap"] < CLEAR:
+        lines.append(f"  this is not clear (rank gap {seen['rank_gap']:.2g}): angles with few digits (1.57 for 1.570796) "
+                     "make parameters that are none; write them in full")  # fmt: skip
+    ranks = seen["geometric_rank"]
+    if ranks is not None and ranks["geometry"] == ranks["regressor"]:
+        lines.append(
+            f"  geometry alone finds the same {ranks['geometry']} inertial combinations; rank gap {seen['rank_gap']:.0e}"
+        )
+    elif ranks is not None:
+        lines.append(f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
+                     f"{ranks['regressor']}: limits leave a joint no room, or angles are coarse")  # fmt: skip
+    by_motion: dict[str, list[str]] = {}
+    for item in seen["verdicts"][: seen["inertial"]]:
+        if item["motion"]:
+            by_motion.setdefault(item["motion"], []).append(item["name"])
+    lines.append("  the simplest motion that shows them well (friction and rotor inertia: each joint slowly and fast):")
+    lines += [f"    {motion}: {', '.join(names)}" for motion, names in by_motion.items()]
+    return lines
+
+
+def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """The result of ``inspect``: a judgement and its findings per log.
+
+    Args:
+        found: One entry a log.
+
+    Returns:
+        Several lines of text.
+    """
+    lines = []
+    for item in found:
+        lines.append(f"{item['log']}: {'good' if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
+        for finding in item["findings"]:
+            lines.append(f"  {finding['severity']:<8} {finding_words(finding)}")
+    return "\n".join(lines)

@@ -1,0 +1,304 @@
+"""A result with what no rigid model explains: friction from runs both ways, and a residual on the deformation (E)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from ..compensation.friction_curve import friction_columns
+from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
+from ..compensation.judgement import Judgement, judge
+from ..compensation.loop_rows import less_torque, residual_inputs
+from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
+from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
+from ..consistency.standard import prior_with_first_fit
+from ..data.loaded import carrying
+from ..data.prepare import PreparedLog, prepare_log
+from ..data.recording import Recording
+from ..errors import EstimationError, LogError, ModelError
+from ..estimation.estimators.method import row_weighting
+from ..estimation.friction_selection.load_slopes import with_load_slopes
+from ..estimation.uncertainty.covariance import with_covariance
+from ..linalg import triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.prior import inertial_prior
+from ..project import Project
+from ..result.identification import Identification
+from ..result.scores import predict, score
+from ..statistics.fit import fit_base
+from ..statistics.rows import build_statistics
+from ..statistics.statistic import Statistic, StatisticSet
+from .standard import standard_parameters, urdf_with_friction
+
+
+def compensate(
+    ident: Identification,
+    logs: Sequence[Recording],
+    *,
+    sweeps: Sequence[Recording] = (),
+    kind: str = "gmr",
+    use: Sequence[str] = DEFAULT_INPUTS,
+    rounds: int = 20,
+    seed: int = 0,
+    judged: bool = False,
+    force: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+) -> Identification:
+    """Runs the three loops from a result, and gives it their friction, links and residual.
+
+    Standard parameters are chosen anew, as bodies that can exist, from the torque that friction and residual leave.
+
+    Args:
+        ident: A result with rigid joints.
+        logs: Logs to learn from, with both encoders where a residual is wanted.
+        sweeps: Logs of the bidirectional experiment; without them the result keeps its own friction laws.
+        kind: Of the residual: "rbf", "gmr", "none", or "auto" for what predicts held-out motions best.
+        use: What the residual reads; others than the deformation invite over-fitting.
+        rounds: At most.
+        seed: Of the residual's random numbers.
+        judged: Score it on motions left out in turn, as "auto" does anyway; the result is in ``compensation``.
+        force: Use logs in spite of findings that refuse them.
+        progress: Called with what is being done and a count.
+
+    Returns:
+        A new result; its scores on held-out logs are to be made anew (:func:`urdf_ident.validate`). The same one, with
+        the judgement, where nothing is to be gained.
+
+    Raises:
+        LogError: A log has no motor positions, or a joint's sweeps go one way only.
+        ModelError: A result with elastic joints.
+        QualityError: A log is refused.
+        EstimationError: Too little data for the kind that was asked for, or an unknown kind or input.
+    """
+    model = ident.model
+    check_compensation(model, logs, kind, use)
+    ripple = _ripple(ident, [*logs, *sweeps])
+    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
+    prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
+    runs = [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # one joint at a time is refused else
+    options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
+    judgement = None
+    if judged or kind == "auto":
+        kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
+        try:
+            judgement = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
+            kind = judgement.chosen
+        except EstimationError as error:  # what is asked for by name may still be learnt from all there is
+            kind = "none" if kind == "auto" else kind
+            ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
+    if judgement is not None and kind == "none" and judgement.better_without:
+        runs = []  # nothing but their friction was asked for, and it is worse
+    found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
+    if judgement is not None:
+        ident = replace(ident, compensation=judgement.as_dict())
+    if found is None:
+        return ident
+    solved = _solved(ident, found, prepared)
+    solved = replace(
+        solved,
+        inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
+        cross_validation=_cross_validation(judgement, prepared, ident.cross_validation.get("structure", "given")),
+        compensation={
+            **ident.compensation,
+            "kind": kind,
+            "settled": found.settled,
+            "loops": [gain.as_dict() for gain in found.gains],
+            "friction_curves": [curve.as_dict() for curve in found.friction],
+        },
+    )
+    if kind == "none":
+        return solved
+    left = learn_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
+    return replace(solved, residual=replace(left, ripple=ripple))
+
+
+def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
+    """Refuses what the three loops cannot do, before any work is done.
+
+    Args:
+        model: The dynamic model.
+        logs: Logs to learn from, as read.
+        kind: Of the residual.
+        use: What it reads.
+
+    Raises:
+        LogError: No log, or one without motor positions where the residual reads the deformation.
+        ModelError: A model with elastic joints.
+    """
+    if not logs:
+        raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
+    if isinstance(model, ElasticModel):
+        raise ModelError("the three loops want a rigid model: springs already explain the deformation",
+                         remedy="set model.elastic: false, or compensation.residual: none and no --sweeps")  # fmt: skip
+    if kind == "none" or not any(name.startswith("deformation") for name in use):
+        return
+    for log in logs:
+        if log.motor_position is None:
+            joint = log.joints[0]
+            raise LogError(
+                "a residual was asked for, and the log has no motor positions", where=log.path or log.name,
+                expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
+                remedy="log both encoders, or leave the residual out",
+            )  # fmt: skip
+
+
+def _noted(ident: Identification, note: str) -> Identification:
+    return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+
+
+def _available() -> list[str]:
+    """Kinds that can be learnt with what is installed."""
+    return [kind for kind in KINDS if kind != "gmr" or find_spec("sklearn") is not None]
+
+
+def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]) -> Identification:
+    """The result with the loops' model: fit and standard parameters from what the residual leaves."""
+    project, model = Project.model_validate(ident.config), found.model
+    silent = found.residual.kind == "none"
+    known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
+    statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
+    fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
+    fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
+    fit = with_load_slopes(fit, model, known)
+    believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
+    believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
+    standard = standard_parameters(model, statistics, fit, believed, project)
+    notes = [*ident.solver.get("notes", ()), *standard.solver.get("notes", ())]
+    before = str(ident.estimation.get("method", fit.method))
+    if before != fit.method:
+        notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
+    if found.friction:
+        driven = ", ".join(curve.joint for curve in found.friction)
+        notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
+    return replace(
+        ident,
+        model=model,
+        fit=fit,
+        theta=standard.theta,
+        prior=believed,
+        factor=statistics.stacked(fit.weights),
+        baseline=urdf_with_friction(model, statistics, fit, believed.theta0),
+        solver={**standard.solver, "notes": notes},
+        validation=(),
+        selection={} if found.friction else ident.selection,
+        essential={},  # of the base parameters before
+        estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
+    )
+
+
+def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
+    """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
+    if judgement is None:
+        return {}
+    rmse = judgement.rmse("none")
+    measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
+    size = np.maximum(np.sqrt(np.mean(measured**2, axis=0)), 1e-300)
+    return {
+        "folds": list(judgement.folds),
+        "groups": [f"joint:{joint}" for joint in judgement.joints],
+        "group_rmse": rmse.tolist(),
+        "mean_rmse": float(rmse.mean()),
+        "relative": float(np.mean(rmse / size)),
+        "structure": structure,
+    }
+
+
+def prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
+    """A log conditioned as the fit's logs were.
+
+    Args:
+        ident: The result.
+        recording: As read.
+        force: Use it in spite of findings that refuse it.
+        runs: Whether it holds runs at constant speed: then it stays in one piece, for short runs between standstills are
+            what it is about.
+
+    Returns:
+        The prepared log.
+
+    Raises:
+        QualityError: The log is refused.
+    """
+    project, model = Project.model_validate(ident.config), ident.model
+    signals = project.scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    if runs:
+        signals = replace(signals, rest_time=np.inf, shortest=0.1)
+    log = prepare_log(recording, model.robot, model.drive, signals, force=force)
+    return carrying(project.build_payload(model.robot), model.robot, log)
+
+
+def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    """The residual along a log whose motor positions are free of the gears' kinematic error.
+
+    Args:
+        residual: The residual.
+        log: The prepared log.
+
+    Returns:
+        One array a segment, shape (N, n) [N·m or N].
+    """
+    return [residual.torque(**residual_inputs(part)) for part in log.segments]
+
+
+def compensated_score(
+    ident: Identification, recording: Recording, cutoff: float | str = "auto", *, force: bool = False
+) -> dict[str, Any]:
+    """Errors on a log with and without the residual, measured and predicted torque behind the same low-pass.
+
+    Args:
+        ident: A result with a residual.
+        recording: The log, with both encoders.
+        cutoff: Zero-phase low-pass [Hz]; "auto" is the log's own conditioning.
+        force: Score it in spite of findings that refuse it.
+
+    Returns:
+        ``{"mean_rmse", "rigid_mean_rmse", "per_joint": [{"joint", "rmse", "rigid_rmse"}]}`` [N·m or N].
+
+    Raises:
+        LogError: The result has no residual, or the log no motor positions or torque.
+        QualityError: The log is refused.
+    """
+    residual, model = ident.residual, ident.model
+    if residual is None:
+        raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
+    check_compensation(model, [recording], residual.kind, residual.inputs)
+    clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
+    log = prepared_log(ident, clean, force)
+    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    rigid = predict(model, ident.theta, log)
+    full = rigid + np.concatenate(residual_torque(residual, log))
+    without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))
+    joints = [
+        {"joint": joint, "rmse": float(a), "rigid_rmse": float(b)}
+        for joint, a, b in zip(model.robot.joints, with_, without, strict=True)
+    ]
+    return {"mean_rmse": float(with_.mean()), "rigid_mean_rmse": float(without.mean()), "per_joint": joints}
+
+
+def _ripple(ident: Identification, recordings: Sequence[Recording]) -> GearRipple | None:
+    both = [log for log in recordings if log.motor_position is not None]
+    return fit_gear_ripple([prepared_log(ident, log, True) for log in both], ident.model.drive) if both else None
+
+
+def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
+    """The points of the sweeps as equations for friction, each as much as a second of a log, dealt out to all logs."""
+    place = {name: k for k, name in enumerate(statistics.names)}
+    entries = list(statistics.entries)
+    for curve in found.friction:
+        group = f"joint:{curve.joint}"
+        if group not in statistics.groups:
+            continue  # a coupled drive: its rows are those of actuators
+        layout = statistics.layout(group)
+        at = {int(k): i for i, k in enumerate(layout.columns)}
+        velocity, weight = curve.points.velocity, np.sqrt(rate / len(statistics.logs))
+        rows = np.zeros((len(velocity), len(layout.columns) + 1))
+        rows[:, [at[place[f"{symbol}_{curve.joint}"]] for symbol in curve.law.symbols]] = friction_columns(curve.law, velocity)
+        rows[:, -1] = curve.points.torque
+        count = max(1, round(len(velocity) * weight**2))
+        entries += [Statistic(log, 0, group, triangle(weight * rows), count) for log in statistics.logs]
+    return replace(statistics, entries=tuple(entries))

@@ -1,0 +1,192 @@
+"""The whole tool on a robot whose truth is known: excite → simulate → identify → validate → export, offline.
+
+The true robot is the bundled six-axis arm with friction that sticks, a Stribeck effect that the model does not have,
+encoder counts, current resolution and coloured torque noise. What the tool is given is a URDF with wrong masses,
+centres of mass and inertias and no friction, and the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.readers.read import read_recording
+from ..export.urdf import corrected_urdf
+from ..files import check_writable, write_text
+from ..linalg import Array
+from ..model.inertia import from_com, to_com
+from ..model.library import robot_path, truth_path
+from ..model.prior import lumped_inertials
+from ..model.robot import Robot
+from ..motion.limits import Limits
+from ..motion.trajectories import random_fourier
+from ..project import Project, parse_project
+from ..result.exports import write_all
+from ..result.identification import Identification
+from ..result.summary import table
+from ..simulation.friction_terms import Stribeck
+from ..simulation.friction_truth import FrictionTruth
+from ..simulation.plant import RigidPlant
+from ..simulation.simulate import write_log
+from .experiment import build_plant, run_experiment
+from .identify import identify
+
+ROBOT = "ur10e"
+#: Logs to learn from, and the one held out [s].
+LOGS, SECONDS = 2, 15.0
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo made: the result, the truth it was made from, and what to print."""
+
+    ident: Identification
+    truth: Array
+    notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Errors side by side, then truth against estimate."""
+        return "\n".join([*_errors(self.ident), "", *_truths(self.ident, self.truth), "", *self.notes])
+
+
+def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
+    """Runs the demo.
+
+    Args:
+        out: Folder for everything it makes.
+        seed: Of the motions, the noise and the errors of the URDF.
+        progress: Called with the name of the step and the part of it that is done, 0 to 1.
+
+    Returns:
+        The result.
+
+    Raises:
+        OutputError: The folder cannot be written.
+    """
+    folder, tell = check_writable(out), progress or (lambda _step, _done: None)
+    true_robot = Robot.from_urdf(robot_path(ROBOT))
+    wrong = write_text(folder / "wrong.urdf", wrong_urdf(true_robot, seed))
+    project = _project(true_robot)
+    plant = _true_plant(true_robot)
+    logs = []
+    for k in range(LOGS + 1):
+        name = f"log_{k + 1}" if k < LOGS else "held_out"
+        motion = random_fourier(Limits.from_robot(true_robot), SECONDS, 10, 100 * seed + k, fill=0.9, start=_home(true_robot))
+        motion.write(folder / f"{name}_trajectory.csv", rate=100)
+        log = run_experiment(
+            project, true_robot, motion, plant=plant, name=name, seed=1000 * seed + k,
+            progress=partial(tell, f"simulating {name}"),
+        )  # fmt: skip
+        logs.append(write_log(log, folder / f"{name}.csv"))
+    robot = Robot.from_urdf(wrong)
+    model = project.build_model(robot)
+    *learn, held_out = (read_recording(path, robot, project.log_layout()) for path in logs)
+    tell("identifying", 0.0)
+    ident = identify(model, learn, held_out=[held_out], project=project)
+    tell("identifying", 1.0)
+    return Demo(ident, true_theta(ident, true_robot, plant), tuple(write_all(ident, folder)))
+
+
+def wrong_urdf(robot: Robot, seed: int) -> str:
+    """The robot's URDF as somebody might have guessed it: masses, sizes and centres of mass off by about 30 %.
+
+    Args:
+        robot: The true robot.
+        seed: Of the errors.
+
+    Returns:
+        The URDF's text.
+    """
+    generator = np.random.default_rng(seed)
+    links = {}
+    for name, link in robot.description.links.items():
+        if link.theta is not None and link.theta[0] > 0:
+            mass, com, inertia = to_com(link.theta)
+            factor, stretch = np.exp(0.3 * generator.standard_normal(2))
+            shift = 0.3 * np.sqrt(np.trace(inertia) / (2 * mass)) * generator.standard_normal(3)
+            links[name] = from_com(mass * factor, com + shift, inertia * factor * stretch**2)
+    return corrected_urdf(robot.urdf, links)
+
+
+def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
+    """The truth in the order of the identified parameters; friction that the model lacks is not in it.
+
+    Args:
+        ident: The identification.
+        robot: The true robot.
+        plant: The true plant.
+
+    Returns:
+        Shape (p,).
+    """
+    theta = np.zeros(len(ident.theta))
+    theta[: ident.model.n_inertial] = lumped_inertials(robot).ravel()
+    v, zero = np.eye(robot.n), np.zeros(robot.n)
+    terms = {type(term).__name__: term for term in plant.friction.joint}
+    values = {"Ia": np.diag(plant.rotor), "Fv": terms["Viscous"].torque(v.diagonal(), zero, zero),
+              "Fc": terms["Coulomb"].torque(zero, zero + 1.0, zero)}  # fmt: skip
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        if parameter.symbol in values:
+            theta[k] = values[parameter.symbol][robot.index(parameter.owner)]
+    return theta
+
+
+def _true_plant(robot: Robot) -> RigidPlant:
+    known = build_plant(robot, truth_path(ROBOT))
+    coulomb = next(term for term in known.friction.joint if type(term).__name__ == "Coulomb")
+    level = coulomb.torque(np.zeros(robot.n), np.ones(robot.n), np.zeros(robot.n))
+    hidden = Stribeck(0.2 * level, np.full(robot.n, 0.05))
+    friction = FrictionTruth(robot.n, (*known.friction.joint, hidden))
+    return RigidPlant.create(robot, rotor_inertia=known.rotor, friction=friction)
+
+
+def _project(robot: Robot) -> Project:
+    effort = np.minimum(robot.limit("effort"), 1e3)
+    sensors: dict[str, Any] = {
+        "counts": 65536.0,
+        "torque_noise": {"sigma": (0.005 * effort).tolist(), "correlation": 0.9},
+        "torque_step": (effort / 2048).tolist(),
+    }
+    controller = {"type": "pd_gravity", "bandwidth": 8.0, "rate": 500.0}
+    return parse_project({
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+        "simulation": {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller},
+    })  # fmt: skip
+
+
+def _home(robot: Robot) -> Array:
+    """Bent at every other joint, so that gravity is felt and no axes line up."""
+    return np.array([0.0, -1.2, 1.3, -1.0, -1.2, 0.3])[: robot.n]
+
+
+def _errors(ident: Identification) -> list[str]:
+    score = ident.validation[0]
+    rows = [[joint["joint"], f"{joint['rms_torque']:.2f}", f"{joint['rmse']:.3f}", f"{100 * joint['relative']:.1f} %"]
+            for joint in score["per_joint"]]  # fmt: skip
+    lines = table(["held-out log", "torque RMS [N·m]", "identified RMSE [N·m]", "relative"], rows)
+    names = ("urdf_mean_rmse", "urdf_friction_mean_rmse", "mean_rmse")
+    words = ("wrong URDF", "wrong URDF + fitted friction", "identified")
+    means = [f"{word} {score[name]:.3f}" for word, name in zip(words, names, strict=True)]
+    ratio = score["urdf_mean_rmse"] / score["mean_rmse"]
+    return [*lines, f"  mean RMSE [N·m]: {', '.join(means)}: {ratio:.1f} times smaller than the wrong URDF's"]
+
+
+def _truths(ident: Identification, truth: Array) -> list[str]:
+    model, urdf = ident.model, ident.urdf_theta
+    rows = []
+    for k in range(0, model.n_inertial, 10):
+        rows.append([model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"])
+    for symbol in ("Fv", "Fc", "Ia"):
+        for k in range(model.n_inertial, len(model.names)):
+            parameter = model.parameters[k]
+            if parameter.symbol == symbol:
+                rows.append([f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"])
+    base, error = ident.fit.base, ident.fit.bse
+    inside = np.abs(ident.fit.params - base.of(truth)) <= 3 * error
+    lines = table(["parameter", "truth", "wrong URDF", "identified"], rows)
+    return [*lines, f"  {int(inside.sum())} of {len(base)} base parameters within three standard errors of the truth"]

@@ -1,0 +1,164 @@
+"""The whole experiment in simulation: a truth, a motion, a controller and sensors in; a log out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model.robot import Robot
+from ..motion.trajectories import Trajectory
+from ..project import Project
+from ..result.file import load
+from ..result.identification import Identification
+from ..simulation.elastic.log import simulate_elastic
+from ..simulation.elastic.plant import ElasticPlant
+from ..simulation.friction_terms import friction_from_mapping
+from ..simulation.friction_truth import FrictionTruth
+from ..simulation.from_model import rotors_and_friction
+from ..simulation.plant import RigidPlant
+from ..simulation.simulate import SimulatedLog, simulate
+from ..simulation.truth import read_truth
+from .experiment_elastic import build_elastic_plant, motor_law
+
+
+def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
+    """The robot that is simulated: elastic where the project file says ``model.elastic``, rigid elsewhere.
+
+    Args:
+        project: Its ``model.elastic`` and ``drive`` sections count.
+        robot: Kinematics and, without a better truth, inertia.
+        truth: As for :func:`build_plant`; elastic joints need ``stiffness`` in it.
+
+    Returns:
+        The plant.
+
+    Raises:
+        ModelError: As :func:`build_plant` and :func:`.pipeline.experiment_elastic.build_elastic_plant`.
+        MissingFileError: The truth cannot be read.
+    """
+    return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
+
+
+def left_out(project: Project, robot: Robot, truth: str | Path | None = None) -> str | None:
+    """What a truth file holds and the simulation does not: springs, without ``model.elastic``.
+
+    Args:
+        project: As for :func:`true_plant`.
+        robot: As for :func:`true_plant`.
+        truth: As for :func:`true_plant`.
+
+    Returns:
+        In words, or None.
+
+    Raises:
+        ModelError: The truth is another robot's.
+        MissingFileError: The truth cannot be read.
+    """
+    if truth is None or str(truth).endswith(".json") or project.model.elastic is not None:
+        return None
+    if read_truth(truth, robot).stiffness is None:
+        return None
+    return "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
+
+
+def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
+    """The robot that is simulated.
+
+    Args:
+        robot: Kinematics and, without a better truth, inertia.
+        truth: An identification.json (its inertia, rotors and friction), a YAML truth file (rotors and friction, see
+            robots/README.md), or None: the URDF with its own damping and friction.
+
+    Returns:
+        The plant.
+
+    Raises:
+        ModelError: The truth is another robot's, or holds a friction law that no plant has.
+        MissingFileError: The truth cannot be read.
+    """
+    if truth is None:
+        joints = [robot.description.joints[name] for name in robot.joints]
+        own = {"viscous": [joint.damping for joint in joints], "coulomb": [joint.friction for joint in joints]}
+        return RigidPlant.create(robot, friction=FrictionTruth(robot.n, friction_from_mapping(own)))
+    if str(truth).endswith(".json"):
+        return plant_of(load(truth), robot)
+    found = read_truth(truth, robot)
+    return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
+
+
+def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
+    """A plant with identified parameters.
+
+    Args:
+        ident: The identification.
+        robot: Where it is simulated; the identified robot if None. The joints must be the same.
+
+    Returns:
+        The plant.
+
+    Raises:
+        ModelError: Other joints, or a friction law that no plant has.
+    """
+    model = ident.model
+    robot = robot or model.robot
+    if robot.joints != model.robot.joints:
+        raise ModelError("the identification is of another robot", got=model.robot.joints, expected=robot.joints)
+    rotor, friction = rotors_and_friction(model, ident.theta)
+    return RigidPlant.create(robot, theta=ident.theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
+
+
+def run_experiment(
+    project: Project,
+    robot: Robot,
+    trajectory: Trajectory,
+    *,
+    plant: RigidPlant | ElasticPlant | None = None,
+    name: str = "simulated",
+    seed: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> SimulatedLog:
+    """Simulates a log as a project file describes it.
+
+    Args:
+        project: Its ``simulation`` section is used.
+        robot: The nominal robot, which the controller knows.
+        trajectory: The motion.
+        plant: The true robot; the nominal one if None, which must be rigid.
+        name: Of the log.
+        seed: Of the sensors' random numbers; the project's if None.
+        progress: Called with the part that is done, 0 to 1.
+
+    Returns:
+        The log, with the truth behind it.
+
+    Raises:
+        LimitError: The trajectory leaves the limits.
+        SimulationError: The controller diverges.
+        ProjectError: A controller that elastic joints do not have.
+    """
+    settings = project.simulation
+    plant = plant or true_plant(project, robot)
+    seed = settings.seed if seed is None else seed
+    if isinstance(plant, ElasticPlant):
+        return simulate_elastic(
+            plant, motor_law(project, plant, robot, trajectory), trajectory, sensors=settings.sensors.build(),
+            rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
+        )  # fmt: skip
+    controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
+    log = simulate(
+        plant,
+        controller,
+        trajectory,
+        sensors=settings.sensors.build(),
+        rate=settings.rate,
+        seed=seed,
+        substeps=max(1, round(1.0 / (settings.rate * settings.step))),
+        control_rate=settings.controller.rate,
+        name=name,
+        progress=progress,
+    )
+    return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log

@@ -1,0 +1,179 @@
+"""Scores on logs that took no part in the fit (theory §10), always beside what the user had before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import LogError
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+
+#: A joint slower than this is at rest for the ``moving`` scores [rad/s or m/s].
+MOVING = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class JointScore:
+    """Errors of one joint on one log [N·m or N]; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
+
+    joint: str
+    rmse: float
+    relative: float
+    rms_torque: float
+    moving_rmse: float
+    p95: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogScore:
+    """Errors of one model on one log.
+
+    Attributes:
+        log: Name of the log.
+        per_joint: Scores in model order.
+        relative: ‖error‖/‖torque‖ over all joints, or None where forces and torques would mix.
+    """
+
+    log: str
+    per_joint: tuple[JointScore, ...]
+    relative: float | None
+
+    @property
+    def rmse(self) -> Array:
+        """Shape (n,) [N·m or N]."""
+        return np.array([joint.rmse for joint in self.per_joint])
+
+    @property
+    def mean_rmse(self) -> float:
+        """Mean of the joints' RMSE."""
+        return float(self.rmse.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction."""
+
+    exported: LogScore
+    fit: LogScore
+    urdf: LogScore
+    urdf_friction: LogScore
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry in ``validation`` of identification.json."""
+        return {
+            "log": self.exported.log,
+            "mean_rmse": self.exported.mean_rmse,
+            "relative": self.exported.relative,
+            "fit_mean_rmse": self.fit.mean_rmse,
+            "urdf_mean_rmse": self.urdf.mean_rmse,
+            "urdf_friction_mean_rmse": self.urdf_friction.mean_rmse,
+            "per_joint": [vars(joint) for joint in self.exported.per_joint],
+        }
+
+
+def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
+    """Model torque along a log.
+
+    Args:
+        model: The dynamic model.
+        theta: Parameters, shape (p,), or (p, k) for k models at once.
+        log: The prepared log.
+
+    Returns:
+        Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
+    """
+    return np.concatenate([model.torque_along(theta, segment) for segment in log.segments])
+
+
+def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float, *, measured_only: bool = False) -> LogScore:
+    """Compares predicted with measured torque, both behind the same low-pass.
+
+    Coulomb friction makes steps in both. A low-pass of the measured torque alone would score a model that has the
+    steps worse than one that lacks them (on a slow motion of a PUMA by a factor of ten).
+
+    Args:
+        log: The prepared log.
+        predicted: Shape (N, n) [N·m or N].
+        joints: Joint names.
+        cutoff: Zero-phase low-pass [Hz].
+        measured_only: Filter the measured torque alone, as some published figures do.
+
+    Returns:
+        The scores.
+
+    Raises:
+        LogError: The log holds no torque.
+    """
+    from ..data.conditioning.signals import lowpass
+
+    measured, errors, begin = [], [], 0
+    for part in log.segments:
+        if part.tau is None:
+            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+        total = part.tau if part.external is None else part.tau + part.external
+        model = predicted[begin : begin + len(part)]
+        begin += len(part)
+        measured.append(lowpass(total, part.rate, cutoff))
+        errors.append(measured[-1] - model if measured_only else lowpass(total - model, part.rate, cutoff))
+    tau, error = np.vstack(measured), np.vstack(errors)
+    moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
+    scores = []
+    for j, joint in enumerate(joints):
+        e, t = error[:, j], tau[:, j]
+        on = moving[:, j]
+        scores.append(
+            JointScore(
+                joint,
+                rmse=_rms(e),
+                relative=_rms(e) / max(_rms(t), 1e-300),
+                rms_torque=_rms(t),
+                moving_rmse=_rms(e[on]) if on.any() else 0.0,
+                p95=float(np.percentile(np.abs(e), 95)),
+            )
+        )
+    return LogScore(log.name, tuple(scores), _rms(error) / max(_rms(tau), 1e-300))
+
+
+def validate_log(
+    model: DynamicModel, thetas: Mapping[str, Array], log: PreparedLog, cutoff: float | str = "auto"
+) -> Validation:
+    """Scores the four models on one log.
+
+    Args:
+        model: The dynamic model.
+        thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
+        log: The prepared log.
+        cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is the log's own conditioning.
+
+    Returns:
+        The validation.
+    """
+    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    predicted = predict(model, np.column_stack(list(thetas.values())), log)
+    mixed = bool(model.robot.prismatic.any() and not model.robot.prismatic.all())
+    scores = {}
+    for k, name in enumerate(thetas):
+        found = score(log, predicted[..., k], model.robot.joints, hertz)
+        scores[name] = replace(found, relative=None) if mixed else found
+    return Validation(**scores)
+
+
+def _rms(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
+def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the exported model beats the URDF as it came, on every log.
+
+    Args:
+        entries: Results of :meth:`Validation.as_dict`.
+
+    Returns:
+        True if so (also without any log).
+    """
+    return all(entry["mean_rmse"] < entry["urdf_mean_rmse"] for entry in entries)

@@ -1,0 +1,102 @@
+"""What a model is evaluated on: one continuous piece of motion at a constant rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from .errors import check_shape
+from .linalg import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """One whole continuous piece of motion at a constant rate, conditioned, on the joint side.
+
+    Attributes:
+        log: Name of the log (or trajectory) it is from.
+        start: Time of the first sample on the log's clock [s].
+        rate: Samples per second [Hz].
+        q, v, a: Shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²], zero-phase filtered.
+        tau: Shape (N, n) [N·m or N], measured joint torque with drive gains applied; *not* filtered: the row
+            producer filters it together with the regressor. None for motions without a measurement.
+        qm, vm, am: Motor side after the gear, shape (N, n), or None.
+        reference_torque: Frozen rigid torque for load-dependent terms, shape (N, n) [N·m or N], or None.
+        twin: The same motion without noise (simulated), for instruments, or None.
+        before: Positions up to the first sample, shape (M, n), for terms with memory: they live through the
+            standstill that is cut out. None where the segment is all there is.
+        external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
+            or None.
+        repeats: Periods of a motion whose average this is; 1 for a motion that was made once.
+    """
+
+    log: str
+    start: float
+    rate: float
+    q: Array
+    v: Array
+    a: Array
+    tau: Array | None = None
+    qm: Array | None = None
+    vm: Array | None = None
+    am: Array | None = None
+    reference_torque: Array | None = None
+    twin: Segment | None = None
+    before: Array | None = None
+    external: Array | None = None
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        check_shape("q", self.q.shape, ("N", "n"))
+        for name in ("v", "a", "tau", "qm", "vm", "am", "reference_torque", "external"):
+            value = getattr(self, name)
+            if value is not None:
+                check_shape(name, value.shape, self.q.shape)
+        if self.before is not None:
+            check_shape("before", self.before.shape, ("M", self.q.shape[1]))
+        freeze_arrays(self)
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def time(self) -> Array:
+        """Shape (N,) [s], on the log's clock."""
+        return self.start + np.arange(len(self)) / self.rate
+
+    def slice(self, begin: int, end: int) -> Segment:
+        """Samples ``begin`` to ``end`` (exclusive).
+
+        Args:
+            begin: First sample.
+            end: One past the last sample.
+
+        Returns:
+            The piece, sharing memory; what came before it goes to ``before``.
+        """
+        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name, value in values.items():
+            if isinstance(value, np.ndarray) and name != "before":
+                values[name] = value[begin:end]
+        if begin > 0:
+            values["before"] = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
+        values["start"] = self.start + begin / self.rate
+        if self.twin is not None:
+            values["twin"] = self.twin.slice(begin, end)
+        return Segment(**values)
+
+
+def freeze_arrays(item: Any) -> None:
+    """Makes the arrays of a frozen dataclass read-only (views, so that the caller's stay writable).
+
+    Args:
+        item: The dataclass instance, changed in place.
+    """
+    for entry in fields(item):
+        value = getattr(item, entry.name)
+        if isinstance(value, np.ndarray):
+            view = value.view()
+            view.setflags(write=False)
+            object.__setattr__(item, entry.name, view)

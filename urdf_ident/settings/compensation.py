@@ -1,0 +1,35 @@
+"""The ``compensation`` section of a project file."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from .section import Section
+
+Input = Literal["deformation", "deformation_rate", "position", "velocity", "acceleration"]
+
+
+class CompensationSection(Section):
+    """What no rigid model explains: a residual read from two encoders."""
+
+    residual: Literal["none", "rbf", "gmr", "auto"] = Field(
+        "none", description="learnt from the deformation of the gears; auto: what predicts held-out motions best, or none"
+    )
+    inputs: tuple[Input, ...] = Field(
+        ("deformation", "deformation_rate"), min_length=1, description="what it reads; others over-fit"
+    )
+    rounds: int = Field(20, ge=1, description="of friction, links and residual, at most; they stop when they have settled")
+    seed: int = Field(0, ge=0, description="of the mixture's first guess")
+
+    @field_validator("inputs")
+    @classmethod
+    def _once(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("each input once")
+        return value
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of :func:`..result.compensated.compensate`."""
+        return {"kind": self.residual, "use": self.inputs, "rounds": self.rounds, "seed": self.seed}

@@ -1,0 +1,1 @@
+"""Simulation of robots with elastic joints: plant, drive, log."""

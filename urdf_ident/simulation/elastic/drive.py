@@ -1,0 +1,237 @@
+"""What acts at the motors of an elastic plant: friction and control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import SimulationError
+from ...linalg import Array
+from ..friction_terms import LoadCoulomb, Presliding
+from ..friction_truth import FrictionTruth
+
+if TYPE_CHECKING:
+    from .plant import ElasticPlant
+
+
+@dataclass(frozen=True, eq=False)
+class MotorFriction:
+    """Friction at the motors, after the gear: viscous, Coulomb with a smooth sign, offset, and a Stribeck peak.
+
+    Attributes:
+        viscous: Shape (n,) [N·m·s/rad or N·s/m].
+        coulomb: Shape (n,) [N·m or N].
+        offset: Shape (n,) [N·m or N].
+        stribeck: Excess of stiction over Coulomb friction, shape (n,) [N·m or N].
+        stribeck_speed: Where the excess has fallen to 1/e [rad/s or m/s].
+        width: Half-width of the smooth sign [rad/s or m/s].
+    """
+
+    viscous: Array
+    coulomb: Array
+    offset: Array
+    stribeck: Array
+    stribeck_speed: float = 0.05
+    width: float = 0.01
+
+    @classmethod
+    def build(
+        cls,
+        n: int,
+        *,
+        viscous: ArrayLike = 0.0,
+        coulomb: ArrayLike = 0.0,
+        offset: ArrayLike = 0.0,
+        stribeck: ArrayLike = 0.0,
+        stribeck_speed: float = 0.05,
+        width: float = 0.01,
+    ) -> MotorFriction:
+        """Makes friction from numbers or lists.
+
+        Args:
+            n: Number of joints.
+            viscous: Number or shape (n,).
+            coulomb: Number or shape (n,).
+            offset: Number or shape (n,).
+            stribeck: Number or shape (n,).
+            stribeck_speed: See :attr:`stribeck_speed`.
+            width: See :attr:`width`.
+
+        Returns:
+            The friction.
+        """
+        return cls(
+            vector("viscous", viscous, n),
+            vector("coulomb", coulomb, n),
+            vector("offset", offset, n),
+            vector("stribeck", stribeck, n),
+            stribeck_speed,
+            width,
+        )
+
+    def torque(self, speed: Array) -> Array:
+        """Friction torque.
+
+        Args:
+            speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
+
+        Returns:
+            Shape of ``speed`` [N·m or N].
+        """
+        return np.asarray(self.viscous * speed + self._level(speed) * np.tanh(speed / self.width) + self.offset)
+
+    def slope(self, speed: Array) -> Array:
+        """Derivative of the torque by speed.
+
+        Args:
+            speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
+
+        Returns:
+            Shape of ``speed`` [N·m·s/rad or N·s/m].
+        """
+        sign = np.tanh(speed / self.width)
+        fall = -2.0 * speed / self.stribeck_speed**2 * (self._level(speed) - self.coulomb)
+        return np.asarray(self.viscous + self._level(speed) * (1.0 - sign**2) / self.width + fall * sign)
+
+    def _level(self, speed: Array) -> Array:
+        if not self.stribeck.any():
+            return self.coulomb
+        return np.asarray(self.coulomb + self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2)))
+
+
+class SmoothFriction:
+    """All laws of a friction truth at the motors of an elastic plant, with smooth signs: it creeps instead of sticking.
+
+    Args:
+        truth: The friction; what it says of the joints acts at the motors, after the gear.
+        width: Half-width of the smooth sign, after the gear [rad/s or m/s].
+
+    Raises:
+        SimulationError: A law with memory, or one that depends on the load.
+    """
+
+    def __init__(self, truth: FrictionTruth, width: float = 0.01) -> None:
+        for term in (*truth.joint, *truth.motor):
+            if isinstance(term, (Presliding, LoadCoulomb)):
+                raise SimulationError(
+                    "this friction cannot be simulated with elastic joints", got=type(term).__name__,
+                    remedy="take another law in the truth, or simulate the robot as rigid",
+                )  # fmt: skip
+        self.truth, self.width = truth, width
+        self._direction = np.sign(truth.velocity(np.ones(truth.n)))
+        self._still = np.zeros(truth.sliders)
+
+    def torque(self, speed: Array) -> Array:
+        """Friction torque.
+
+        Args:
+            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        sign = self._direction * np.resize(np.tanh(speed / self.width), self.truth.sliders)
+        return self.truth.to_joints(self.truth.torque(self.truth.velocity(speed), sign, self._still))
+
+    def slope(self, speed: Array) -> Array:
+        """Derivative of the torque by speed; each motor's friction depends on its own speed alone.
+
+        Args:
+            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
+
+        Returns:
+            Shape (n,) [N·m·s/rad or N·s/m].
+        """
+        step = 1e-4 * self.width
+        return np.asarray((self.torque(speed + step) - self.torque(speed - step)) / (2 * step))
+
+
+class MotorLaw(Protocol):
+    """A motor torque that is linear in the motors' state: ``tau = feed(t) − kp θ − kd θ'``."""
+
+    @property
+    def kp(self) -> Array:
+        """Shape (n,) [N·m/rad or N/m]."""
+
+    @property
+    def kd(self) -> Array:
+        """Shape (n,) [N·m·s/rad or N·s/m]."""
+
+    def feed(self, t: Array) -> Array:
+        """The part that depends on time.
+
+        Args:
+            t: Times, shape (N,) [s].
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Torque:
+    """An open-loop torque; without a function, none at all."""
+
+    n: int
+    of_time: Callable[[Array], Array] | None = None
+    kp: Array = field(init=False)
+    kd: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kp", np.zeros(self.n))
+        object.__setattr__(self, "kd", np.zeros(self.n))
+
+    def feed(self, t: Array) -> Array:
+        """See :class:`MotorLaw`: the torque at times ``t``, shape (N,) [s]."""
+        return np.zeros((len(t), self.n)) if self.of_time is None else self.of_time(t)
+
+
+@dataclass(frozen=True, eq=False)
+class MotorPD:
+    """PD control of the motors with gravity compensation at the reference (C, after De Luca).
+
+    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``.
+
+    Attributes:
+        plant: For gravity and stiffness: the plant itself, or what the controller takes it for.
+        reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
+        kp: Shape (n,) [N·m/rad or N/m].
+        kd: Shape (n,) [N·m·s/rad or N·s/m].
+    """
+
+    plant: ElasticPlant
+    reference: Callable[[Array], tuple[Array, Array]]
+    kp: Array
+    kd: Array
+
+    def feed(self, t: Array) -> Array:
+        """See :class:`MotorLaw`: the part of the torque that depends on time ``t``, shape (N,) [s]."""
+        q, v = self.reference(t)
+        gravity = self.plant.gravity(q)
+        return np.asarray(self.kp * (q + gravity / self.plant.stiffness) + self.kd * v + gravity)
+
+
+def vector(name: str, values: ArrayLike, n: int) -> Array:
+    """One finite number per joint; a single number stands for all.
+
+    Args:
+        name: The argument's name, for the message.
+        values: A number, or shape (n,), any unit.
+        n: Number of joints.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        SimulationError: Wrong length, or not finite.
+    """
+    numbers = np.asarray(values, dtype=float)
+    if numbers.ndim == 0:
+        numbers = np.full(n, float(numbers))
+    if numbers.shape != (n,) or not np.isfinite(numbers).all():
+        raise SimulationError(f"{name} needs {n} finite numbers", got=numbers.tolist(), remedy="give one per joint")
+    return numbers

@@ -1,0 +1,106 @@
+"""A robot with elastic joints follows a trajectory under control of its motors, and a log with both encoders of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...data.recording import Recording
+from ...errors import LimitError
+from ...linalg import Array
+from ...model.robot import Robot
+from ...motion.base import Trajectory
+from ...motion.limits import Limits, check_limits
+from ...samples import Segment
+from ..controllers import tuned_gains
+from ..sensors import Sensors, measure
+from ..simulate import Guard, Progress, SimulatedLog
+from .drive import MotorPD
+from .plant import ElasticPlant
+
+
+def motor_control(
+    plant: ElasticPlant, robot: Robot, trajectory: Trajectory, *, bandwidth: float = 10.0, damping: float = 1.0
+) -> MotorPD:
+    """PD of the motors with gravity compensation, tuned to a nominal robot.
+
+    Args:
+        plant: Whose springs and rotors the controller knows.
+        robot: The nominal robot: gravity, and the inertia behind the gains.
+        trajectory: What the links should follow.
+        bandwidth: Natural frequency of each axis, were it rigid [Hz].
+        damping: Damping ratio [1].
+
+    Returns:
+        The control law.
+    """
+    kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=plant.rotor_inertia)
+    known = ElasticPlant(robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio)
+
+    def reference(t: Array) -> tuple[Array, Array]:
+        q, v, _ = trajectory.evaluate(np.clip(t, 0.0, trajectory.duration))
+        return q, v
+
+    return MotorPD(known, reference, kp, kd)
+
+
+def simulate_elastic(
+    plant: ElasticPlant,
+    law: MotorPD,
+    trajectory: Trajectory,
+    *,
+    sensors: Sensors | None = None,
+    rate: float = 1000.0,
+    seed: int = 0,
+    step: float = 1e-3,
+    limits: Limits | None = None,
+    trip: float = 1.0,
+    name: str = "simulated",
+    progress: Progress | None = None,
+) -> SimulatedLog:
+    """Simulates a closed loop around the motors by Gauss collocation.
+
+    Args:
+        plant: What moves.
+        law: What drives its motors.
+        trajectory: What its links should follow.
+        sensors: Imperfections of the log, on both encoders; perfect by default.
+        rate: Samples per second of the log [Hz].
+        seed: Of the sensors' random numbers.
+        step: Longest integration step [s].
+        limits: Checked before anything moves; the URDF's by default.
+        trip: Tracking error at which the controller counts as diverging [rad or m].
+        name: Of the log.
+        progress: Called with the part that is done, 0 to 1, about every percent.
+
+    Returns:
+        The log: link positions, motor positions before the gear, motor torque after it.
+
+    Raises:
+        LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
+        SimulationError: The plant diverges, or cannot be integrated with this step.
+    """
+    robot, chosen = plant.robot, sensors or Sensors()
+    if trajectory.joints != robot.joints:
+        raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
+    check_limits(trajectory, limits or Limits.from_robot(robot)).require()
+    time = trajectory.times(rate)
+    q, v, _ = trajectory.evaluate(time)
+    guard, percent = Guard(robot.joints, trip), max(1, len(time) // 100)
+
+    def watch(t: float, position: Array, velocity: Array) -> None:
+        k = round(t * rate)
+        guard.check(t, position, velocity, q[k])
+        if progress is not None and (k + 1) % percent == 0:
+            progress((k + 1) / len(time))
+
+    duration = (len(time) - 1) / rate
+    run = plant.simulate(law, duration, start=q[0], speed=np.tile(v[0], 2), rate=rate, step=step, watch=watch)
+    truth = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau, run.qm, run.vm, run.am)
+    seen = measure(truth, chosen, seed, np.asarray(robot.prismatic), plant.ratio)
+    recording = Recording(
+        name, robot.joints, seen.time, seen.position, velocity=seen.velocity, effort=seen.torque,
+        effort_unit="N" if bool(robot.prismatic.all()) else "N·m", motor_position=seen.motor_position,
+    )  # fmt: skip
+    friction = np.array([plant.friction.torque(speed) for speed in run.vm])
+    substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
+    return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")

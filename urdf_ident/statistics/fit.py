@@ -1,0 +1,225 @@
+"""The fit: base parameters, that is what the data say, with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import EstimationError, nearest
+from ..linalg import Array
+from ..model.base import BaseParameters
+from ..samples import freeze_arrays
+from .least_squares import Solution, solve
+from .statistic import StatisticSet
+
+#: Residuals below this fraction of the torque are rounding, not noise: they must not become weights.
+_SIGMA_FLOOR = 1e-9
+#: WLS repeats its weights until they change by less than this fraction, and so often at most.
+_SETTLED, _ROUNDS = 1e-3, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Base parameters from data (words as in statsmodels).
+
+    Attributes:
+        base: The reduction that the parameters belong to.
+        params: Estimates, shape (b,).
+        covariance: Shape (b, b); rows of unseen parameters are not meaningful.
+        seen: Shape (b,): False where the data say nothing.
+        sigma: Row group → standard deviation of its residual [unit of torque].
+        rows: Number of rows used.
+        dof: Degrees of freedom of the residual.
+        condition: Condition number of the column-scaled, weighted regressor.
+        method: "ols" or "wls".
+        covariance_kind: How the covariance was found.
+        row_weights: Row group → weight that W and tau were multiplied with; empty: :attr:`weights`.
+        error_dof: Degrees of freedom of each standard error, shape (b,), where they are not those of the residual.
+    """
+
+    base: BaseParameters
+    params: Array
+    covariance: Array
+    seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    sigma: Mapping[str, float]
+    rows: int
+    dof: float
+    condition: float
+    method: str
+    covariance_kind: str
+    row_weights: Mapping[str, float] = field(default_factory=dict)
+    error_dof: Array | None = None
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @cached_property
+    def bse(self) -> Array:
+        """Standard errors, shape (b,); inf where the data say nothing."""
+        spread = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return np.where(self.seen, spread, np.inf)
+
+    @property
+    def relative_percent(self) -> Array:
+        """``100 σ/|β|`` (D, eq. 12), shape (b,) [%]."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.params == 0, np.inf, 100.0 * self.bse / np.abs(self.params))
+
+    def cov_params(self) -> Array:
+        """Covariance of the base parameters, shape (b, b)."""
+        return self.covariance
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Confidence intervals (Student's t).
+
+        Args:
+            alpha: One minus the level of confidence, a fraction.
+
+        Returns:
+            Shape (b, 2): lower and upper ends; ±inf where the data say nothing.
+        """
+        from scipy import stats
+
+        dof = self.dof if self.error_dof is None else self.error_dof
+        reach = stats.t.ppf(1 - alpha / 2, dof) * self.bse
+        return np.column_stack([self.params - reach, self.params + reach])
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Row group → weight ``1/σ`` on its rows [1/unit of torque]."""
+        return {group: 1.0 / value for group, value in self.sigma.items()}
+
+    def summary(self) -> str:
+        """One line per base parameter: value, standard error, relative error."""
+        lines = [
+            f"{self.method.upper()}, {len(self.base)} base parameters, {self.rows} rows, condition {self.condition:.3g}, "
+            f"standard errors: {self.covariance_kind}"
+        ]
+        for label, value, error, percent in zip(self.base.labels, self.params, self.bse, self.relative_percent, strict=True):
+            lines.append(f"  {label:<32} {value:>13.6g} ± {error:<11.3g} {percent:>8.3g} %")
+        return "\n".join(lines)
+
+
+def fit_base(
+    statistics: StatisticSet,
+    base: BaseParameters,
+    *,
+    method: str = "wls",
+    reference: Array | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Fit:
+    """Estimates the base parameters by OLS or WLS.
+
+    WLS weights each row group with the inverse standard deviation of its residual, on W and tau alike: first
+    of the OLS residual (A, eqs. 17-19; D, §III), then of its own until they agree. The standard errors are
+    scaled by the whitened residual.
+
+    Args:
+        statistics: The data's factors.
+        base: The reduction.
+        method: "ols", or "wls" ("auto" is "wls").
+        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+        weights: Given weights per row group [1/unit of torque], instead of those from the OLS residual.
+
+    Returns:
+        The fit.
+
+    Raises:
+        EstimationError: Unknown method, or fewer rows than parameters.
+    """
+    if method not in ("auto", "ols", "wls"):
+        raise EstimationError("unknown estimation.method", got=repr(method), remedy=nearest(method, ("auto", "ols", "wls")))
+    rows = sum(statistics.rows.values())
+    if rows <= len(base):
+        raise EstimationError(
+            "fewer rows than parameters", got=f"{rows} rows", expected=f"> {len(base)}",
+            remedy="record longer or more logs, or raise signals.decimate",
+        )  # fmt: skip
+    first = solve(statistics.stacked(weights, base.independent), rows, reference)
+    sigma = group_sigma(statistics, base, first, weights)
+    if method == "ols" or weights is not None:
+        return _fit(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
+    # The OLS residual of a quiet group (an actuator row, say) is full of the loud groups' error: one more round, and
+    # σ is the group's own.
+    for _ in range(_ROUNDS):
+        found = {group: 1.0 / s for group, s in sigma.items()}
+        second = solve(statistics.stacked(found, base.independent), rows, reference)
+        before, sigma = sigma, group_sigma(statistics, base, second, found)
+        if all(abs(sigma[group] / before[group] - 1.0) < _SETTLED for group in sigma):
+            break
+    return _fit(base, second, sigma, "wls", found)
+
+
+def group_sigma(
+    statistics: StatisticSet, base: BaseParameters, solution: Solution, weights: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Residual standard deviation of every row group, its degrees of freedom counted by leverage.
+
+    Args:
+        statistics: The data's factors.
+        base: The reduction.
+        solution: Of the base parameters.
+        weights: The weights it was solved with.
+
+    Returns:
+        Row group → σ [unit of torque].
+    """
+    theta = np.zeros(statistics.p)
+    theta[base.independent] = solution.estimate
+    root = np.zeros((statistics.p, solution.root.shape[1]))
+    root[base.independent] = solution.root
+    sigma = {}
+    for layout in statistics.layouts:
+        squares = statistics.residual_squares(theta, layout.group)
+        R = statistics.factor(layout.group)
+        weight = 1.0 if weights is None else weights[layout.group]
+        begin = len(layout.instruments)
+        leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
+        rows = statistics.rows[layout.group]
+        floor = _SIGMA_FLOOR * np.sqrt(statistics.effort_squares(layout.group) / max(rows, 1))
+        found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), floor))
+        sigma[layout.group] = found if found > 0 else 1.0  # a torque that is zero throughout has no scale
+    return sigma
+
+
+def _fit(
+    base: BaseParameters, solution: Solution, sigma: Mapping[str, float], method: str, weights: Mapping[str, float]
+) -> Fit:
+    extra: dict[str, Any] = {
+        "method": method,
+        "covariance_kind": f"model-based ({method.upper()}, independent residuals)",
+        "row_weights": dict(weights),
+    }
+    return Fit(
+        base, solution.estimate, solution.covariance(), solution.seen, dict(sigma), solution.rows, solution.dof,
+        solution.condition, **extra,
+    )  # fmt: skip
+
+
+def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, weights: Mapping[str, float]) -> Array:
+    """Estimates some parameters while all others are held, e.g. friction on top of a URDF.
+
+    Args:
+        statistics: The data's factors.
+        columns: Indices into theta to estimate.
+        fixed: Values of all parameters, shape (p,); those of ``columns`` are only kept where unseen.
+        weights: Row group → weight [1/unit of torque].
+
+    Returns:
+        Shape (p,): ``fixed`` with the estimated ones replaced; those the data do not see stay as they are.
+    """
+    theta = np.array(fixed, dtype=float)
+    chosen = np.asarray(columns, dtype=np.intp)
+    if len(chosen) == 0:
+        return theta
+    others = theta.copy()
+    others[chosen] = 0.0
+    full = statistics.stacked(weights)
+    factor = np.column_stack([full[:, chosen], full[:, -1] - full[:, :-1] @ others])
+    found = solve(factor, sum(statistics.rows.values()))
+    theta[chosen] = np.where(found.seen, found.estimate, theta[chosen])
+    return theta

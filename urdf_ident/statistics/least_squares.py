@@ -1,0 +1,143 @@
+"""Least squares from triangular factors, by QR; no normal equations anywhere.
+
+The solver's rank tolerance is about rounding (``eps·rows`` on column-scaled factors; NIST's Filip needs all of
+it); whether a parameter is *structurally* visible was decided before, by :mod:`urdf_ident.model.base`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+
+from ..errors import EstimationError, check_shape
+from ..linalg import Array, triangle
+from ..samples import freeze_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Solution of ``min ‖y − X b‖²``.
+
+    Attributes:
+        estimate: Shape (k,); unseen directions stay at the reference.
+        root: Shape (k, r): a factor of the unscaled covariance, ``(XᵀX)⁺ = root rootᵀ`` on what is seen.
+        seen: Shape (k,): False where a null direction of the data moves the parameter.
+        residual_squares: ``‖y − X b‖²``.
+        rows: Number of rows.
+        rank: Numerical rank r.
+        condition: Condition number of the column-scaled X on what is seen.
+    """
+
+    estimate: Array
+    root: Array
+    seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    residual_squares: float
+    rows: int
+    rank: int
+    condition: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom of the residual."""
+        return self.rows - self.rank
+
+    @property
+    def variance(self) -> float:
+        """Residual variance, ``RSS/(rows − rank)`` (D, eq. 10)."""
+        return self.residual_squares / self.dof if self.dof > 0 else np.inf
+
+    def covariance(self, variance: float | None = None) -> Array:
+        """Covariance of the estimate (D, eq. 11); entries of unseen parameters are not meaningful.
+
+        Args:
+            variance: Residual variance; :attr:`variance` if None.
+
+        Returns:
+            Shape (k, k).
+        """
+        return np.asarray((self.variance if variance is None else variance) * (self.root @ self.root.T))
+
+    @cached_property
+    def std_error(self) -> Array:
+        """Standard errors, shape (k,); inf where the data say nothing."""
+        spread = np.sqrt(self.variance) * np.linalg.norm(self.root, axis=1)
+        return np.where(self.seen, spread, np.inf)
+
+
+def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> Solution:
+    """Solves least squares from a triangular factor of ``[X | y]``.
+
+    Args:
+        factor: Shape (≤ k + 1, k + 1), any array whose Gram matrix is that of ``[X | y]``.
+        rows: Number of data rows behind it.
+        reference: Shape (k,): values kept along directions that the data do not see; 0 if None.
+
+    Returns:
+        The solution.
+
+    Raises:
+        EstimationError: No data, or values that are not finite.
+    """
+    full = np.asarray(factor, dtype=float)
+    k = full.shape[1] - 1
+    if not np.isfinite(full).all():
+        raise EstimationError("the regression holds values that are not finite", remedy="check the log for NaN or overflow")
+    if rows == 0 or k == 0:
+        raise EstimationError("nothing to estimate", got=f"{rows} rows, {k} columns")
+    reference = np.zeros(k) if reference is None else np.asarray(reference, dtype=float)
+    check_shape("reference", reference.shape, (k,))
+    norms = np.linalg.norm(full[:, :k], axis=0)
+    scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # rounding scaled up is no column
+    R = triangle(np.column_stack([full[:, :k] / scale, full[:, k] - full[:, :k] @ reference]))
+    Q, T, pivots = linalg.qr(R[:, :k], mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(T))
+    # What is left of a null direction after merging factors reaches several eps·k: too close for a bound of eps·k.
+    tolerance = np.finfo(float).eps * max(rows, 10 * k)
+    rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
+    kept, T1 = pivots[:rank], T[:rank, :rank]
+    z = linalg.solve_triangular(T1, Q[:, :rank].T @ R[:, k])
+    estimate, root, seen = reference.copy(), np.zeros((k, rank)), np.zeros(k, dtype=bool)
+    estimate[kept] += z / scale[kept]
+    root[kept] = linalg.solve_triangular(T1, np.eye(rank)) / scale[kept][:, None]
+    null = linalg.solve_triangular(T1, T[:rank, rank:])
+    seen[kept] = (np.abs(null) < 1e-7).all(axis=1)
+    residual = R[:, k] - R[:, kept] @ z
+    singular = np.linalg.svd(T1, compute_uv=False)
+    condition = float(singular[0] / singular[-1]) if rank else np.inf
+    return Solution(estimate, root, seen, float(residual @ residual), rows, rank, condition)
+
+
+def ols(W: ArrayLike, y: ArrayLike) -> Solution:
+    """Ordinary least squares of data that are at hand, refined with residuals in extended precision.
+
+    Args:
+        W: Shape (N, k).
+        y: Shape (N,).
+
+    Returns:
+        The solution.
+
+    Raises:
+        EstimationError: Fewer rows than columns, or values that are not finite.
+        ShapeError: The arrays disagree.
+    """
+    W, y = np.asarray(W, dtype=float), np.asarray(y, dtype=float)
+    check_shape("W", W.shape, ("N", "k"))
+    check_shape("y", y.shape, (len(W),))
+    if W.shape[0] < W.shape[1]:
+        raise EstimationError("fewer rows than parameters", got=f"{W.shape[0]} rows", expected=f">= {W.shape[1]}")
+    first = solve(triangle(np.column_stack([W, y])), len(W))
+    wide = W.astype(np.longdouble)
+    estimate, residual = first.estimate, y - wide @ first.estimate
+    for _ in range(2):  # corrected semi-normal equations (Björck)
+        correction = first.root @ (first.root.T @ np.asarray(wide.T @ residual, dtype=float))
+        estimate = estimate + correction
+        residual = y - wide @ estimate
+    return replace(first, estimate=estimate, residual_squares=float(residual @ residual))

@@ -1,0 +1,114 @@
+"""A second pass over the rows, for what triangular factors cannot hold: order in time, single rows.
+
+The rows are those of :mod:`.rows`, made again by the same producer, and handed out in pieces of bounded length, so that
+memory stays flat in the length of a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..linalg import Array
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from .rows import RowFilter, filtered_rows
+
+#: Rows of a piece, at most: half a minute to minutes at the usual row rates.
+LONGEST = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive rows of one log.
+
+    Attributes:
+        log: Name of the log.
+        segment: Index of the segment in the log.
+        start: Time of the segment's first sample on the log's clock [s].
+        first: Index of the first row in the segment.
+        rate: Samples per second of the log [Hz].
+        row_filter: How rows were made from samples.
+        rows: Per row group ``[columns | tau]``, shape (N, k + 1).
+    """
+
+    log: str
+    segment: int
+    start: float
+    first: int
+    rate: float
+    row_filter: RowFilter
+    rows: tuple[Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    @property
+    def row_rate(self) -> float:
+        """Rows per second [Hz]."""
+        return self.rate / self.row_filter.factor
+
+    @property
+    def time(self) -> Array:
+        """Instants of the rows on the log's clock, the middle of the samples they are made from, shape (N,) [s]."""
+        middle = (len(self.row_filter.taps()) - 1) / 2
+        samples = (self.first + np.arange(len(self))) * self.row_filter.factor + middle
+        return np.asarray(self.start + samples / self.rate)
+
+
+def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = LONGEST) -> Iterator[Piece]:
+    """Rows of logs as the estimators see them, in order of time.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
+
+    Yields:
+        The pieces.
+
+    Raises:
+        EstimationError: No log, or one without torque.
+    """
+    if not logs:
+        raise EstimationError("no log to estimate from")
+    for log in logs:
+        row_filter = RowFilter(log.conditioned.factor)
+        for index, segment in enumerate(log.segments):
+            total = row_filter.output_rows(len(segment))
+            if total == 0:
+                continue
+            length = -(-total // -(-total // longest))
+            begin, kept = 0, [np.zeros((0, len(group.columns) + 1)) for group in model.groups]
+            for _, made in filtered_rows(model, segment, row_filter):
+                kept = [np.vstack([old, new]) for old, new in zip(kept, made, strict=True)]
+                while len(kept[0]) >= length or (begin + len(kept[0]) == total and len(kept[0]) > 0):
+                    part = tuple(rows[:length] for rows in kept)
+                    yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)
+                    begin += len(part[0])
+                    kept = [rows[length:] for rows in kept]
+
+
+def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[Array, Array, Array]]:
+    """A piece in base parameters.
+
+    Args:
+        piece: Rows.
+        model: The model they were made by.
+        base: Its reduction.
+
+    Returns:
+        Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and
+        the measured effort, shape (N,).
+    """
+    place = np.full(len(model.names), -1)
+    place[base.independent] = np.arange(len(base))
+    out = []
+    for group, rows in zip(model.groups, piece.rows, strict=True):
+        target = place[group.columns]
+        out.append((target[target >= 0], rows[:, :-1][:, target >= 0], rows[:, -1]))
+    return out

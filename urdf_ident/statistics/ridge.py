@@ -1,0 +1,64 @@
+"""Base parameters pulled to what was believed: ridge regression with the prior's own covariance (Hoerl, Kennard 1970; Bayes).
+
+What data hardly see, least squares answers with noise. The prior says by how much each *standard* parameter may be wrong;
+seen through the reduction ``beta = theta_L + K theta_K`` that is a belief about base parameters, mean and covariance:
+no weight is left to choose. Friction and rotor inertia, which a URDF does not hold, are not pulled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import linalg
+
+from ..linalg import Array
+from ..model.base import BaseParameters
+from ..model.prior import Prior
+from .fit import Fit
+from .least_squares import solve
+from .statistic import StatisticSet
+
+#: Coefficients below this in a combination are rounding.
+_ROUNDING = 1e-9
+
+
+def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
+    """A belief about standard parameters as one about base parameters.
+
+    Args:
+        base: The reduction of p parameters.
+        prior: Of the first k of them; nothing is believed of the others, nor of combinations that hold one.
+
+    Returns:
+        Mean, shape (b,), and a matrix S, shape (r, b), so that ``‖S (beta − mean)‖²`` is the squared distance in standard
+        deviations; parameters of which nothing is believed have zero columns.
+    """
+    k, p = len(prior.theta0), len(base.names)
+    mean = base.of(np.concatenate([prior.theta0, np.zeros(p - k)]))
+    held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
+    spread = linalg.solve_triangular(prior.root, base.projection[held, :k].T, trans="T")
+    S = np.zeros((len(held), len(base)))
+    if len(held):
+        S[:, held] = linalg.solve_triangular(linalg.cholesky(spread.T @ spread, lower=True), np.eye(len(held)), lower=True)
+    return mean, S
+
+
+def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
+    """The most likely base parameters when the data are added to the prior.
+
+    Args:
+        statistics: The data's factors.
+        fit: Weighted least squares on them: its residual is the noise that data and prior are weighed by.
+        prior: As for :func:`base_prior`.
+
+    Returns:
+        The estimate, ``method`` "ridge", with the posterior covariance.
+    """
+    mean, S = base_prior(fit.base, prior)
+    data = statistics.stacked(fit.weights, fit.base.independent)
+    found = solve(np.vstack([data, np.column_stack([S, S @ mean])]), fit.rows + len(S), mean)
+    return replace(
+        fit, params=found.estimate, covariance=found.covariance(1.0), seen=found.seen, method="ridge",
+        covariance_kind="posterior of independent residuals and the prior", condition=found.condition,
+    )  # fmt: skip

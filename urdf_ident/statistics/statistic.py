@@ -1,0 +1,301 @@
+"""The currency of estimation: triangular factors instead of rows (design §1).
+
+Per log, time block and row group one factor R of ``[instruments | candidate columns | effort channels]``.
+``RᵀR`` holds every second-order fact about the rows, so that all least-squares estimators, cross-validation
+over logs or blocks, sub-models and physical constraints work from a few kilobytes, without the data. Factors
+are merged (stacked and factored again) at the moment of solving and never down-dated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import EstimationError, FingerprintError
+from ..linalg import Array, triangle
+from ..samples import freeze_arrays
+
+#: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.
+STRETCHES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What the columns of a row group's factors are.
+
+    Attributes:
+        group: Name of the row group.
+        joint: Index of the joint its residual belongs to.
+        columns: Indices into theta of the candidate columns, shape (k,).
+        channels: Names of the effort channels, at least one.
+        instruments: Indices into theta of the instrument columns (empty without instruments).
+    """
+
+    group: str
+    joint: int
+    columns: NDArray[np.intp]
+    channels: tuple[str, ...] = ("tau",)
+    instruments: tuple[int, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the factors."""
+        return len(self.instruments) + len(self.columns) + len(self.channels)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """One factor of the rows of one (log, block, group).
+
+    Attributes:
+        log, block, group: Which rows.
+        R: Shape (≤ width, width).
+        rows: Their number.
+        repeats: Periods that each is the mean of; such rows are √repeats times their size.
+    """
+
+    log: str
+    block: int
+    group: str
+    R: Array
+    rows: int
+    repeats: float = 1.0
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticSet:
+    """All that estimators see of some logs.
+
+    Attributes:
+        names: Names of theta's entries, length p.
+        layouts: Layout of every row group.
+        entries: The factors.
+        fingerprint: Of model, conditioning and units; sets with unequal ones are never merged.
+    """
+
+    names: tuple[str, ...]
+    layouts: tuple[Layout, ...]
+    entries: tuple[Statistic, ...]
+    fingerprint: str
+
+    @property
+    def p(self) -> int:
+        """Number of candidate columns."""
+        return len(self.names)
+
+    @cached_property
+    def logs(self) -> tuple[str, ...]:
+        """Names of the logs, in order of appearance."""
+        return tuple(dict.fromkeys(entry.log for entry in self.entries))
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the row groups."""
+        return tuple(layout.group for layout in self.layouts)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Rows per group."""
+        counts = dict.fromkeys(self.groups, 0)
+        for entry in self.entries:
+            counts[entry.group] += entry.rows
+        return counts
+
+    @cached_property
+    def weight(self) -> Mapping[str, float]:
+        """Rows per group, an averaged one counted as its periods: squares over this are in the unit of torque, squared."""
+        counts = dict.fromkeys(self.groups, 0.0)
+        for entry in self.entries:
+            counts[entry.group] += entry.rows * entry.repeats
+        return counts
+
+    @cached_property
+    def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Stretches of time, each the (log, block) pairs in it: of each log at most :data:`STRETCHES`."""
+        found: list[tuple[tuple[str, int], ...]] = []
+        for log in self.logs:
+            blocks = np.array(sorted({entry.block for entry in self.entries if entry.log == log}))
+            parts = np.array_split(blocks, min(STRETCHES, len(blocks)))
+            found += [tuple((log, int(block)) for block in part) for part in parts]
+        return tuple(found)
+
+    def layout(self, group: str) -> Layout:
+        """The layout of a row group.
+
+        Args:
+            group: Its name.
+
+        Returns:
+            The layout.
+        """
+        return self.layouts[self.groups.index(group)]
+
+    def select(self, keep: Callable[[Statistic], bool]) -> StatisticSet:
+        """The part of the set that a condition keeps (to leave logs or blocks out, or resample them).
+
+        Args:
+            keep: Called with each factor.
+
+        Returns:
+            A set sharing the factors.
+        """
+        return replace(self, entries=tuple(entry for entry in self.entries if keep(entry)))
+
+    def without(self, logs: Collection[str]) -> StatisticSet:
+        """The set without some logs.
+
+        Args:
+            logs: Names of logs to leave out.
+
+        Returns:
+            The rest.
+        """
+        return self.select(lambda entry: entry.log not in logs)
+
+    def only(self, logs: Collection[str]) -> StatisticSet:
+        """Some logs of the set.
+
+        Args:
+            logs: Names of logs to keep.
+
+        Returns:
+            The set of those logs.
+        """
+        return self.select(lambda entry: entry.log in logs)
+
+    def merged(self, other: StatisticSet) -> StatisticSet:
+        """Two sets as one.
+
+        Args:
+            other: Statistics of other logs, from the same model and conditioning.
+
+        Returns:
+            The union.
+
+        Raises:
+            FingerprintError: They belong to different models or conditionings, or share a log's name.
+        """
+        if other.fingerprint != self.fingerprint:
+            raise FingerprintError("statistics of different models or conditionings cannot be merged",
+                                   got=other.fingerprint, expected=self.fingerprint)  # fmt: skip
+        both = set(self.logs) & set(other.logs)
+        if both:
+            raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
+        return replace(self, entries=self.entries + other.entries)
+
+    def compressed(self) -> StatisticSet:
+        """One factor per log and group: faster to merge many times, when blocks are not needed.
+
+        Returns:
+            A set with the same second-order content.
+        """
+        gathered: dict[tuple[str, str], list[Statistic]] = {}
+        for entry in self.entries:
+            gathered.setdefault((entry.log, entry.group), []).append(entry)
+        entries = []
+        for (log, group), parts in gathered.items():
+            rows = sum(e.rows for e in parts)
+            repeats = sum(e.rows * e.repeats for e in parts) / max(rows, 1)
+            entries.append(Statistic(log, 0, group, triangle(*(e.R for e in parts)), rows, repeats))
+        return replace(self, entries=tuple(entries))
+
+    def shifted(self, change: ArrayLike) -> StatisticSet:
+        """The set with ``tau + W change`` for tau: estimates from it move by ``change``, residuals stay.
+
+        An estimator that corrects a bias of least squares hands its result on in this form.
+
+        Args:
+            change: Shape (p,).
+
+        Returns:
+            A set with the same columns.
+        """
+        move = np.asarray(change, dtype=float)
+        entries = []
+        for entry in self.entries:
+            layout = self.layout(entry.group)
+            begin, k = len(layout.instruments), len(layout.columns)
+            R = np.array(entry.R)
+            R[:, begin + k :] += (R[:, begin : begin + k] @ move[layout.columns])[:, None]
+            entries.append(replace(entry, R=R))
+        return replace(self, entries=tuple(entries))
+
+    @cached_property
+    def _factors(self) -> dict[str, Array]:
+        return {}
+
+    def factor(self, group: str) -> Array:
+        """The merged factor of one row group over all logs and blocks.
+
+        Args:
+            group: Name of the row group.
+
+        Returns:
+            Shape (≤ width, width), columns as the layout says.
+
+        Raises:
+            EstimationError: The set is empty.
+        """
+        if group not in self._factors:
+            parts = [entry.R for entry in self.entries if entry.group == group]
+            if not parts:
+                raise EstimationError("no data left for a row group", where=group)
+            self._factors[group] = triangle(*parts)
+        return self._factors[group]
+
+    def stacked(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> Array:
+        """One factor of the whole weighted problem, ``[columns | tau]``.
+
+        Args:
+            weights: Row group → weight on its rows, ``1/σ``; the same factor multiplies W and tau. 1 if None.
+            columns: Indices into theta to keep, in this order, shape (c,); all if None.
+
+        Returns:
+            Shape (≤ c + 1, c + 1).
+        """
+        kept = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
+        place = np.full(self.p, -1)
+        place[kept] = np.arange(len(kept))
+        blocks = []
+        for layout in self.layouts:
+            R = self.factor(layout.group)[:, len(layout.instruments) :]
+            wide = np.zeros((len(R), len(kept) + 1))
+            target = place[layout.columns]
+            wide[:, target[target >= 0]] = R[:, : len(target)][:, target >= 0]
+            wide[:, -1] = R[:, len(target)]
+            blocks.append(wide * (1.0 if weights is None else weights[layout.group]))
+        return triangle(*blocks)
+
+    def residual_squares(self, theta: Array, group: str) -> float:
+        """``‖tau − W theta‖²`` of one row group.
+
+        Args:
+            theta: Parameters, shape (p,).
+            group: Name of the row group.
+
+        Returns:
+            Sum of squares [unit of torque squared].
+        """
+        layout = self.layout(group)
+        R = self.factor(group)[:, len(layout.instruments) :]
+        k = len(layout.columns)
+        return float(np.sum((R[:, k] - R[:, :k] @ theta[layout.columns]) ** 2))
+
+    def effort_squares(self, group: str) -> float:
+        """``‖tau‖²`` of one row group.
+
+        Args:
+            group: Name of the row group.
+
+        Returns:
+            Sum of squares [unit of torque squared].
+        """
+        layout = self.layout(group)
+        return float(np.sum(self.factor(group)[:, len(layout.instruments) + len(layout.columns)] ** 2))
