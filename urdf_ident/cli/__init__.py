@@ -1,0 +1,9 @@
+"""The command line: each command reads, calls the library, prints and writes; nothing is computed here.
+
+One module a group of commands; ``urdf-ident --help`` lists the groups in the order of the imports below.
+"""
+
+from . import demo, judge, motion, result  # each registers its commands
+from .common import app, main
+
+__all__ = ["app", "demo", "judge", "main", "motion", "result"]

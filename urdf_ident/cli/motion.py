@@ -1,0 +1,131 @@
+"""Commands about motions: design, simulate, play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..progress import search_bar, steps
+from .common import Config, Urdf, app, open_project
+
+if TYPE_CHECKING:
+    from ..excitation.design import Design
+    from ..excitation.sweeps import BidirectionalExperiment
+    from ..model.dynamic_model import DynamicModel
+    from ..project import Project
+    from ..result.identification import Identification
+
+
+@app.command()
+def design(
+    urdf: Urdf,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
+    config: Config = None,
+    after: Annotated[
+        Path | None, typer.Option("--after", metavar="identification.json", help="Earlier result: look for what is unknown.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
+) -> None:
+    """Designs a motion that shows the parameters well and stays inside the limits."""
+    from ..files import check_writable
+    from ..result.file import load
+
+    project, folder = open_project(config)
+    robot = project.build_robot(urdf, folder)
+    check_writable(out.parent)
+    earlier = None if after is None else load(after)
+    found = run_design(project, folder, project.build_model(robot), out, earlier)
+    if plot is not None:
+        from ..motion.limits import prior_torque
+        from ..viz.limits_plot import plot_limits
+
+        typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
+
+
+@app.command()
+def simulate(
+    urdf: Urdf,
+    trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="LOG.csv", help="The log to write.")],
+    config: Config = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors, friction, stiffness.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
+) -> None:
+    """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
+    from ..motion.trajectories import read_trajectory
+    from ..pipeline.experiment import left_out, run_experiment, true_plant
+    from ..simulation.simulate import write_log
+
+    project, folder = open_project(config)
+    robot = project.build_robot(urdf, folder)
+    motion = read_trajectory(trajectory, robot)
+    with steps() as progress:
+        log = run_experiment(
+            project, robot, motion, plant=true_plant(project, robot, truth), name=out.stem, seed=seed,
+            progress=lambda done: progress("simulating", done),
+        )  # fmt: skip
+    write_log(log, out)
+    error = ", ".join(f"{value:.2g}" for value in log.tracking_error)
+    typer.echo(
+        f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error} rad or m"
+    )
+    note = left_out(project, robot, truth)
+    if note is not None:
+        typer.echo(f"note: {note}")
+    typer.echo(f"wrote {out}")
+
+
+@app.command()
+def play(
+    urdf: Urdf,
+    motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
+    config: Config = None,
+    other: Annotated[
+        Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Drawn translucent over the first.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
+) -> None:
+    """Shows the robot moving, in Meshcat: live until Ctrl-C, or as one offline page."""
+    from ..viz import motion_from
+    from ..viz import play as run
+
+    project, folder = open_project(config)
+    robot = project.build_robot(urdf, folder)
+    second = project.build_robot(other, folder) if other is not None else None
+    shown = motion_from(motion, robot, project.log_layout(), project.build_drive(robot))
+    around = project.excitation.build_collisions(robot, folder)
+    written = run(robot, shown, other=second, collisions=around, html=html, port=port, say=typer.echo)
+    if written is not None:
+        typer.echo(f"wrote {written}")
+
+
+def run_design(
+    project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
+) -> Design | BidirectionalExperiment:
+    """Designs a motion, writes it, and says what it is worth.
+
+    Args:
+        project: The settings.
+        folder: What paths in the project file are relative to.
+        model: The model to identify.
+        out: The file to write.
+        after: An earlier result to look beyond.
+
+    Returns:
+        The motion.
+    """
+    from ..excitation.sequential import forecast
+
+    with search_bar() as progress:
+        found = project.excitation.design(model, folder, after=after, progress=progress)
+    found.trajectory.write(out)
+    typer.echo(found.summary())
+    if after is not None:
+        typer.echo(forecast(after, found.trajectory, found.limits).summary())
+    typer.echo(f"wrote {out}")
+    return found

@@ -1,0 +1,112 @@
+"""Commands that make and use a result: identify, validate, export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..progress import log_bars
+from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, app, open_project, read_logs
+from .motion import run_design
+
+if TYPE_CHECKING:
+    from ..project import Project
+    from ..result.identification import Identification
+
+
+@app.command()
+def identify(
+    urdf: Urdf,
+    logs: Logs,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
+    config: Config = None,
+    validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", help="Held-out log; repeatable.")] = None,
+    sweeps: Annotated[
+        list[str] | None,
+        typer.Option("--sweeps", metavar="LOG", help="Runs at constant speed both ways, one joint at a time; repeatable."),
+    ] = None,
+    force: Force = False,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that read logs.")] = 1,
+    following: Annotated[
+        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
+    ] = None,
+) -> None:
+    """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
+    from ..files import check_writable
+    from ..pipeline.identify import identify as run
+    from ..result.exports import write_all
+    from ..result.scores import better_than_urdf
+
+    project, folder = open_project(config)
+    robot = project.build_robot(urdf, folder)
+    model = project.build_model(robot)
+    recordings, held_out, runs = (read_logs(some or [], robot, project, jobs) for some in (logs, validate, sweeps))
+    check_writable(out)
+    with log_bars({recording.name for recording in recordings}) as progress:
+        ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
+    notes = write_all(ident, out)
+    typer.echo(ident.summary())
+    typer.echo("\n".join(["", *notes]))
+    if following is None:
+        _offer(project, ident)
+    else:
+        run_design(project, folder, model, following, ident)
+    if not better_than_urdf(ident.validation):
+        raise typer.Exit(JUDGED_BAD)
+
+
+@app.command()
+def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False) -> None:
+    """Scores a result on other logs; exit code 1 if it is worse than the original URDF."""
+    from ..pipeline.identify import validate as score
+    from ..project import Project
+    from ..result.file import load
+
+    ident = load(result)
+    project = Project.model_validate(ident.config)
+    report = score(ident, read_logs(logs, ident.model.robot, project), force=force)
+    typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
+    if not report.better_than_urdf:
+        raise typer.Exit(JUDGED_BAD)
+
+
+@app.command()
+def export(
+    result: Result,
+    urdf: Annotated[Path | None, typer.Option("--urdf", metavar="F", help="Corrected URDF.")] = None,
+    mjcf: Annotated[Path | None, typer.Option("--mjcf", metavar="F", help="MuJoCo model with damping and armature.")] = None,
+    sidecar: Annotated[Path | None, typer.Option("--sidecar", metavar="F", help="What URDF cannot hold (YAML).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Even if the URDF has changed since the identification.")] = False,
+) -> None:
+    """Writes a result in other formats."""
+    from ..result.exports import check_source, write_mjcf, write_sidecar, write_urdf
+    from ..result.file import load
+
+    ident = load(result)
+    wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sidecar, write_sidecar)]
+    if all(path is None for path, _ in wanted):
+        raise typer.BadParameter("nothing to write: give --urdf, --mjcf or --sidecar")
+    if not force:
+        check_source(ident)
+    for path, write in wanted:
+        if path is not None:
+            notes = write(ident, path)
+            for note in notes if isinstance(notes, tuple) else ():
+                typer.echo(note)
+            typer.echo(f"wrote {path}")
+
+
+def _offer(project: Project, ident: Identification) -> None:
+    """One line on what another motion would tell; nothing where none can be planned."""
+    from ..errors import LimitError, ModelError
+    from ..excitation.sequential import offer
+
+    settings = project.excitation
+    try:
+        found = offer(ident, settings.options(ident.model.robot)["limits"], settings.duration)
+    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` says so when it is asked
+        return
+    typer.echo(f"next: {found.sentence()} even with a random motion; --next TRAJ.csv designs a better one")
