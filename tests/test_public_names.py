@@ -1,0 +1,19 @@
+"""What ``import urdf_ident`` offers: every public name is there, on first use."""
+
+from __future__ import annotations
+
+import pytest
+
+import urdf_ident as ui
+
+
+@pytest.mark.parametrize("name", ui.__all__)
+def test_every_public_name_loads(name: str) -> None:
+    found = getattr(ui, name)
+    assert found.__name__ == name
+    assert found.__module__.startswith("urdf_ident.")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        ui.no_such_name
