@@ -42,7 +42,7 @@ def log_of(
 def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
     report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
     assert report.acceptable
-    return [item for item in report.findings if item.code in ("efforts_swapped", "effort_reversed", "gravity_elsewhere")]
+    return [item for item in report.findings if item.id in ("joints-exchanged", "effort-sign", "gravity-direction")]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,7 +63,7 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     if name == "emps":
         recording = replace(recording, position=0.1 * recording.position)  # then its mass is ten times as large
     report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
-    assert [item.code for item in report.findings if item.severity == "warning" and item.code != "position_beyond_limit"] == []
+    assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
 
 @pytest.mark.parametrize("joints", [[0], [2], [1, 3], [0, 1, 2, 3]])
@@ -72,7 +72,7 @@ def test_reversed_efforts_are_named(joints: list[int]) -> None:
     sign = np.ones(4)
     sign[joints] = -1.0
     (found,) = doubts(replace(recording, effort=sign * recording.effort))
-    assert found.code == "effort_reversed"
+    assert found.id == "effort-sign"
     assert found.severity == "warning"
     expected = "all joints" if len(joints) == 4 else ", ".join(ARM.joints[j] for j in joints)
     assert f"the effort of {expected} has the wrong sign" in found.message
@@ -83,7 +83,7 @@ def test_reversed_efforts_are_found_without_friction() -> None:
     zero = np.zeros(4)
     recording = log_of(ARM, truth=Truth(zero, zero, zero, zero))
     (found,) = doubts(replace(recording, effort=-recording.effort))
-    assert found.code == "effort_reversed"
+    assert found.id == "effort-sign"
 
 
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])
@@ -91,7 +91,7 @@ def test_reversed_efforts_are_found_without_friction() -> None:
 def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
     recording = log_of(ARM, seed=seed)
     (found,) = doubts(replace(recording, effort=np.asarray(recording.effort)[:, order]))
-    assert found.code == "efforts_swapped"
+    assert found.id == "joints-exchanged"
     for column, owner in enumerate(order):
         assert (f"what is logged for j{column + 1} fits j{owner + 1}" in found.message) == (column != owner)
     assert "log.columns.effort" in str(found.remedy)
@@ -102,7 +102,7 @@ def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
 def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float], speed: float) -> None:
     hung = Robot.from_urdf(URDF, gravity=gravity)
     (found,) = doubts(log_of(hung, speed=speed, seconds=40.0))
-    assert found.code == "gravity_elsewhere"
+    assert found.id == "gravity-direction"
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
@@ -111,7 +111,7 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
 def test_too_few_samples_raise_no_doubt() -> None:
     recording = log_of(ARM, seconds=6.0)
     turned = replace(recording, effort=-np.asarray(recording.effort))
-    assert [item.code for item in doubts(turned)] == ["effort_reversed"]
+    assert [item.id for item in doubts(turned)] == ["effort-sign"]
     assert doubts(turned.take(slice(0, None, 10))) == []
 
 

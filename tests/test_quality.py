@@ -69,13 +69,13 @@ def edit(log: Recording, **cells: tuple[Any, Any]) -> Recording:
 
 def found(report: QualityReport, code: str) -> Any:
     """The one finding of that code."""
-    matches = [finding for finding in report.findings if finding.code == code]
-    assert len(matches) == 1, [(f.code, f.message) for f in report.findings]
+    matches = [finding for finding in report.findings if finding.id == code]
+    assert len(matches) == 1, [(f.id, f.message) for f in report.findings]
     return matches[0]
 
 
 def codes(report: QualityReport, *severities: str) -> set[str]:
-    return {finding.code for finding in report.findings if finding.severity in severities}
+    return {finding.id for finding in report.findings if finding.severity in severities}
 
 
 def test_a_good_log_has_nothing_to_repair(robot: Robot) -> None:
@@ -83,7 +83,7 @@ def test_a_good_log_has_nothing_to_repair(robot: Robot) -> None:
     report = assess(log, robot)
     assert report.acceptable
     assert codes(report, "repaired", "warning", "refused") == set()
-    assert found(report, "velocity_agrees").severity == "info"
+    assert found(report, "velocity-agrees").severity == "info"
     np.testing.assert_array_equal(report.recording.position, log.position)
 
 
@@ -93,7 +93,7 @@ def test_report_is_json(robot: Robot) -> None:
     assert data["acceptable"] is True
     assert data["rows"] == 5000
     assert data["rows_used"] == 4999
-    assert set(data["findings"][0]) == {"code", "severity", "joint", "rows", "message", "remedy"}
+    assert set(data["findings"][0]) == {"id", "severity", "joint", "rows", "message", "remedy", "size", "certainty"}
 
 
 def test_every_refusal_has_a_remedy(robot: Robot) -> None:
@@ -117,7 +117,7 @@ def test_unreadable_rows_are_left_out_and_named(robot: Robot) -> None:
     log = make_log()
     log = edit(log, position=([100, 2000], np.nan), time=([100, 3000], np.nan), effort=([100, 2000], np.nan))
     report = assess(log, robot)
-    finding = found(report, "rows_unreadable")
+    finding = found(report, "rows-unreadable")
     assert (finding.severity, finding.rows) == ("repaired", (102, 2002, 3002))
     assert len(report.recording) == len(log) - 3
     assert report.acceptable
@@ -126,7 +126,7 @@ def test_unreadable_rows_are_left_out_and_named(robot: Robot) -> None:
 def test_too_many_unreadable_rows_are_refused(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, position=(slice(0, len(log), 15), np.nan)), robot)
-    assert found(report, "rows_unreadable").severity == "refused"
+    assert found(report, "rows-unreadable").severity == "refused"
 
 
 def test_row_of_1e300(robot: Robot) -> None:
@@ -134,8 +134,8 @@ def test_row_of_1e300(robot: Robot) -> None:
     bad = edit(log, position=(700, 1e300), velocity=(700, 1e300), effort=(700, -1e300))
     report = assess(bad, robot)
     assert report.acceptable
-    assert {f.joint for f in report.findings if f.code == "values_impossible"} == set(JOINTS)
-    assert found(report, "values_missing").rows == (702,)
+    assert {f.joint for f in report.findings if f.id == "values-impossible"} == set(JOINTS)
+    assert found(report, "values-missing").rows == (702,)
     assert len(report.recording) == len(log) - 1
     assert np.abs(report.recording.position).max() < 3
 
@@ -143,36 +143,36 @@ def test_row_of_1e300(robot: Robot) -> None:
 def test_nan_run_in_one_channel_splits_the_log(robot: Robot) -> None:
     report = assess(edit(make_log(), effort=((slice(1000, 1100), 2), np.nan)), robot)
     assert report.acceptable
-    assert found(report, "values_missing").rows[0] == 1002
-    assert found(report, "clock_gaps").severity == "repaired"
+    assert found(report, "values-missing").rows[0] == 1002
+    assert found(report, "clock-gaps").severity == "repaired"
 
 
 def test_channel_with_many_holes_is_refused_by_name(robot: Robot) -> None:
-    finding = found(assess(edit(make_log(), effort=((slice(1000, 1400), 2), np.nan)), robot), "channel_missing")
+    finding = found(assess(edit(make_log(), effort=((slice(1000, 1400), 2), np.nan)), robot), "channel-missing")
     assert (finding.severity, finding.joint) == ("refused", "slide")
 
 
 def test_holes_in_an_optional_signal_cost_no_rows(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, velocity=((slice(1000, 1010), 2), np.nan)), robot)
-    assert found(report, "values_bridged").severity == "repaired"
+    assert found(report, "values-bridged").severity == "repaired"
     assert len(report.recording) == len(log)
     np.testing.assert_allclose(report.recording.velocity[1000:1010, 2], log.velocity[1000:1010, 2], atol=0.02)
     report = assess(edit(log, velocity=((slice(1000, 4000), 2), np.nan)), robot)
-    assert found(report, "signal_dropped").severity == "repaired"
+    assert found(report, "signal-dropped").severity == "repaired"
     assert report.recording.velocity is None
 
 
 def test_spikes_are_left_out_but_steps_and_noise_stay(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, position=((1234, 0), log.position[1234, 0] + 0.4), effort=((300, 1), 90.0)), robot)
-    spikes = {(f.joint, f.rows) for f in report.findings if f.code == "values_spike"}
+    spikes = {(f.joint, f.rows) for f in report.findings if f.id == "values-spike"}
     assert spikes == {("a", (1236,)), ("b", (302,))}
     stepped = log.effort + 10 * np.sign(log.velocity)  # dry friction: steps, no spikes
     assert codes(assess(replace(log, effort=stepped), robot), "repaired", "warning", "refused") == set()
     rng = np.random.default_rng(1)
     heavy = log.effort + rng.standard_t(3, log.effort.shape)
-    assert "values_spike" not in codes(assess(replace(log, effort=heavy), robot), "repaired")
+    assert "values-spike" not in codes(assess(replace(log, effort=heavy), robot), "repaired")
 
 
 def test_wrapped_joint_is_joined(robot: Robot) -> None:
@@ -182,7 +182,7 @@ def test_wrapped_joint_is_joined(robot: Robot) -> None:
     wrapped[:, 1] = (wrapped[:, 1] + np.pi) % (2 * np.pi) - np.pi
     assert np.abs(np.diff(wrapped[:, 1])).max() > 6
     report = assess(replace(log, position=wrapped), robot)
-    assert found(report, "position_wrapped").joint == "b"
+    assert found(report, "position-wrapped").joint == "b"
     difference = report.recording.position[:, 1] - turning[:, 1]
     np.testing.assert_allclose(difference, difference[0], atol=1e-9)
 
@@ -193,19 +193,19 @@ def test_wrapped_joint_is_joined(robot: Robot) -> None:
 @pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
 def test_time_in_another_unit_is_refused(robot: Robot, unit: str, factor: float) -> None:
     log = make_log()
-    finding = found(assess(replace(log, time=log.time * factor), robot), "time_unit")
+    finding = found(assess(replace(log, time=log.time * factor), robot), "time-unit")
     assert finding.severity == "refused"
     assert f"time: {unit}" in finding.remedy
 
 
 def test_time_that_counts_samples_names_rate(robot: Robot) -> None:
     log = make_log()
-    finding = found(assess(replace(log, time=np.arange(len(log)) * 1.0), robot), "time_unit")
+    finding = found(assess(replace(log, time=np.arange(len(log)) * 1.0), robot), "time-unit")
     assert "rate" in finding.remedy
 
 
 def test_time_that_stands_is_refused(robot: Robot) -> None:
-    assert found(assess(make_log(time=np.zeros(5000)), robot), "clock_stands").severity == "refused"
+    assert found(assess(make_log(time=np.zeros(5000)), robot), "clock-stands").severity == "refused"
 
 
 def test_time_running_backwards_is_refused(robot: Robot) -> None:
@@ -213,7 +213,7 @@ def test_time_running_backwards_is_refused(robot: Robot) -> None:
     restarted = log.time.copy()
     restarted[2500:] -= restarted[2500]
     report = assess(replace(log, time=restarted), robot)
-    finding = found(report, "time_backwards")
+    finding = found(report, "time-backwards")
     assert (finding.severity, finding.rows) == ("refused", (2502,))
     assert "split" in finding.remedy
     assert not assess(replace(log, time=log.time[::-1].copy()), robot).acceptable
@@ -226,7 +226,7 @@ def test_single_stamps_out_of_order_are_left_out(robot: Robot, jump: float) -> N
     stamps[[400, 1700]] += jump
     report = assess(replace(log, time=stamps), robot)
     assert report.acceptable
-    assert found(report, "time_out_of_order").rows == (402, 1702)
+    assert found(report, "time-out-of-order").rows == (402, 1702)
     assert len(report.recording) == len(log) - 2
     np.testing.assert_allclose(np.diff(report.recording.time).max(), 2 / 250)
 
@@ -234,7 +234,7 @@ def test_single_stamps_out_of_order_are_left_out(robot: Robot, jump: float) -> N
 def test_gaps_split_the_log(robot: Robot) -> None:
     log = make_log()
     report = assess(log.take(np.r_[0:1000, 1100:3000, 3003:5000]), robot)
-    finding = found(report, "clock_gaps")  # three lost samples are bridged, a hundred are not
+    finding = found(report, "clock-gaps")  # three lost samples are bridged, a hundred are not
     assert finding.message.startswith("1 pause")
     assert finding.rows == (1102,)
 
@@ -256,7 +256,7 @@ def test_repeated_samples_with_new_stamps_are_left_out_in_motion_only(robot: Rob
     for array in (position, velocity, effort):
         array[[2000, 3000, 3001]] = array[[1999, 2999, 2999]]
     report = assess(replace(log, position=position, velocity=velocity, effort=effort), robot)
-    assert found(report, "samples_repeated").rows == (2002, 3002, 3003)
+    assert found(report, "samples-repeated").rows == (2002, 3002, 3003)
     assert len(report.recording) == len(log) - 3
 
 
@@ -275,7 +275,7 @@ def test_device_clock_behind_jittering_stamps(robot: Robot, jitter: float, lose:
     assert np.std(np.diff(error)) < 0.15 * np.std(np.diff(stamps - true))
     log = make_log(duration=len(true) / 250).take(slice(0, len(true)))
     report = assess(replace(log, time=stamps, position=q, velocity=None), robot)
-    assert found(report, "clock_jitter").severity == "repaired"
+    assert found(report, "clock-jitter").severity == "repaired"
 
 
 def test_device_clock_behind_bursts() -> None:
@@ -301,7 +301,7 @@ def test_alternating_clock_is_reported_with_its_mean_rate(robot: Robot) -> None:
     stamps = np.cumsum(np.tile([0.010, 0.010, 0.012], 700))
     q, v = motion(stamps)
     log = Recording("log", JOINTS, stamps, q, velocity=v, effort=5 * q + 0.1 * v)
-    assert "93.75 Hz" in found(assess(log, robot), "clock_uneven").message
+    assert "93.75 Hz" in found(assess(log, robot), "clock-uneven").message
 
 
 def test_read_clock_with_lost_samples_has_the_rate_of_the_grid() -> None:
@@ -317,15 +317,15 @@ def test_read_clock_with_lost_samples_has_the_rate_of_the_grid() -> None:
 
 def test_effort_missing_dead_or_constant(robot: Robot) -> None:
     log = make_log()
-    assert found(assess(replace(log, effort=None), robot), "effort_missing").severity == "refused"
-    finding = found(assess(edit(log, effort=((slice(None), 1), 0.0)), robot), "effort_dead")
+    assert found(assess(replace(log, effort=None), robot), "effort-missing").severity == "refused"
+    finding = found(assess(edit(log, effort=((slice(None), 1), 0.0)), robot), "effort-dead")
     assert (finding.severity, finding.joint) == ("refused", "b")
     report = assess(
         edit(log, effort=((slice(None), 1), 0.0), position=((slice(None), 1), 0.3), velocity=((slice(None), 1), 0.0)), robot
     )
     assert report.acceptable
-    assert found(report, "effort_constant").joint == "b"
-    assert found(report, "joint_at_rest").joint == "b"
+    assert found(report, "effort-constant").joint == "b"
+    assert found(report, "joint-at-rest").joint == "b"
 
 
 def test_position_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
@@ -334,7 +334,7 @@ def test_position_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
     frozen = edit(log, position=((slice(start, start + 100), 0), log.position[start, 0]))
     for each in (frozen, replace(frozen, velocity=None)):
         report = assess(each, robot)
-        finding = next(f for f in report.findings if f.code == "channel_frozen")
+        finding = next(f for f in report.findings if f.id == "channel-frozen")
         assert finding.joint == "a"
         assert len(log) - 101 <= len(report.recording) <= len(log) - 99
 
@@ -342,17 +342,17 @@ def test_position_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
 def test_effort_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, effort=((slice(2000, 2200), 0), log.effort[2000, 0])), robot)
-    assert found(report, "channel_frozen").joint == "a"
+    assert found(report, "channel-frozen").joint == "a"
     assert len(report.recording) == len(log) - 200
     rounded = replace(log, effort=np.round(log.effort))  # coarse efforts repeat, but do not freeze
-    assert "channel_frozen" not in codes(assess(rounded, robot), "warning")
+    assert "channel-frozen" not in codes(assess(rounded, robot), "warning")
 
 
 def test_log_at_rest_only_is_refused(robot: Robot) -> None:
     rng = np.random.default_rng(5)
     log = make_log()
     still = replace(log, position=0.5 + 1e-5 * rng.standard_normal(log.position.shape), velocity=0 * log.velocity)
-    finding = found(assess(still, robot), "at_rest")
+    finding = found(assess(still, robot), "at-rest")
     assert finding.severity == "refused"
     assert "does not move" in finding.message
 
@@ -362,12 +362,12 @@ def test_slow_motion_is_motion(robot: Robot) -> None:
     slow = np.array([0.012, 0, 0.004]) * np.sin(log.time)[:, None]
     report = assess(replace(log, position=slow + 1e-6 * log.position), robot)
     assert report.acceptable
-    assert found(report, "joint_at_rest").joint == "b"
+    assert found(report, "joint-at-rest").joint == "b"
 
 
 def test_short_logs(robot: Robot) -> None:
-    assert found(assess(make_log().take(slice(0, 80)), robot), "too_few_rows").severity == "refused"
-    assert found(assess(make_log().take(slice(0, 200)), robot), "too_short").severity == "refused"
+    assert found(assess(make_log().take(slice(0, 80)), robot), "too-few-rows").severity == "refused"
+    assert found(assess(make_log().take(slice(0, 200)), robot), "too-short").severity == "refused"
     report = assess(make_log().take(slice(0, 800)), robot)
     assert report.acceptable
     assert found(report, "short").severity == "warning"
@@ -381,7 +381,7 @@ def test_positions_in_degrees_are_refused(robot: Robot) -> None:
         replace(log, position=degrees, velocity=log.velocity * np.array([np.rad2deg(1), np.rad2deg(1), 1])),
         replace(log, position=degrees),
     ):
-        finding = found(assess(each, robot), "position_unit")
+        finding = found(assess(each, robot), "position-unit")
         assert finding.severity == "refused"
         assert "position: deg" in finding.remedy
 
@@ -391,12 +391,12 @@ def test_another_zero_or_sign_is_not_taken_for_degrees(robot: Robot) -> None:
     for offset in (4.0, -5.0):
         report = assess(replace(log, position=log.position + np.array([offset, 0, 0])), robot)
         assert report.acceptable
-        assert found(report, "position_beyond_limit").joint == "a"
+        assert found(report, "position-beyond-limit").joint == "a"
 
 
 def test_positions_in_millimetres_are_refused(robot: Robot) -> None:
     log = make_log(velocity=None)
-    finding = found(assess(replace(log, position=log.position * np.array([1, 1, 1000])), robot), "position_unit")
+    finding = found(assess(replace(log, position=log.position * np.array([1, 1, 1000])), robot), "position-unit")
     assert finding.joint == "slide"
     assert "mm" in finding.remedy
 
@@ -408,7 +408,7 @@ def test_positions_in_millimetres_are_refused(robot: Robot) -> None:
 def test_velocity_in_another_unit_is_refused(robot: Robot, factor: float, words: str) -> None:
     log = make_log()
     report = assess(replace(log, velocity=log.velocity * np.array([factor, factor, 1])), robot)
-    finding = found(report, "velocity_unit")
+    finding = found(report, "velocity-unit")
     assert finding.severity == "refused"
     assert words in finding.remedy
 
@@ -416,20 +416,20 @@ def test_velocity_in_another_unit_is_refused(robot: Robot, factor: float, words:
 def test_velocity_with_an_odd_scale_is_not_used(robot: Robot) -> None:
     log = make_log()
     report = assess(replace(log, velocity=log.velocity * np.array([1, 1.3, 1])), robot)
-    assert found(report, "velocity_scale").severity == "repaired"
-    assert "b" in found(report, "velocity_scale").message
+    assert found(report, "velocity-scale").severity == "repaired"
+    assert "b" in found(report, "velocity-scale").message
     assert report.recording.velocity is None
 
 
 def test_velocity_of_the_wrong_sign_is_refused(robot: Robot) -> None:
     log = make_log()
-    finding = found(assess(replace(log, velocity=log.velocity * np.array([1, 1, -1])), robot), "velocity_sign")
+    finding = found(assess(replace(log, velocity=log.velocity * np.array([1, 1, -1])), robot), "velocity-sign")
     assert (finding.severity, finding.joint) == ("refused", "slide")
 
 
 def test_swapped_joints_are_refused_by_name(robot: Robot) -> None:
     log = make_log()
-    finding = found(assess(replace(log, velocity=log.velocity[:, [1, 0, 2]]), robot), "joints_swapped")
+    finding = found(assess(replace(log, velocity=log.velocity[:, [1, 0, 2]]), robot), "velocities-exchanged")
     assert finding.severity == "refused"
     assert "a and b" in finding.message
 
@@ -438,10 +438,10 @@ def test_velocity_of_something_else_or_dead_is_not_used(robot: Robot) -> None:
     log = make_log()
     noise = np.random.default_rng(6).standard_normal(len(log))
     report = assess(edit(log, velocity=((slice(None), 1), noise)), robot)
-    assert found(report, "velocity_unrelated").severity == "repaired"
+    assert found(report, "velocity-unrelated").severity == "repaired"
     assert report.recording.velocity is None
     report = assess(edit(log, velocity=((slice(None), 1), 0.0)), robot)
-    assert found(report, "velocity_dead").severity == "repaired"
+    assert found(report, "velocity-dead").severity == "repaired"
 
 
 @pytest.mark.parametrize("lag", [0.18, 0.05, -0.03])
@@ -450,7 +450,7 @@ def test_lag_of_logged_velocities_is_measured(robot: Robot, lag: float) -> None:
     late = motion(log.time - lag)[1] + 1e-3 * np.random.default_rng(7).standard_normal(log.position.shape)
     report = assess(replace(log, velocity=late), robot)
     assert report.acceptable
-    assert found(report, "velocity_lag").severity == "repaired"
+    assert found(report, "velocity-lag").severity == "repaired"
     match = match_velocity(log.position, late, 250.0, 10.0)
     assert match.lag == pytest.approx(lag, abs=2e-3)
     np.testing.assert_allclose(match.scale, 1, atol=0.01)
@@ -460,14 +460,14 @@ def test_position_beyond_its_limits_is_a_warning(robot: Robot) -> None:
     log = make_log()
     report = assess(replace(log, position=log.position + np.array([1.6, 0, 0])), robot)
     assert report.acceptable
-    assert found(report, "position_beyond_limit").joint == "a"
+    assert found(report, "position-beyond-limit").joint == "a"
 
 
 def test_effort_far_beyond_its_limit_is_a_warning(robot: Robot) -> None:
     log = make_log()
     report = assess(replace(log, effort=log.effort * np.array([100, 1, 1])), robot)
-    assert found(report, "effort_beyond_limit").joint == "a"
-    assert "effort_beyond_limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
+    assert found(report, "effort-beyond-limit").joint == "a"
+    assert "effort-beyond-limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
 
 
 def spoil(log: Recording, rng: np.random.Generator) -> Recording:
@@ -519,7 +519,7 @@ def test_real_panda_clock_is_repaired() -> None:
     robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
     report = assess(read_recording(DATA / "panda/panda_exciting.csv", robot), robot)
     assert report.acceptable
-    assert "even clock of 1 ms" in found(report, "clock_jitter").message
+    assert "even clock of 1 ms" in found(report, "clock-jitter").message
     assert 0.05 < 1 - len(report.recording) / report.rows < 0.07  # the duplicated samples
     assert read_clock(report.recording.time).rate == pytest.approx(1000, rel=1e-3)
 

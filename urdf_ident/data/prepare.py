@@ -74,7 +74,7 @@ def examine(recording: Recording, robot: Robot, drive: Drive, config: SignalConf
         report = _with_wrenches(report, robot)
         return _with_doubts(report, robot, condition(report.recording, robot, config))
     except LogError as error:
-        refused = Finding("not_usable", "refused", None, None, error.what, error.remedy)
+        refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
         return replace(report, findings=(*report.findings, refused))
 
 

@@ -211,7 +211,7 @@ def _doubts(ident: Identification) -> list[str]:
     for log in ident.inputs:
         for finding in log["findings"]:
             if finding["severity"] == "warning":
-                key = (finding["code"], finding["joint"])
+                key = (finding["id"], finding["joint"])
                 first.setdefault(key, finding_words(finding))
                 if log["name"] not in seen.setdefault(key, []):
                     seen[key].append(log["name"])

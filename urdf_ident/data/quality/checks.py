@@ -36,21 +36,21 @@ def check_effort(state: Examination, robot: Robot) -> None:
     """
     recording = state.recording
     if recording.effort is None:
-        state.add("effort_missing", "refused", "the log holds no efforts (torques, forces or currents)",
+        state.add("effort-missing", "refused", "the log holds no efforts (torques, forces or currents)",
                   remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`")  # fmt: skip
         return
     travel = np.ptp(recording.position, axis=0)
     for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
         value = f"is {recording.effort[0, j]:.4g} throughout"
         if travel[j] > 0.01:
-            state.add("effort_dead", "refused", f"the joint moves and its effort {value}", joint=robot.joints[j],
+            state.add("effort-dead", "refused", f"the joint moves and its effort {value}", joint=robot.joints[j],
                       remedy="check the column and its sensor")  # fmt: skip
         else:
-            state.add("effort_constant", "warning", f"the effort {value}", joint=robot.joints[j])
+            state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
         for j in np.flatnonzero(np.percentile(np.abs(recording.effort), 99, axis=0) > 2 * limits):
-            state.add("effort_beyond_limit", "warning", f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, "
+            state.add("effort-beyond-limit", "warning", f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, "
                       f"the URDF allows {limits[j]:.4g}", joint=robot.joints[j],
                       remedy="is it a current, or on the motor side? See `log: {units: ..., side: ...}`")  # fmt: skip
 
@@ -79,7 +79,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
         if suspects.any() and fits[kind].all():
             j = int(np.flatnonzero(suspects)[0])
             state.add(
-                "position_unit", "refused",
+                "position-unit", "refused",
                 f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
                 f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if turning else 'm'}", joint=robot.joints[j],
                 remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
@@ -87,7 +87,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             return
     beyond = (q > upper + 0.01) | (q < lower - 0.01)
     for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
-        state.add("position_beyond_limit", "warning", f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
+        state.add("position-beyond-limit", "warning", f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
                   f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g}", joint=robot.joints[j],
                   at=np.flatnonzero(beyond[:, j]), remedy="check joint offsets, signs and units")  # fmt: skip
 
@@ -120,19 +120,19 @@ def check_motion(state: Examination, robot: Robot) -> None:
     travel = np.ptp(np.percentile(state.recording.position, [0.5, 99.5], axis=0), axis=0)
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
-            "at_rest", "refused",
+            "at-rest", "refused",
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
             remedy="record a motion that moves every joint; a log at rest shows gravity alone",
         )  # fmt: skip
         return
     if seconds < SHORTEST:
-        state.add("too_short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+        state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
     elif seconds < SHORT:
         state.add("short", "warning", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
     for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * clock.rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(
-            "joint_at_rest", "warning", f"the joint does not move{exact}: its friction cannot be seen",
+            "joint-at-rest", "warning", f"the joint does not move{exact}: its friction cannot be seen",
             joint=robot.joints[j], remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
         )  # fmt: skip
 
@@ -171,7 +171,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
             _freeze(state, frozen, runs, "effort", robot.joints[j])
     share = frozen.mean()
     if share > 0.2:
-        state.add("frozen_too_long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
+        state.add("frozen-too-long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
     elif share > 0:
         state.recording = recording.take(~frozen)
 
@@ -180,7 +180,7 @@ def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int,
     for begin, end in sorted(set(runs)):
         frozen[begin:end] = True
         state.add(
-            "channel_frozen", "warning", f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
+            "channel-frozen", "warning", f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
             joint=joint, at=[begin], remedy="check the connection to the sensor",
         )  # fmt: skip
 
@@ -218,7 +218,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     dead = moves & (np.ptp(piece.v, axis=0) == 0)
     if dead.any():
         names = ", ".join(robot.joints[j] for j in np.flatnonzero(dead))
-        _distrust(state, "velocity_dead", f"the logged velocity of {names} never changes although the joint moves")
+        _distrust(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
         return
     if (
         _swapped(state, robot, match, moves)
@@ -230,16 +230,16 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
     scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
     if foreign:
-        _distrust(state, "velocity_unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
+        _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
     elif scaled:
         factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)
-        _distrust(state, "velocity_scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
+        _distrust(state, "velocity-scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
     elif match.lag_error > 0.02:
         state.add(
-            "velocity_lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
+            "velocity-lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
         )
     else:
-        state.add("velocity_agrees", "info", match.words)
+        state.add("velocity-agrees", "info", match.words)
 
 
 def _distrust(state: Examination, code: str, message: str) -> None:
@@ -255,7 +255,7 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDAr
             own = max(likeness[i, i], likeness[j, j])
             if moves[i] and moves[j] and own < 0.8 and min(likeness[i, j], likeness[j, i]) > 0.95:
                 one, other = robot.joints[i], robot.joints[j]
-                state.add("joints_swapped", "refused", f"the velocities of {one} and {other} look swapped", joint=one,
+                state.add("velocities-exchanged", "refused", f"the velocities of {one} and {other} look swapped", joint=one,
                           remedy="correct the order of the position or velocity columns in the project file")  # fmt: skip
                 found = True
     return found
@@ -264,7 +264,7 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDAr
 def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
     wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
     for j in wrong:
-        state.add("velocity_sign", "refused", "the logged velocity has the opposite sign of dq/dt", joint=robot.joints[j],
+        state.add("velocity-sign", "refused", "the logged velocity has the opposite sign of dq/dt", joint=robot.joints[j],
                   remedy="correct the sign of the position or of the velocity, or leave the velocity columns out")  # fmt: skip
     return len(wrong) > 0
 
@@ -277,7 +277,7 @@ def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: N
             if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
                 continue
             state.add(
-                "velocity_unit", "refused",
+                "velocity-unit", "refused",
                 f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
                 remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`",
             )  # fmt: skip

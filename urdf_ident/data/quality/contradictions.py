@@ -178,7 +178,7 @@ def _swapped(robot: Robot, fits: _Fits, moves: NDArray[np.bool_]) -> list[Findin
     names = [robot.joints[j] for j in joints]
     pairs = ", ".join(f"what is logged for {names[columns[i]]} fits {names[i]}" for i in wrong)
     return [Finding(
-        "efforts_swapped", "warning", None, None,
+        "joints-exchanged", "warning", None, None,
         f"efforts look exchanged: {pairs}; in this order {100 * np.exp(other).mean():.2g} % of them stay unexplained, not "
         f"{100 * np.exp(own).mean():.2g} %",
         "correct the order of the effort columns (their names, or log.columns.effort)",
@@ -192,7 +192,7 @@ def _reversed(robot: Robot, fits: _Fits) -> list[Finding]:
         return []
     whose = "all joints" if len(names) == robot.n else ", ".join(names)
     return [Finding(
-        "effort_reversed", "warning", names[0] if len(names) == 1 else None, None,
+        "effort-sign", "warning", names[0] if len(names) == 1 else None, None,
         f"the effort of {whose} has the wrong sign: friction or inertia would have to be negative",
         "reverse it by a negative drive.gain, or correct the sign of the position",
     )]  # fmt: skip
@@ -217,7 +217,7 @@ def _gravity(robot: Robot, fits: _Fits, motion: _Motion) -> list[Finding]:
         return []
     vector = ", ".join(f"{value:.4g}" for value in size * side + 0.0)
     return [Finding(
-        "gravity_elsewhere", "warning", None, None, f"gravity along [{vector}] in the base frame {why}",
+        "gravity-direction", "warning", None, None, f"gravity along [{vector}] in the base frame {why}",
         f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`",
     )]  # fmt: skip
 

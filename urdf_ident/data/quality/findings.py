@@ -20,30 +20,36 @@ class Finding:
     """One finding.
 
     Attributes:
-        code: Short fixed word for programs, e.g. ``"rows_unreadable"``.
+        code: Short fixed word for programs, e.g. ``"rows-unreadable"``.
         severity: One of :data:`SEVERITIES`.
         joint: The joint it is about, or None.
         rows: First rows of the file it is about (1-based), or None.
         message: The finding in words.
         remedy: What the user can do about it, or None where nothing needs doing.
+        size: How large it is, in the unit that the catalogue states, or None where a size means nothing.
+        certainty: 0 to 1: how much of the evidence speaks for this and not for another cause; None where it was read off.
     """
 
-    code: str
+    id: str
     severity: str
     joint: str | None
     rows: tuple[int, ...] | None
     message: str
     remedy: str | None
+    size: float | None = None
+    certainty: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The finding for JSON."""
         return {
-            "code": self.code,
+            "id": self.id,
             "severity": self.severity,
             "joint": self.joint,
             "rows": None if self.rows is None else list(self.rows),
             "message": self.message,
             "remedy": self.remedy,
+            "size": self.size,
+            "certainty": self.certainty,
         }
 
 
@@ -65,21 +71,22 @@ class Examination:
         return any(finding.severity == "refused" for finding in self.findings)
 
     def add(
-        self, code: str, severity: str, message: str, *, joint: str | None = None,
-        at: Sequence[int] | np.ndarray[Any, Any] | None = None, remedy: str | None = None,
+        self, id: str, severity: str, message: str, *, joint: str | None = None,
+        at: Sequence[int] | np.ndarray[Any, Any] | None = None, remedy: str | None = None, size: float | None = None,
     ) -> None:  # fmt: skip
         """Notes a finding.
 
         Args:
-            code: Its short word.
+            id: Its short word.
             severity: One of :data:`SEVERITIES`.
             message: What was found.
             joint: The joint.
             at: Indices into the present recording, shape (K,); turned into rows of the file.
             remedy: What the user can do.
+            size: How large it is.
         """
         rows = None
         if at is not None and len(at):
             index = np.asarray(at)[:_ROWS_SHOWN]
             rows = tuple(int(row) for row in (index + 1 if self.recording.rows is None else self.recording.rows[index]))
-        self.findings.append(Finding(code, severity, joint, rows, message, remedy))
+        self.findings.append(Finding(id, severity, joint, rows, message, remedy, size))

@@ -33,7 +33,7 @@ def drop_unreadable_rows(state: Examination) -> None:
     """
     recording = state.recording
     bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
-    _drop(state, bad, "rows_unreadable", "cannot be read (cut short, empty or no numbers)")
+    _drop(state, bad, "rows-unreadable", "cannot be read (cut short, empty or no numbers)")
 
 
 def repair_values(state: Examination, robot: Robot) -> None:
@@ -54,12 +54,12 @@ def repair_values(state: Examination, robot: Robot) -> None:
             bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
             changes[name] = clean
         elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
-            state.add("signal_dropped", "repaired", f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
+            state.add("signal-dropped", "repaired", f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
             wrenches.pop(name.removeprefix("wrench "), None)
             changes[name] = None
         elif holes.any():
             clean = _bridge(state.recording.time, clean)
-            state.add("values_bridged", "repaired", f"{int(holes.sum())} missing value(s) of {name} were interpolated",
+            state.add("values-bridged", "repaired", f"{int(holes.sum())} missing value(s) of {name} were interpolated",
                       at=np.flatnonzero(holes.any(axis=1)))  # fmt: skip
             changes[name] = clean
     for frame in list(wrenches):
@@ -68,7 +68,7 @@ def repair_values(state: Examination, robot: Robot) -> None:
     changed = {name: value for name, value in changes.items() if name in known}
     state.recording = replace(state.recording, wrenches=wrenches, **changed)
     if not state.stopped:
-        _drop(state, bad_rows, "values_missing", "have a missing or impossible position or effort")
+        _drop(state, bad_rows, "values-missing", "have a missing or impossible position or effort")
 
 
 def unwrap_positions(state: Examination, robot: Robot) -> None:
@@ -92,7 +92,7 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
         fixed[:, j] = np.unwrap(position[:, j])
         if target is not None:
             target[:, j] = fixed[:, j] + np.angle(np.exp(1j * (target[:, j] - fixed[:, j])))
-        state.add("position_wrapped", "repaired", f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
+        state.add("position-wrapped", "repaired", f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
                   joint=robot.joints[j], at=np.flatnonzero(whole[:, j]) + 1)  # fmt: skip
     state.recording = replace(state.recording, position=fixed, position_target=target)
 
@@ -106,7 +106,7 @@ def check_time_unit(state: Examination) -> None:
     intervals = np.diff(state.recording.time)
     steps = intervals[intervals > 0]
     if len(steps) == 0:
-        state.add("clock_stands", "refused", "the time column does not increase", remedy="check `log: {columns: {time: ...}}`")
+        state.add("clock-stands", "refused", "the time column does not increase", remedy="check `log: {columns: {time: ...}}`")
         return
     typical = float(np.median(steps))
     if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
@@ -116,7 +116,7 @@ def check_time_unit(state: Examination) -> None:
         guess = None
     remedy = f"in the project file: `log: {{units: {{time: {guess}}}}}`" if guess else ""
     remedy += f"{', or ' if guess else ''}if it counts samples `log: {{rate: <Hz>}}` without a time column"
-    state.add("time_unit", "refused", f"the time goes up by {typical:.4g} a row: not seconds of a robot's log", remedy=remedy)
+    state.add("time-unit", "refused", f"the time goes up by {typical:.4g} a row: not seconds of a robot's log", remedy=remedy)
 
 
 def repair_order(state: Examination) -> None:
@@ -139,10 +139,10 @@ def repair_order(state: Examination) -> None:
         keep[index[drops]] = False
     lost = ~keep
     if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
-        state.add("time_backwards", "refused", f"time runs backwards at {len(first)} place(s)", at=first + 1,
+        state.add("time-backwards", "refused", f"time runs backwards at {len(first)} place(s)", at=first + 1,
                   remedy="split the file where the clock restarts, or sort it by time")  # fmt: skip
         return
-    _drop(state, lost, "time_out_of_order", "are out of order in time")
+    _drop(state, lost, "time-out-of-order", "are out of order in time")
 
 
 def _outliers_of_order(time: Array) -> NDArray[np.int64]:
@@ -171,32 +171,32 @@ def repair_clock(state: Examination) -> None:
     found = device_clock(state.recording.time, state.recording.position)
     if found is not None:
         state.add(
-            "clock_jitter", "repaired",
+            "clock-jitter", "repaired",
             f"the time stamps jitter by {100 * found.spread_before:.2g} % of a period; the motion shows an even clock of "
             f"{1e3 * found.period:.6g} ms behind them (within {100 * found.spread_after:.2g} %), which is used instead",
         )  # fmt: skip
         if found.lost:
-            state.add("samples_lost", "info", f"{found.lost} sample(s) of the device are not in the log; interpolated")
+            state.add("samples-lost", "info", f"{found.lost} sample(s) of the device are not in the log; interpolated")
         repeated = np.concatenate([[False], np.diff(found.time) <= 0])
         state.recording = replace(state.recording, time=found.time)
     else:
         repeated = _repeated_samples(state.recording)
-    _drop(state, repeated, "samples_repeated", "repeat the sample before them while the robot moves", limit=0.5)
+    _drop(state, repeated, "samples-repeated", "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
-    _drop(state, equal, "stamps_repeated", "have the same time as the row before them", limit=0.5)
+    _drop(state, equal, "stamps-repeated", "have the same time as the row before them", limit=0.5)
     if len(state.recording) < 10:
         return
     clock = read_clock(state.recording.time)
     if found is None and not clock.even:
         state.add(
-            "clock_uneven", "repaired",
+            "clock-uneven", "repaired",
             f"intervals vary by {100 * clock.jitter:.2g} % of a period around {1e3 * clock.period:.4g} ms; "
             f"the log is resampled evenly at {clock.rate:.4g} Hz",
         )  # fmt: skip
     if len(clock.gaps):
         longest = float(np.diff(state.recording.time)[clock.gaps].max())
         state.add(
-            "clock_gaps", "repaired",
+            "clock-gaps", "repaired",
             f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
             f"{longest:.3g} s; the log is split there", at=clock.gaps + 1,
         )  # fmt: skip
@@ -232,7 +232,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
         if bad.any():
             worst = float(np.nanmax(np.abs(array[bad, j])))
             state.add(
-                "values_impossible", "repaired",
+                "values-impossible", "repaired",
                 f"{int(bad.sum())} value(s) of {name} are impossible (up to {worst:.3g}); left out",
                 joint=joint, at=np.flatnonzero(bad),
             )  # fmt: skip
@@ -240,7 +240,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             spikes = _spikes(clean[:, j], _SPIKE[name])
             words = f"{int(spikes.sum())} spike(s) of {name} left out"
             if spikes.any():
-                state.add("values_spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
+                state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
             clean[spikes, j] = np.nan
     return clean
 
@@ -263,7 +263,7 @@ def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
-            "channel_missing", "refused", f"{share:.3g} % of the {name} values are missing or impossible",
+            "channel-missing", "refused", f"{share:.3g} % of the {name} values are missing or impossible",
             joint=robot.joints[j], at=np.flatnonzero(holes[:, j]),
             remedy="check the column and its sensor, or record the log again",
         )  # fmt: skip
