@@ -92,8 +92,8 @@ def page() -> str:
         "Every finding of `urdf-ident inspect --json` and `identify --json` has a stable `id`. This page is generated from",
         "`urdf_ident/data/quality/catalogue.py` by `python scripts/docs/findings.py`.", "",
         "`info` says what was seen; `repaired` was put right; `warning` is a doubt, said in the summary; `refused` ends",
-        "`identify` with exit code 1 unless `--force` is given. Each finding has a `joint` or none,",
-        "`rows`, a `message`, a `remedy`, a `size` where one is stated here, and a `certainty` from 0 to 1 where causes were compared.", "",
+        "`identify` with exit code 1 unless `--force` is given. Each finding has a `joint` or none, `rows`, a `message`, a",
+        "`remedy`, a `size` where one is stated here, and a `certainty` from 0 to 1 where causes were compared.", "",
     ]  # fmt: skip
     for title, kinds in KNOWN.items():
         lines += [f"## {title}", "", "| id | usually | meaning | what to do | size |", "|---|---|---|---|---|"]
