@@ -33,8 +33,9 @@ from ..model.payload import Payload
 from ..model.prior import Prior, inertial_prior
 from ..project import Project
 from ..result.identification import Identification
-from ..result.scores import better_than_urdf, validate_log
+from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import validation_table
+from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..samples import Segment
 from ..statistics.fit import Fit, fit_base
 from ..statistics.rows import build_statistics
@@ -92,7 +93,8 @@ def identify(
     if loops.residual != "none" or sweeps:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
-    return replace(result, validation=_scored(result, held_out, judges, force=force).entries)
+    scored = _scored(result, held_out, judges, force=force)
+    return replace(result, validation=scored.entries, traces=_traces(result, scored, prepared))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +175,11 @@ def _with_physics(
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """Scores of a result on held-out logs: ``entries`` as in identification.json."""
+    """Scores of a result on held-out logs: ``entries`` as in identification.json, ``logs`` with series for pictures."""
 
     joints: tuple[str, ...]
     entries: tuple[Mapping[str, Any], ...]
+    logs: tuple[LogTrace, ...] = ()
 
     @property
     def better_than_urdf(self) -> bool:
@@ -216,16 +219,30 @@ def _scored(
     model, project = ident.model, Project.model_validate(ident.config)
     payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
-    entries = []
+    entries, traces = [], []
     for recording, prepared in zip(recordings, logs, strict=True):
         log = carrying(payload, model.robot, prepared)
-        entry = validate_log(model, thetas, log, project.validation.score_cutoff).as_dict()
+        scores = validate_log(model, thetas, log, project.validation.score_cutoff)
+        entry = scores.as_dict()
+        traces.append(scores.trace)
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         if ident.residual is not None and recording.motor_position is not None:
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
-    return ValidationReport(model.robot.joints, tuple(entries))
+    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]))
+
+
+def _traces(ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog]) -> Traces:
+    """Series for pictures: of held-out logs, or failing those of logs that were learnt from; speeds of the latter."""
+    model, cutoff = ident.model, float(ident.signals["cutoff"])
+    thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
+    logs = list(scored.logs)
+    for log in learnt[:LOGS] if not logs else ():
+        predicted = predict(model, thetas, log)
+        series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
+        logs.append(log_trace(log, series, cutoff, held_out=False))
+    return Traces(tuple(logs), speed_profile(model, ident.theta, learnt, cutoff))
 
 
 def _prepared(

@@ -11,6 +11,7 @@ from .equivalent import armature, equivalent_friction
 from .file import plain
 from .identification import Identification
 from .springs import springs
+from .traces import FILE, write_series
 
 
 def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
@@ -68,7 +69,7 @@ def write_sidecar(ident: Identification, path: str | Path) -> Path:
 
 
 def write_all(ident: Identification, folder: str | Path) -> list[str]:
-    """Writes identification.json, the corrected URDF and joints.yaml.
+    """Writes the corrected URDF, joints.yaml, the series for pictures, and last identification.json.
 
     Args:
         ident: The result.
@@ -84,7 +85,10 @@ def write_all(ident: Identification, folder: str | Path) -> list[str]:
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in ident.model.robot.name)
     target = out / f"{name}_identified.urdf"
     notes = write_urdf(ident, target)
-    written = [target, write_sidecar(ident, out / "joints.yaml"), ident.save(out / "identification.json")]
+    written = [target, write_sidecar(ident, out / "joints.yaml")]
+    if ident.traces is not None:
+        written.append(write_series(ident.traces, out / FILE, ident.theta))
+    written.append(ident.save(out / "identification.json"))
     return [*notes, *(f"wrote {path}" for path in written)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..provenance import versions
 from ..statistics.fit import Fit
 from .identification import Identification
 from .springs import springs
+from .traces import FILE, read_series
 
 SCHEMA = "urdf-ident/1"
 
@@ -55,7 +57,8 @@ def load(path: str | Path) -> Identification:
     """
     text = read_text(path, "identification")
     try:
-        return from_dict(json.loads(text))
+        ident = from_dict(json.loads(text))
+        return replace(ident, traces=read_series(Path(path).parent / FILE, ident.theta))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise LogError(
             "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}",

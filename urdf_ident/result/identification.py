@@ -24,6 +24,7 @@ from ..model.prior import Prior
 from ..samples import freeze_arrays
 from ..statistics.fit import Fit
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
+from .traces import Traces
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Identification:
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
         compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
+        traces: Short series of torque for pictures, kept in ``series.json`` beside the result; None where they are not at hand.
     """
 
     model: DynamicModel
@@ -68,6 +70,7 @@ class Identification:
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
+    traces: Traces | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)

@@ -12,6 +12,7 @@ from ..data.prepare import PreparedLog
 from ..errors import LogError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
+from .traces import LogTrace, log_trace
 
 #: A joint slower than this is at rest for the ``moving`` scores [rad/s or m/s].
 MOVING = 0.02
@@ -56,12 +57,16 @@ class LogScore:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction."""
+    """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction.
+
+    ``trace`` holds short series of their torques for pictures.
+    """
 
     exported: LogScore
     fit: LogScore
     urdf: LogScore
     urdf_friction: LogScore
+    trace: LogTrace
 
     def as_dict(self) -> dict[str, Any]:
         """The entry in ``validation`` of identification.json."""
@@ -72,7 +77,12 @@ class Validation:
             "fit_mean_rmse": self.fit.mean_rmse,
             "urdf_mean_rmse": self.urdf.mean_rmse,
             "urdf_friction_mean_rmse": self.urdf_friction.mean_rmse,
-            "per_joint": [vars(joint) for joint in self.exported.per_joint],
+            "per_joint": [
+                {**vars(joint), "fit_rmse": fit.rmse, "urdf_rmse": urdf.rmse, "urdf_friction_rmse": friction.rmse}
+                for joint, fit, urdf, friction in zip(
+                    self.exported.per_joint, self.fit.per_joint, self.urdf.per_joint, self.urdf_friction.per_joint, strict=True
+                )
+            ],
         }
 
 
@@ -160,7 +170,8 @@ def validate_log(
     for k, name in enumerate(thetas):
         found = score(log, predicted[..., k], model.robot.joints, hertz)
         scores[name] = replace(found, relative=None) if mixed else found
-    return Validation(**scores)
+    series = {name: predicted[..., k] for k, name in enumerate(thetas)}
+    return Validation(**scores, trace=log_trace(log, series, hertz))
 
 
 def _rms(x: Array) -> float:

@@ -1,0 +1,106 @@
+"""Series for pictures: bounded, behind the scores' low-pass, read back to what was written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.result.traces import BINS, POINTS, LogTrace, Traces, log_trace, read_series, speed_profile, write_series
+from urdf_ident.samples import Segment
+
+RATE = 200.0
+
+
+@pytest.fixture(scope="module")
+def model() -> DynamicModel:
+    return DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=["viscous", "coulomb"])
+
+
+def prepared(model: DynamicModel, theta: np.ndarray, seconds: float, start: float = 0.0) -> SimpleNamespace:
+    t = np.arange(int(seconds * RATE)) / RATE
+    w = np.array([1.3, 2.1])
+    q, v, a = np.sin(np.outer(t, w)), w * np.cos(np.outer(t, w)), -(w**2) * np.sin(np.outer(t, w))
+    segment = Segment("log", start, RATE, q, v, a)
+    return SimpleNamespace(name="log", segments=(replace(segment, tau=model.torque_along(theta, segment)),))
+
+
+@pytest.fixture(scope="module")
+def theta(model: DynamicModel) -> np.ndarray:
+    theta = np.zeros(len(model.parameters))
+    for k in range(2):
+        theta[10 * k : 10 * k + 10] = [2.0, 0.1, 0.05, 0.2, 0.3, 0.0, 0.3, 0.0, 0.0, 0.2]
+    for k, parameter in enumerate(model.parameters):
+        theta[k] = {"Ia": 0.4, "Fv": 3.0, "Fc": 2.0}.get(parameter.symbol, theta[k])
+    return theta
+
+
+def traced(log: SimpleNamespace, error: np.ndarray | float = 0.0) -> LogTrace:
+    tau = np.vstack([part.tau for part in log.segments])
+    return log_trace(log, {"exported": tau - error, "urdf": 0 * tau, "urdf_friction": 0.5 * tau}, 8.0)
+
+
+def test_a_long_log_keeps_its_worst_stretch(model: DynamicModel, theta: np.ndarray) -> None:
+    log = prepared(model, theta, 60.0)
+    error = np.zeros((len(log.segments[0]), 2))
+    error[9000:9500] = 1.0  # 45 s to 47.5 s
+    found = traced(log, error)
+    assert len(found.time) == POINTS
+    assert found.time[0] < 45.0 < 47.5 < found.time[-1]
+    inside = (found.time > 45.5) & (found.time < 47.0)
+    assert (found.measured - found.identified)[inside] == pytest.approx(1.0, abs=0.05)
+    assert found.urdf == pytest.approx(0.0)
+
+
+def test_pieces_are_told_by_gaps(model: DynamicModel, theta: np.ndarray) -> None:
+    two = SimpleNamespace(
+        name="log", segments=(*prepared(model, theta, 3.0).segments, *prepared(model, theta, 2.0, start=10.0).segments)
+    )
+    found = traced(two)
+    assert [found.time[piece][0] for piece in found.pieces()] == pytest.approx([0.0, 10.0])
+
+
+def test_memory_of_a_slow_and_of_a_white_error(model: DynamicModel, theta: np.ndarray) -> None:
+    log = prepared(model, theta, 40.0)
+    rng = np.random.default_rng(0)
+    slow = np.sin(2 * np.pi * 0.5 * log.segments[0].time)
+    found = traced(log, np.column_stack([rng.standard_normal(len(slow)), slow]))
+    assert found.memory[0] == pytest.approx(1.0)
+    beyond = found.lag > 0.3
+    assert np.abs(found.memory[beyond, 0]).max() < 0.25
+    assert found.memory[np.argmin(np.abs(found.lag - 1.0)), 1] == pytest.approx(np.cos(np.pi), abs=0.15)
+    assert found.frequency[np.argmax(found.spectrum[:, 1])] == pytest.approx(0.5, rel=0.2)
+    white = found.spectrum[(found.frequency > 5) & (found.frequency < 60), 0]
+    assert white == pytest.approx(np.sqrt(2 / RATE), rel=0.35)  # unit variance over RATE/2 hertz
+
+
+def test_speeds_show_the_friction(model: DynamicModel, theta: np.ndarray) -> None:
+    found = speed_profile(model, theta, [prepared(model, theta, 20.0)], 20.0)
+    assert found.count.shape == (2, BINS)
+    assert found.count.sum(axis=1) == pytest.approx(1.0)
+    centre = 0.5 * (found.edges[:, 1:] + found.edges[:, :-1])
+    fast = np.abs(centre) > 0.5
+    expected = 3.0 * centre + 2.0 * np.sign(centre)
+    assert found.friction[fast] == pytest.approx(expected[fast], abs=0.3)
+
+
+def test_series_come_back_and_belong_to_one_result(model: DynamicModel, theta: np.ndarray, tmp_path: Path) -> None:
+    log = prepared(model, theta, 5.0, start=1.6e9)
+    kept = Traces((traced(log, 0.1),), speed_profile(model, theta, [log], 20.0))
+    path = write_series(kept, tmp_path / "series.json", theta)
+    found = read_series(path, theta)
+    assert found is not None
+    assert found.logs[0].time == pytest.approx(kept.logs[0].time, rel=0, abs=1e-3)
+    assert found.logs[0].measured == pytest.approx(kept.logs[0].measured, rel=1e-4, abs=1e-9)
+    assert found.speeds.count == pytest.approx(kept.speeds.count, rel=1e-4)
+    assert np.array_equal(np.isnan(found.speeds.friction), np.isnan(kept.speeds.friction))
+    assert read_series(path, theta + 1) is None
+    assert read_series(tmp_path / "none.json", theta) is None
+    path.write_text(path.read_text()[:200])
+    assert read_series(path, theta) is None
