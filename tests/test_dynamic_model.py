@@ -10,10 +10,10 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.friction import Coulomb, Viscous
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
-from urdf_ident.model.friction import Coulomb, Viscous
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
+from urdf_ident.friction import friction_from_mapping
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
@@ -19,9 +20,8 @@ from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic.drive import MotorFriction, SmoothFriction
+from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant
-from urdf_ident.simulation.friction_terms import friction_from_mapping
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.simulate import SimulatedLog
 
@@ -154,16 +154,20 @@ def test_the_same_seed_gives_the_same_bits_and_encoders_have_their_own_noise(tmp
 def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
     laws = {"viscous": [10.0, 5.0], "coulomb": [8.0, 4.0], "offset": [0.5, -0.2],
             "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05}}  # fmt: skip
-    smooth = SmoothFriction(FrictionTruth(2, friction_from_mapping(laws)))
+    smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws).friction))
     plain = MotorFriction.build(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
-    for v in np.random.default_rng(0).normal(0, 0.05, (20, 2)):
-        np.testing.assert_allclose(smooth.torque(v), plain.torque(v), rtol=1e-12)
-        np.testing.assert_allclose(smooth.slope(v), plain.slope(v), rtol=1e-4, atol=1e-3)
+    v = np.random.default_rng(0).normal(0, 0.05, (20, 2))
+    level, s = np.array([8, 4]) + np.array([2, 1]) * np.exp(-((v / 0.05) ** 2)), np.tanh(v / 0.01)
+    fall = -2.0 * v / 0.05**2 * (level - [8, 4])
+    slope = np.array([10, 5]) + level * (1.0 - s**2) / 0.01 + fall * s
+    for friction in (smooth, plain):
+        np.testing.assert_allclose(friction.torque(v), [10, 5] * v + level * s + [0.5, -0.2], rtol=1e-12)
+        np.testing.assert_allclose(friction.slope(v), slope, rtol=1e-4, atol=1e-3)
 
 
 def test_friction_before_a_negative_gear_is_turned_round() -> None:
     motor = friction_from_mapping({"viscous": [1e-3, 1e-3], "asymmetric_coulomb": {"plus": [0.3, 0.3], "minus": [0.1, 0.1]}})
-    smooth = SmoothFriction(FrictionTruth(2, (), motor, np.diag(GEAR)))
+    smooth = MotorFriction(FrictionTruth(2, (), motor.friction, np.diag(GEAR)))
     # joint 1 runs as its motor; motor 2 runs backwards when joint 2 runs forwards
     np.testing.assert_allclose(smooth.torque(np.array([1.0, 1.0])), [100**2 * 1e-3 + 30, 80**2 * 1e-3 + 8])
     np.testing.assert_allclose(smooth.torque(np.array([-1.0, -1.0])), [-(100**2) * 1e-3 - 10, -(80**2) * 1e-3 - 24])

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from urdf_ident.errors import ModelError
-from urdf_ident.model.friction import (
+from urdf_ident.friction import (
     DEFAULT_FRICTION,
     FRICTION,
+    AxisMotion,
     Coulomb,
     Offset,
     Viscous,
@@ -18,7 +19,7 @@ from urdf_ident.model.friction import (
     friction_term,
     smooth_sign,
 )
-from urdf_ident.model.terms import AppliedTerm, AxisMotion, RotorInertia
+from urdf_ident.model.terms import AppliedTerm, RotorInertia, term_from_dict
 
 V = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
 AXIS = AxisMotion(q=10 * V, v=V, a=V**2, rate=100.0, reference_torque=3 * V)
@@ -52,7 +53,7 @@ def test_every_law_has_a_symbol_a_unit_and_a_sign_per_column(law: type) -> None:
     term = law()
     width = term.columns(AXIS).shape[1]
     assert len(term.symbols) == len(term.nonnegative) == len(term.units(True)) == len(term.units(False)) == width
-    assert friction_term(term.as_dict()) == term
+    assert term_from_dict(term.as_dict()) == term
 
 
 def test_units_follow_the_joint() -> None:

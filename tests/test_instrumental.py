@@ -22,16 +22,13 @@ from urdf_ident.estimation.estimators.instrumental import (
     iterate_instrumental,
     with_twin,
 )
+from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.friction import Coulomb, Offset, Viscous
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectories import sampled
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PD
-from urdf_ident.simulation.friction_terms import Coulomb as DryFriction
-from urdf_ident.simulation.friction_terms import Offset as ConstantFriction
-from urdf_ident.simulation.friction_terms import Viscous as ViscousFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import simulate
@@ -169,7 +166,7 @@ class Emps:
         """The closed loop of the benchmark with these parameters: force = gain·kv (kp (reference − q) − v)."""
         mass, viscous, dry, offset = (np.array([x]) for x in params)
         ten = np.array([mass[0], 0, 0, 0, 1, 0, 1, 0, 0, 1.0])
-        friction = FrictionTruth(1, (ViscousFriction(viscous), DryFriction(dry), ConstantFriction(offset)))
+        friction = FrictionTruth(1, (Viscous.of(viscous), Coulomb.of(dry), Offset.of(offset)))
 
         class Loop(PD):
             def torque(self, reference, q, v, state):

@@ -11,7 +11,7 @@ import yaml
 from conftest import arm_urdf
 
 from urdf_ident.errors import MissingFileError, ModelError, ProjectError, UrdfIdentError
-from urdf_ident.model.friction import Coulomb
+from urdf_ident.friction import Coulomb
 from urdf_ident.project import Project, load_project, parse_project
 
 BRANCHES = (

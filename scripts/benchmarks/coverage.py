@@ -15,6 +15,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
+from urdf_ident.friction import AxisScale, Coulomb, FormerName, Law, Sliding, Viscous, smooth_sign
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
@@ -30,7 +32,6 @@ from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.result.intervals import functional_interval
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
-from urdf_ident.simulation.friction_terms import Friction, Viscous
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
@@ -46,16 +47,21 @@ VISCOUS = np.array([18.0, 17.0, 9.0, 3.2, 2.6, 3.0])
 COULOMB = np.array([16.0, 17.0, 7.5, 2.9, 3.2, 2.6])
 
 
-@dataclass(frozen=True, eq=False)
-class SmoothCoulomb(Friction):
-    """``level · tanh(v / width)``: the plant's own copy of the law that the model has."""
+@dataclass(frozen=True)
+class CreepingCoulomb(Coulomb):
+    """Coulomb friction that does not stick in the plant either: the law that the model has."""
 
-    level: np.ndarray
-    width: float
+    name: ClassVar[str] = "creeping_coulomb"
+    former: ClassVar[tuple[FormerName, ...]] = ()
 
-    def torque(self, v: np.ndarray, s: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Friction torque, shape (n,)."""
-        return np.asarray(self.level * np.tanh(v / self.width))
+    def basis(self, motion: Sliding) -> Sequence[np.ndarray]:
+        """``tanh(v / width)``, shape (n,)."""
+        return (smooth_sign(motion.v, self.width),)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        """None: it stays out of searches."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +77,7 @@ class Arm:
         """The bundled UR10e with rotor inertia and friction of the size of a real one."""
         robot = Robot.from_urdf(robot_path("ur10e"))
         known = read_truth(truth_path("ur10e"), robot)
-        smooth = FrictionTruth(robot.n, (Viscous(VISCOUS), SmoothCoulomb(COULOMB, WIDTH)))
+        smooth = FrictionTruth(robot.n, (Viscous.of(VISCOUS), CreepingCoulomb.of(COULOMB, width=WIDTH)))
         plant = RigidPlant.create(robot, rotor_inertia=known.rotor, friction=known.friction if stiction else smooth)
         law = "coulomb" if stiction else {"term": "coulomb", "width": WIDTH}
         model = DynamicModel(robot, friction=["viscous", law, "offset"])

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from urdf_ident.data.readers.columns import PREFIXES
 from urdf_ident.files import write_text
-from urdf_ident.model.friction import FRICTION
+from urdf_ident.friction import FRICTION
 from urdf_ident.project import Project
 from urdf_ident.settings.section import Section
 

@@ -57,7 +57,7 @@ class Case:
 def prepare() -> tuple[DynamicModel, BaseParameters, Array]:
     """The paper's arm with its friction, its 24 base parameters, and the torque noise [N·m]."""
     truth = yaml.safe_load(truth_path("szabo_3r").read_text(encoding="utf-8"))
-    shape = truth["friction"]["arctan"]
+    shape = truth["friction"]["stribeck_arctan"]
     law = {"term": "stribeck_arctan", "sharpness": shape["sharpness"], "stribeck": shape["stribeck"]}
     model = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")), friction=[law], rotor_inertia=False)
     return model, model.base(), np.array(truth["torque_noise"])

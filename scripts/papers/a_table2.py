@@ -115,7 +115,7 @@ def prepare() -> Setup:
     """Builds the model, the frames and the reduction."""
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     truth = yaml.safe_load(truth_path("szabo_3r").read_text(encoding="utf-8"))
-    arctan = truth["friction"]["arctan"]
+    arctan = truth["friction"]["stribeck_arctan"]
     law = {"term": "stribeck_arctan", "sharpness": arctan["sharpness"], "stribeck": arctan["stribeck"]}
     model = DynamicModel(robot, friction=[law], rotor_inertia=False)
     frames = np.eye(len(model.parameters))
@@ -128,7 +128,7 @@ def prepare() -> Setup:
     factor = np.vstack([factor @ frames[group.columns] for group, factor in _factors(model, motion)])
     order = [names.index(symbol + str(k)) for k in (1, 2, 3) for symbol in ORDER]
     base = reduce_factor(factor, names, np.array([*order, *range(30, len(names))]))
-    friction = np.column_stack([arctan["stiction"], arctan["difference"], arctan["viscous"]])
+    friction = np.column_stack([arctan["tau_s"], arctan["tau_sc"], arctan["tau_v"]])
     return Setup(model, frames, names, base, np.concatenate([np.ravel(truth["dh_theta"]), friction.ravel()]))
 
 

@@ -24,6 +24,7 @@ from urdf_ident.consistency.standard import consistent_parameters
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
+from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
@@ -35,7 +36,6 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, random_via_points
 from urdf_ident.result.scores import predict, score
 from urdf_ident.simulation.controllers import PDGravity
-from urdf_ident.simulation.friction_terms import Coulomb, Offset, Viscous
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
@@ -169,8 +169,8 @@ def papers_robot(model: DynamicModel) -> RigidPlant:
     last = np.eye(6)[5]
     friction = FrictionTruth(
         6,
-        (Viscous(np.array(viscous)), Coulomb(np.array(coulomb)), Offset(np.array(offset))),
-        (Viscous(last * at["Fvm_joint_6"]), Coulomb(last * at["Fcm_joint_6"])),
+        (Viscous.of(viscous), Coulomb.of(coulomb), Offset.of(offset)),
+        (Viscous.of(last * at["Fvm_joint_6"]), Coulomb.of(last * at["Fcm_joint_6"])),
         A,
     )
     return RigidPlant.create(model.robot, theta=theta[:60], rotor_inertia=rotor, friction=friction)

@@ -57,7 +57,7 @@ def simulate(
 ) -> None:
     """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
     from ..motion.trajectories import read_trajectory
-    from ..pipeline.experiment import left_out, run_experiment, true_plant
+    from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
 
     project, folder = open_project(config)
@@ -73,8 +73,7 @@ def simulate(
     typer.echo(
         f"{len(log.recording)} rows at {project.simulation.rate:g} Hz, {log.integrator}; RMS tracking error {error} rad or m"
     )
-    note = left_out(project, robot, truth)
-    if note is not None:
+    for note in truth_notes(project, robot, truth):
         typer.echo(f"note: {note}")
     typer.echo(f"wrote {out}")
 

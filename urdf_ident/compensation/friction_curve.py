@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
 from ..excitation.sweeps import LEAST_SPEEDS
+from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..linalg import Array
-from ..model.friction_laws import SIGN_WIDTH, Asymmetric
-from ..model.terms import AxisMotion
 from ..samples import freeze_arrays
 
 

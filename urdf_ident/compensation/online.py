@@ -7,22 +7,15 @@ inertias, and all laws of a kind are one vector operation over all joints, with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError, check_shape
+from ..friction import SIGN_WIDTH, Friction, Law, Sliding, gather
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.friction_laws import SIGN_WIDTH
 from .residual import Residual
-
-#: Friction of one side: position, velocity, frozen rigid torque of all axes, shape (n,) each → torque, shape (n,).
-_Law = Callable[[Array, Array, Array], Array]
-#: Steepness that stands for a hard sign [s/rad or s/m].
-_HARD = 1e290
 
 
 class OnlineModel:
@@ -56,15 +49,14 @@ class OnlineModel:
         self._reduction = np.asarray(model.drive.reduction)
         self._offset, self._inverse = np.asarray(model.drive.offset), np.linalg.inv(self._reduction)
         values = theta[model.n_inertial :]
-        self._inertia, self._laws = _side(model, values, "joint", self)
-        self._motor_inertia, self._motor_laws = _side(model, values, "motor", self)
+        self._inertia, self._laws = _side(model, values, "joint")
+        self._motor_inertia, self._motor_laws = _side(model, values, "motor")
         self._on_motors = bool(self._motor_laws) or bool(self._motor_inertia.any())
-        self._still = np.zeros(self.n)
-        self._points: dict[int, Array] = {}
+        self._past: dict[int, tuple[Array, Array]] = {}
 
     def reset(self) -> None:
         """Forgets the past of friction with memory."""
-        self._points.clear()
+        self._past.clear()
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
@@ -85,48 +77,43 @@ class OnlineModel:
         configuration = q if self._turning is None else self._turning(q[None])[0]
         tau = self._rigid(configuration, v, a)
         tau += self._inertia * a
-        load = self._still if self._reference is None else self._reference(configuration, v, a)
-        for law in self._laws:
-            tau += law(q, v, load)
+        load = None if self._reference is None else self._reference(configuration, v, a)
+        if self._laws:
+            tau += self._friction(self._laws, q, v, load)
         if self._on_motors:
             tau += self._motors(q, v, a, load)
         if deformation is not None:
             tau += self._read(q, v, a, deformation, deformation_rate)
         return tau
 
-    def _motors(self, q: Array, v: Array, a: Array, load: Array) -> Array:
+    def _motors(self, q: Array, v: Array, a: Array, load: Array | None) -> Array:
         A = self._reduction
-        speed, place, torque = A @ v, A @ (q - self._offset), load @ self._inverse
         out = self._motor_inertia * (A @ a)
-        for law in self._motor_laws:
-            out += law(place, speed, torque)
+        if self._motor_laws:
+            torque = None if load is None else load @ self._inverse
+            out = out + self._friction(self._motor_laws, A @ (q - self._offset), A @ v, torque)
         return np.asarray(out @ A)
+
+    def _friction(self, laws: list[Friction], q: Array, v: Array, load: Array | None) -> Array:
+        """Of all axes of one side, shape (n,)."""
+        motion, total = Sliding(v, load), np.zeros(self.n)
+        for each in laws:
+            total += each.torque(Sliding(v, load, self._bent(each, q, v)) if each.law.memory else motion)
+        return total
+
+    def _bent(self, friction: Friction, q: Array, v: Array) -> Array:
+        """State of a law with memory, shape (n,); without memory from call to call, as the velocity has developed it."""
+        if not self.memory:
+            return np.tanh(v / SIGN_WIDTH)
+        before, place = self._past.get(id(friction), (np.tanh(v / SIGN_WIDTH), q))
+        bent = friction.law.bend(before, q - place)
+        self._past[id(friction)] = bent, q.copy()
+        return bent
 
     def _read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
         if self.residual is None:
             raise ModelError("a deformation was given, and this model holds no residual", remedy="leave the deformation out")
         return self.residual.read(q, v, a, deformation, rate)
-
-    def presliding(self, key: int, q: Array, v: Array, radius: Array) -> Array:
-        """Bent bristles, between −1 and 1.
-
-        Args:
-            key: Which law this is.
-            q: Position, shape (n,) [rad or m].
-            v: Velocity, shape (n,) [rad/s or m/s].
-            radius: Of the play, shape (n,) [rad or m].
-
-        Returns:
-            Shape (n,).
-        """
-        if not self.memory:
-            return np.asarray(np.tanh(v / SIGN_WIDTH))
-        before = self._points.get(key)
-        if before is None:
-            before = q - radius * np.tanh(v / SIGN_WIDTH)
-        point = np.minimum(np.maximum(before, q - radius), q + radius)
-        self._points[key] = point
-        return np.asarray((q - point) / radius)
 
 
 class _Rigid:
@@ -159,104 +146,19 @@ def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
     return model
 
 
-def _side(model: DynamicModel, values: Array, side: str, owner: OnlineModel) -> tuple[Array, list[_Law]]:
-    """Rotor inertias of one side, and its friction as functions of all axes at once."""
-    n, at = model.n, 0
-    tables: dict[str, tuple[Array, dict[str, Array]]] = {}
-    inertia = np.zeros(n)
+def _side(model: DynamicModel, values: Array, side: str) -> tuple[Array, list[Friction]]:
+    """Rotor inertias of one side, and its friction on all axes at once."""
+    inertia, at = np.zeros(model.n), 0
+    laws: list[tuple[int, Law, Array]] = []
     for item in model.terms:
-        law, count = item.term, len(item.term.symbols)
+        count = len(item.term.symbols)
         own, at = values[at : at + count], at + count
         if item.side != side:
             continue
-        if law.name == "rotor_inertia":
+        if isinstance(item.term, Law):
+            laws.append((item.axis, item.term, own))
+        elif item.term.name == "rotor_inertia":
             inertia[item.axis] += own[0]
-            continue
-        if law.name not in tables:
-            tables[law.name] = np.zeros((count, n)), {name: np.full(n, getattr(law, name)) for name in law.shapes}
-        tables[law.name][0][:, item.axis] += own
-        for name, table in tables[law.name][1].items():
-            table[item.axis] = getattr(law, name)
-    laws: list[_Law] = []
-    polynomial = _polynomial(tables)
-    if polynomial is not None:
-        laws.append(polynomial)
-    for key, (name, (factors, shapes)) in enumerate(tables.items()):
-        if name in _MAKERS:
-            laws.append(_MAKERS[name](factors, shapes))
-        elif name == "presliding":
-            laws.append(_presliding(factors[0], shapes["width"] / 2, 2 * key + (side == "motor"), owner))
-        elif name not in ("viscous", "offset", "cubic"):
-            raise ModelError(f"friction '{name}' has no fast form", remedy="use the model's torque()")
-    return inertia, laws
-
-
-def _steepness(width: Array) -> Array:
-    return np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), _HARD)
-
-
-def _polynomial(tables: dict[str, tuple[Array, dict[str, Array]]]) -> _Law | None:
-    """Viscous friction, offset and cubic friction together."""
-    linear, constant, cubic = (tables[name][0][0] if name in tables else None for name in ("viscous", "offset", "cubic"))
-    if linear is None and constant is None and cubic is None:
-        return None
-    slope = 0.0 if linear is None else linear
-    level = 0.0 if constant is None else constant
-    if cubic is None:
-        return lambda q, v, load: slope * v + level
-    third = cubic
-    return lambda q, v, load: (slope + third * v * v) * v + level
-
-
-def _coulomb(factors: Array, shapes: dict[str, Array]) -> _Law:
-    steep, level = _steepness(shapes["width"]), factors[0]
-    return lambda q, v, load: level * np.tanh(steep * v)
-
-
-def _stribeck(factors: Array, shapes: dict[str, Array]) -> _Law:
-    steep, extra, slow = _steepness(shapes["width"]), factors[0], 1.0 / shapes["velocity"]
-    return lambda q, v, load: extra * np.tanh(steep * v) * np.exp(-((slow * v) ** 2))
-
-
-def _sublinear(factors: Array, shapes: dict[str, Array]) -> _Law:
-    steep, level = _steepness(shapes["width"]), factors[0]
-    return lambda q, v, load: level * np.tanh(steep * v) * np.sqrt(np.abs(v))
-
-
-def _load_coulomb(factors: Array, shapes: dict[str, Array]) -> _Law:
-    steep, share = _steepness(shapes["width"]), factors[0]
-    return lambda q, v, load: share * np.tanh(steep * v) * np.abs(load)
-
-
-def _stribeck_arctan(factors: Array, shapes: dict[str, Array]) -> _Law:
-    first, second, slope = factors[0] * 2 / np.pi, factors[1] * 2 / np.pi, factors[2]
-    sharp, soft = shapes["sharpness"], shapes["stribeck"]
-    return lambda q, v, load: first * np.arctan(sharp * v) + second * np.arctan(soft * v) + slope * v
-
-
-def _asymmetric(factors: Array, shapes: dict[str, Array]) -> _Law:
-    steep, half, threshold = _steepness(shapes["width"]), 1.0 / shapes["eps"], shapes["threshold"]
-    middle, lean = (factors[:4] + factors[4:]) / 2, (factors[:4] - factors[4:]) / 2
-    plain = not threshold.any()
-
-    def law(q: Array, v: Array, load: Array) -> Array:
-        dry, first, second, third = middle + lean * np.tanh(half * v)
-        size = np.abs(v)
-        viscous = v * (first + size * (second + size * third))
-        return np.asarray(dry * np.tanh(steep * v) + (viscous if plain else viscous * (size >= threshold)))
-
-    return law
-
-
-_MAKERS: dict[str, Callable[[Array, dict[str, Array]], _Law]] = {
-    "coulomb": _coulomb,
-    "stribeck": _stribeck,
-    "sublinear": _sublinear,
-    "load_coulomb": _load_coulomb,
-    "stribeck_arctan": _stribeck_arctan,
-    "asymmetric": _asymmetric,
-}
-
-
-def _presliding(level: Array, radius: Array, key: int, owner: OnlineModel) -> _Law:
-    return lambda q, v, load: level * owner.presliding(key, q, v, radius)
+        else:
+            raise ModelError(f"term '{item.term.name}' has no fast form", remedy="use the model's torque()")
+    return inertia, list(gather(laws, model.n))

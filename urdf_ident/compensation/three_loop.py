@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError, ModelError, nearest
+from ..friction import Offset
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.friction_laws import Offset
 from ..model.terms import AppliedTerm
 from ..samples import Segment, freeze_arrays
 from ..statistics.fit import Fit, fit_base

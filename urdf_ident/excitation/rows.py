@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, check_shape
+from ..friction import AxisMotion
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
-from ..model.terms import AppliedTerm, AxisMotion
+from ..model.terms import AppliedTerm
 from .rigid import RigidRegressor, Sweep
 
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.

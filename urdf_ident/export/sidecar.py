@@ -10,6 +10,7 @@ import yaml
 
 from ..errors import ProjectError
 from ..files import read_text, write_text
+from ..friction import Law
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import BODY_PARAMETERS
@@ -43,8 +44,11 @@ def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasti
     joints: dict[str, dict[str, Any]] = {name: {} for name in model.robot.joints}
     for k in range(model.n_inertial, len(model.parameters)):
         parameter = model.parameters[k]
-        shapes = model.term_of(k).as_dict()
-        joints[parameter.owner][parameter.symbol] = {"value": float(theta[k]), "unit": parameter.unit, **shapes}
+        term = model.term_of(k)
+        entry = {"value": float(theta[k]), "unit": parameter.unit, **term.as_dict()}
+        if isinstance(term, Law):
+            entry["formula"] = term.formula
+        joints[parameter.owner][parameter.symbol] = entry
     data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
     if model.reference_theta is not None:
         tens = model.reference_theta.reshape(-1, 10).tolist()

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
+from ..friction import AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
 from .base import BaseParameters, reduce_to_base
 from .drive import Drive
 from .engine import pinocchio as engine
-from .friction import friction_by_joint
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
-from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
+from .terms import AppliedTerm, RotorInertia, term_from_dict
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,8 +369,6 @@ class DynamicModel:
         Returns:
             The model; its columns are equal to the last bit.
         """
-        from .friction import friction_term
-
         reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
         if data.get("elastic"):
             from .elasticity import ElasticModel
@@ -382,7 +380,7 @@ class DynamicModel:
         terms = []
         for item in data["terms"]:
             options = {key: value for key, value in item.items() if key not in ("axis", "side")}
-            terms.append(AppliedTerm(friction_term(options), robot.index(item["axis"]), item["side"]))
+            terms.append(AppliedTerm(term_from_dict(options), robot.index(item["axis"]), item["side"]))
         return model.with_terms(terms).with_reference(reference)
 
     @cached_property

@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape, nearest
+from ..friction import AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
 from .drive import Drive
 from .dynamic_model import DynamicModel, RowGroup
 from .engine import pinocchio as engine
-from .friction import friction_by_joint, friction_term
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
-from .terms import AppliedTerm, AxisMotion, RotorInertia, Term
+from .terms import AppliedTerm, RotorInertia, term_from_dict
 
 COUPLINGS = ("complete", "reduced")
 ROWS = ("motor", "sum")
@@ -379,7 +379,7 @@ class ElasticModel(DynamicModel):
         terms = []
         for item in data["terms"]:
             law = {key: value for key, value in item.items() if key not in ("axis", "side")}
-            term = springs[law["term"]]() if law["term"] in springs else friction_term(law)
+            term = springs[law["term"]]() if law["term"] in springs else term_from_dict(law)
             terms.append(AppliedTerm(term, robot.index(item["axis"]), item["side"]))
         return model.with_terms(terms)  # type: ignore[return-value]
 

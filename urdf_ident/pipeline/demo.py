@@ -18,6 +18,7 @@ import numpy as np
 from ..data.readers.read import read_recording
 from ..export.urdf import corrected_urdf
 from ..files import check_writable, write_text
+from ..friction import Coulomb, Stribeck
 from ..linalg import Array
 from ..model.inertia import from_com, to_com
 from ..model.library import robot_path, truth_path
@@ -29,7 +30,6 @@ from ..project import Project, parse_project
 from ..result.exports import write_all
 from ..result.identification import Identification
 from ..result.summary import table
-from ..simulation.friction_terms import Stribeck
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import write_log
@@ -126,10 +126,9 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
     """
     theta = np.zeros(len(ident.theta))
     theta[: ident.model.n_inertial] = lumped_inertials(robot).ravel()
-    v, zero = np.eye(robot.n), np.zeros(robot.n)
-    terms = {type(term).__name__: term for term in plant.friction.joint}
-    values = {"Ia": np.diag(plant.rotor), "Fv": terms["Viscous"].torque(v.diagonal(), zero, zero),
-              "Fc": terms["Coulomb"].torque(zero, zero + 1.0, zero)}  # fmt: skip
+    values = {"Ia": np.diag(plant.rotor)}
+    for each in plant.friction.joint:
+        values.update(zip(each.law.symbols, each.values, strict=True))
     for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
         if parameter.symbol in values:
             theta[k] = values[parameter.symbol][robot.index(parameter.owner)]
@@ -138,9 +137,8 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
 
 def _true_plant(robot: Robot) -> RigidPlant:
     known = build_plant(robot, truth_path(ROBOT))
-    coulomb = next(term for term in known.friction.joint if type(term).__name__ == "Coulomb")
-    level = coulomb.torque(np.zeros(robot.n), np.ones(robot.n), np.zeros(robot.n))
-    hidden = Stribeck(0.2 * level, np.full(robot.n, 0.05))
+    coulomb = next(each for each in known.friction.joint if isinstance(each.law, Coulomb))
+    hidden = Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)
     friction = FrictionTruth(robot.n, (*known.friction.joint, hidden))
     return RigidPlant.create(robot, rotor_inertia=known.rotor, friction=friction)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ModelError
+from ..friction import friction_from_mapping
 from ..model.robot import Robot
 from ..motion.trajectories import Trajectory
 from ..project import Project
@@ -16,7 +17,6 @@ from ..result.file import load
 from ..result.identification import Identification
 from ..simulation.elastic.log import simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
-from ..simulation.friction_terms import friction_from_mapping
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.from_model import rotors_and_friction
 from ..simulation.plant import RigidPlant
@@ -43,8 +43,8 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
     return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
 
 
-def left_out(project: Project, robot: Robot, truth: str | Path | None = None) -> str | None:
-    """What a truth file holds and the simulation does not: springs, without ``model.elastic``.
+def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
+    """What is to be said of a truth file: former names in it, and springs that are left out without ``model.elastic``.
 
     Args:
         project: As for :func:`true_plant`.
@@ -52,17 +52,19 @@ def left_out(project: Project, robot: Robot, truth: str | Path | None = None) ->
         truth: As for :func:`true_plant`.
 
     Returns:
-        In words, or None.
+        In words.
 
     Raises:
         ModelError: The truth is another robot's.
         MissingFileError: The truth cannot be read.
     """
-    if truth is None or str(truth).endswith(".json") or project.model.elastic is not None:
-        return None
-    if read_truth(truth, robot).stiffness is None:
-        return None
-    return "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
+    if truth is None or str(truth).endswith(".json"):
+        return ()
+    found = read_truth(truth, robot)
+    if found.stiffness is None or project.model.elastic is not None:
+        return found.notes
+    rigid = "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
+    return (*found.notes, rigid)
 
 
 def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
@@ -83,7 +85,7 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
     if truth is None:
         joints = [robot.description.joints[name] for name in robot.joints]
         own = {"viscous": [joint.damping for joint in joints], "coulomb": [joint.friction for joint in joints]}
-        return RigidPlant.create(robot, friction=FrictionTruth(robot.n, friction_from_mapping(own)))
+        return RigidPlant.create(robot, friction=FrictionTruth(robot.n, friction_from_mapping(own).friction))
     if str(truth).endswith(".json"):
         return plant_of(load(truth), robot)
     found = read_truth(truth, robot)

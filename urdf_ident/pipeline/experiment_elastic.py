@@ -13,7 +13,7 @@ from ..model.robot import Robot
 from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.file import load
-from ..simulation.elastic.drive import MotorPD, SmoothFriction
+from ..simulation.elastic.drive import MotorFriction, MotorPD
 from ..simulation.elastic.log import motor_control
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.from_model import rotors_and_friction
@@ -56,7 +56,7 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
     _check(found, ratio, robot, where)
     return ElasticPlant(
         robot, stiffness=found.stiffness, rotor_inertia=np.diag(found.rotor), ratio=ratio, damping=found.spring_damping,
-        friction=SmoothFriction(found.friction), theta=theta,
+        friction=MotorFriction(found.friction), theta=theta,
     )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..friction import AxisMotion
 from ..linalg import Array
-from ..model.terms import AxisMotion, RotorInertia
+from ..model.terms import RotorInertia
 from .identification import Identification
 
 #: Laws that a URDF can hold exactly (an offset it cannot hold at all, and nothing can stand for it).

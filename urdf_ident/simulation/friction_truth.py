@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import ModelError, check_shape
+from ..friction import Friction, Sliding
 from ..linalg import Array
 from ..model.robot import NDArrayBool
-from .friction_terms import AsymmetricCoulomb, Coulomb, Friction, LoadCoulomb, Offset, Presliding, Viscous
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionTruth:
     """All friction of a robot, on joints and on motors.
 
-    Where friction acts is called a *slider*: the n joints first, then, with motor terms, the n motors, which turn with
-    ``reduction · v`` and load the joints with ``reductionᵀ · torque`` (theory §2).
+    Where friction acts is called a *slider*: the n joints first, then, with motor friction, the n motors, which turn with
+    ``reduction · v`` and load the joints with ``reductionᵀ · torque``. The laws are told the *direction of slip* instead of
+    a smooth sign of the velocity: the integrator knows whether a joint slips or sticks, and a joint that sticks takes
+    whatever friction between the two one-sided limits keeps it still.
 
     Attributes:
         n: Number of joints.
-        joint: Terms on the joints.
-        motor: Terms on the motors.
-        reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor terms.
+        joint: Laws on the joints.
+        motor: Laws on the motors.
+        reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor friction.
+        memory: Whether some law remembers the way since the last reversal.
     """
 
     n: int
@@ -34,18 +36,19 @@ class FrictionTruth:
     transmission: Array | None = field(init=False, repr=False)
     hard: NDArrayBool = field(init=False, repr=False)
     load: Array | None = field(init=False, repr=False)
-    memory: Array | None = field(init=False, repr=False)
+    memory: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for term in (*self.joint, *self.motor):
-            for item in fields(term):
-                value = getattr(term, item.name)
-                if value.shape not in ((), (self.n,)):
-                    check_shape(f"{item.name} of {type(term).__name__}", value.shape, (self.n,))
+        for side in ("joint", "motor"):
+            object.__setattr__(self, side, tuple(each.on(self.n) for each in getattr(self, side)))
         if self.motor and self.reduction is None:
             raise ModelError("friction on the motors needs the gear ratios", remedy="give `reduction`")
-        if any(isinstance(term, LoadCoulomb) for term in self.motor):
+        if any(each.law.loaded for each in self.motor):
             raise ModelError("load-dependent friction belongs to the joint side", remedy="move it there")
+        for laws in (self.joint, self.motor):
+            bent = [np.any([value != 0 for value in each.values], axis=0) for each in laws if each.law.memory]
+            if bent and (np.sum(bent, axis=0) > 1).any():
+                raise ModelError("at most one friction law with memory on an axis")
         transmission = None
         if self.motor:
             reduction = np.asarray(self.reduction, dtype=float)
@@ -53,9 +56,10 @@ class FrictionTruth:
             transmission = np.vstack([np.eye(self.n), reduction])
         object.__setattr__(self, "transmission", transmission)
         object.__setattr__(self, "_sliders", self.n if transmission is None else 2 * self.n)
-        object.__setattr__(self, "load", self._sum(LoadCoulomb, "coefficient"))
-        object.__setattr__(self, "memory", self._displacements())
-        object.__setattr__(self, "_fast", self._merge())
+        object.__setattr__(self, "memory", any(each.law.memory for each in (*self.joint, *self.motor)))
+        loaded = [each for each in self.joint if each.law.loaded]
+        one = Sliding(np.zeros(self.n), np.ones(self.n), np.zeros(self.n), np.ones(self.n))
+        object.__setattr__(self, "load", sum((each.torque(one) for each in loaded), np.zeros(self.n)) if loaded else None)
         low, high = self.interval(np.zeros(self.sliders))
         hard = high - low > 0
         if self.load is not None:
@@ -71,48 +75,46 @@ class FrictionTruth:
         """Velocities of the sliders.
 
         Args:
-            v: Joint velocities (or any joint displacement), shape (n,) [rad/s or m/s].
+            v: Joint velocities (or any joint displacement), shape (…, n) [rad/s or m/s].
 
         Returns:
-            Shape (K,).
+            Shape (…, K).
         """
-        return v if self.transmission is None else np.asarray(self.transmission @ v)
+        return v if self.transmission is None else np.asarray(v @ self.transmission.T)
 
     def to_joints(self, torque: Array) -> Array:
         """Joint torques that slider torques amount to.
 
         Args:
-            torque: Shape (K,) [N·m or N].
+            torque: Shape (…, K) [N·m or N].
 
         Returns:
-            Shape (n,) [N·m or N].
+            Shape (…, n) [N·m or N].
         """
-        return torque if self.transmission is None else np.asarray(self.transmission.T @ torque)
+        return torque if self.transmission is None else np.asarray(torque @ self.transmission)
 
     def torque(self, w: Array, s: Array, z: Array) -> Array:
         """Friction on the sliders, without the load-dependent part.
 
         Args:
-            w: Slider velocities, shape (K,).
-            s: Directions of slip, shape (K,); 0 where a slider sticks.
-            z: Bristle deflections, shape (K,).
+            w: Slider velocities, shape (…, K).
+            s: Directions of slip, shape (…, K); 0 where a slider sticks.
+            z: States of laws with memory, shape (…, K).
 
         Returns:
-            Shape (K,) [N·m or N].
+            Shape (…, K) [N·m or N].
         """
-        linear, constant, even, odd, rest = self._fast  # type: ignore[attr-defined]
-        out = linear * w + constant + odd * s
-        if even is not None:
-            out += even * np.abs(s)
-        for part, term in rest:
-            out[part] += term.torque(w[part], s[part], z[part])
-        return np.asarray(out)
+        if self.transmission is None:
+            return self._side(self.joint, w, s, z)
+        n = self.n
+        joint = self._side(self.joint, w[..., :n], s[..., :n], z[..., :n])
+        return np.concatenate([joint, self._side(self.motor, w[..., n:], s[..., n:], z[..., n:])], axis=-1)
 
     def interval(self, z: Array, load: Array | None = None) -> tuple[Array, Array]:
         """What a slider that sticks can hold, beyond the terms that do not depend on slip.
 
         Args:
-            z: Bristle deflections, shape (K,).
+            z: States of laws with memory, shape (K,).
             load: Torque passed on to the links, shape (n,) [N·m or N].
 
         Returns:
@@ -128,56 +130,30 @@ class FrictionTruth:
         return low, high
 
     def advance(self, z: Array, way: Array) -> Array:
-        """Bristles after the sliders have moved, exactly for motion in one direction.
+        """States of laws with memory after the sliders have moved, exactly for motion in one direction.
 
         Args:
-            z: Deflections before, shape (K,).
+            z: Before, shape (K,).
             way: How far each slider has moved, shape (K,) [rad or m].
 
         Returns:
-            Deflections after, shape (K,).
+            After, shape (K,).
         """
-        if self.memory is None:
+        if not self.memory:
             return z
-        direction = np.sign(way)
-        bent = direction + (z - direction) * np.exp(-np.abs(way) / self.memory)
-        return np.asarray(np.where(way == 0, z, bent))
+        out = z.copy()
+        for begin, side in ((0, self.joint), (self.n, self.motor)):
+            part = slice(begin, begin + self.n)
+            for each in side:
+                if each.law.memory:
+                    on = np.any([value != 0 for value in each.values], axis=0)
+                    out[part] = np.where(on, each.law.bend(z[part], way[part]), out[part])
+        return out
 
-    def _sum(self, kind: type[Friction], name: str) -> Array | None:
-        found = [getattr(term, name) for term in self.joint if isinstance(term, kind)]
-        return np.asarray(sum(found) + np.zeros(self.n)) if found else None
-
-    def _sides(self) -> list[tuple[slice, Sequence[Friction]]]:
-        return [(slice(0, self.n), self.joint), (slice(self.n, self.sliders), self.motor)]
-
-    def _displacements(self) -> Array | None:
-        out, found = np.ones(self.sliders), False
-        for part, terms in self._sides():
-            bristles = [term for term in terms if isinstance(term, Presliding)]
-            if len(bristles) > 1:
-                raise ModelError("at most one presliding term a side")
-            for term in bristles:
-                if not (np.asarray(term.displacement) > 0).all():
-                    raise ModelError("the presliding displacement must be positive", got=np.asarray(term.displacement).min())
-                out[part], found = term.displacement, True
-        return out if found else None
-
-    def _merge(self) -> tuple[Array, Array, Array | None, Array, list[tuple[slice, Friction]]]:
-        """The constant-coefficient terms added up, for speed; the others as they are."""
-        linear, constant, even, odd = np.zeros((4, self.sliders))
-        rest: list[tuple[slice, Friction]] = []
-        for part, terms in self._sides():
-            for term in terms:
-                if isinstance(term, Viscous):
-                    linear[part] += term.coefficient
-                elif isinstance(term, Offset):
-                    constant[part] += term.level
-                elif isinstance(term, Coulomb):
-                    odd[part] += term.level
-                elif isinstance(term, AsymmetricCoulomb):
-                    plus, minus = np.asarray(term.plus), np.asarray(term.minus)
-                    odd[part] += (plus + minus) / 2
-                    even[part] += (plus - minus) / 2
-                elif not isinstance(term, LoadCoulomb):
-                    rest.append((part, term))
-        return linear, constant, even if even.any() else None, odd, rest
+    @staticmethod
+    def _side(laws: tuple[Friction, ...], w: Array, s: Array, z: Array) -> Array:
+        total, motion = np.zeros_like(w), Sliding(w, None, z, s)
+        for each in laws:
+            if not each.law.loaded:
+                total += each.torque(motion)
+        return total

@@ -147,7 +147,7 @@ class StickSlip:
         )
 
     def _bent(self, x: Array) -> Array:
-        if self.friction.memory is None:
+        if not self.friction.memory:
             return self.bristles
         return self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
 
@@ -323,7 +323,7 @@ def integrate_smooth(
     from scipy.integrate import solve_ivp
 
     friction, d = plant.friction, plant.dof
-    if friction.hard.any() or friction.memory is not None:
+    if friction.hard.any() or friction.memory:
         raise SimulationError("dop853 cannot integrate dry friction", remedy="use the integrator rk4")
     idle, nothing = np.zeros(friction.sliders), np.zeros(0)
 

@@ -12,9 +12,9 @@ import yaml
 
 from ..errors import ModelError, nearest
 from ..files import read_text
+from ..friction import Friction, friction_from_mapping
 from ..linalg import Array
 from ..model.robot import Robot
-from .friction_terms import friction_from_mapping
 from .friction_truth import FrictionTruth
 
 #: Keys that matter to a rigid plant, and those that other readers use.
@@ -32,6 +32,7 @@ class JointTruth:
         reduction: ``q_motor = reduction · q``, shape (n, n), or None.
         stiffness: Of the gears, shape (n,) [N·m/rad or N/m], or None.
         spring_damping: Inside the gears, shape (n,) [N·m·s/rad or N·s/m].
+        notes: Former names that were found in the file, in words.
     """
 
     rotor: Array
@@ -39,6 +40,7 @@ class JointTruth:
     reduction: Array | None
     stiffness: Array | None
     spring_damping: Array
+    notes: tuple[str, ...] = ()
 
 
 def read_truth(path: str | Path, robot: Robot) -> JointTruth:
@@ -75,20 +77,22 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     rotor = np.diag(_vector(settings, "rotor_inertia", count, where))
     reduction = _matrix(settings, count, where)
     motor = settings.get("motor") or {}
-    motor_friction: tuple[Any, ...] = ()
+    motor_friction: tuple[Friction, ...] = ()
+    notes: tuple[str, ...] = ()
     if motor:
         if reduction is None:
             raise ModelError("motor numbers need the gear ratios", where=where, remedy="add `reduction`")
         if len(pick) != count:
             raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
         rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
-        motor_friction = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
+        read = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
+        motor_friction, notes = read.friction, read.notes
     joint_friction = friction_from_mapping(_picked(settings.get("friction") or {}, pick, count), f"{where}, friction")
-    friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
+    friction = FrictionTruth(robot.n, joint_friction.friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
     damping = _vector(settings, "spring_damping", count, where)[pick]
-    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping)
+    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping, (*joint_friction.notes, *notes))
 
 
 def _picked(value: Any, pick: list[int], count: int) -> Any:

@@ -9,26 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...friction import FRICTION, SIGN_WIDTH, Asymmetric, AxisScale, Coulomb, Cubic, Offset, Term, Viscous
 from ...model.dynamic_model import DynamicModel
-from ...model.friction_laws import (
-    SIGN_WIDTH,
-    Asymmetric,
-    Coulomb,
-    Cubic,
-    LoadCoulomb,
-    Offset,
-    Presliding,
-    Stribeck,
-    SubLinear,
-    Viscous,
-)
-from ...model.terms import AppliedTerm, RotorInertia, Term
+from ...model.terms import AppliedTerm, RotorInertia
 from ...samples import Segment
 
-#: Widths of the smooth sign, in units of the default; Stribeck speeds, in units of the axis' speed; ways of presliding
-#: [rad, or the same fraction of a slide's travel over π].
-WIDTHS = tuple(0.25 * 1.6**k for k in range(7))
-SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
+#: Ways over which friction turns round [rad, or the same fraction of a slide's travel over π].
 WAYS = tuple(1e-4 * 1.8**k for k in range(10))
 #: Later searches try these multiples of each shape of the laws that the one before has chosen.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
@@ -128,7 +114,8 @@ def wide_model(
 
 def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
     """A law with one of its shapes multiplied."""
-    changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in law.shapes for factor in factors]
+    names = [name for name, shape in law.shapes.items() if shape.kind != "exponent"]
+    changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in names for factor in factors]
     return [replace(law, **change) for change in changes if all(value > 0 for value in change.values())]
 
 
@@ -137,29 +124,19 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
     way = travel / np.pi if model.robot.prismatic[axis] else 1.0
-    return _laws(top, [x * way for x in WAYS if x * way < 0.3 * travel])
+    return _laws(top, tuple(x * way for x in WAYS if x * way < 0.3 * travel))
 
 
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
     row = model.drive.reduction[axis]
     speeds = np.concatenate([np.abs(part.v @ row) for part in motion])
     top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
-    ratio = abs(float(row[axis])) or 1.0
-    return [law for law in _laws(top, [], ratio) if law.name in (Viscous.name, Coulomb.name, SubLinear.name, Cubic.name)]
+    return _laws(top, (), abs(float(row[axis])) or 1.0, motor=True)
 
 
-def _laws(top: float, ways: Sequence[float], ratio: float = 1.0) -> list[Term]:
-    """The family for an axis of this speed [rad/s or m/s], the shapes nearest the defaults first."""
+def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False) -> list[Term]:
+    """The family for an axis of this speed [rad/s or m/s]; each law says which of its shapes are worth trying."""
     if top <= 0:
         return []
-    width = min(SIGN_WIDTH * ratio, 0.02 * top)
-    widths = [width, *(factor * width for factor in WIDTHS)]
-    laws: list[Term] = [Viscous(), Offset()]
-    laws += [Coulomb(width=w) for w in widths]
-    laws += [Stribeck(velocity=x * top, width=width) for x in SPEEDS]
-    laws += [SubLinear(width=w) for w in widths[:4]]
-    laws += [Cubic()]
-    laws += [LoadCoulomb(width=w) for w in widths[:6:2]]
-    laws += [Presliding(width=x) for x in ways]
-    laws += [replace(Asymmetric(), width=width, eps=0.05 * width)]
-    return laws
+    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor)
+    return [variant for law in FRICTION.values() for variant in law.variants(scale)]

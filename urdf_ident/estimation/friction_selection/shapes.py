@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
+from ...friction import Shape, Term
 from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.terms import AppliedTerm, Shape, Term
+from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
 from .reference_torque import Build, settle
@@ -62,6 +63,8 @@ class Excited:
             return 1e-5 * self.way, 0.1 * self.way
         if shape.kind == "steepness":
             return 2.0 / self.speed, 20000.0 / self.speed
+        if shape.kind == "exponent":
+            return 0.5, 4.0
         return (0.0 if shape.reached else 0.002 * self.speed), 0.5 * self.speed
 
 

@@ -10,33 +10,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import SimulationError
+from ...friction import Coulomb, Offset, Stribeck, Viscous
 from ...linalg import Array
-from ..friction_terms import LoadCoulomb, Presliding
 from ..friction_truth import FrictionTruth
 
 if TYPE_CHECKING:
     from .plant import ElasticPlant
 
 
-@dataclass(frozen=True, eq=False)
 class MotorFriction:
-    """Friction at the motors, after the gear: viscous, Coulomb with a smooth sign, offset, and a Stribeck peak.
+    """All laws of a friction truth at the motors of an elastic plant, with smooth signs: it creeps instead of sticking.
 
-    Attributes:
-        viscous: Shape (n,) [N·m·s/rad or N·s/m].
-        coulomb: Shape (n,) [N·m or N].
-        offset: Shape (n,) [N·m or N].
-        stribeck: Excess of stiction over Coulomb friction, shape (n,) [N·m or N].
-        stribeck_speed: Where the excess has fallen to 1/e [rad/s or m/s].
-        width: Half-width of the smooth sign [rad/s or m/s].
+    Args:
+        truth: The friction; what it says of the joints acts at the motors, after the gear.
+        width: Half-width of the smooth sign, after the gear [rad/s or m/s].
+
+    Raises:
+        SimulationError: A law with memory, or one that depends on the load.
     """
 
-    viscous: Array
-    coulomb: Array
-    offset: Array
-    stribeck: Array
-    stribeck_speed: float = 0.05
-    width: float = 0.01
+    def __init__(self, truth: FrictionTruth, width: float = 0.01) -> None:
+        for each in (*truth.joint, *truth.motor):
+            if each.law.memory or each.law.loaded:
+                raise SimulationError(
+                    "this friction cannot be simulated with elastic joints", got=type(each.law).__name__,
+                    remedy="take another law in the truth, or simulate the robot as rigid",
+                )  # fmt: skip
+        self.truth, self.width = truth, width
+        self._direction = np.sign(truth.velocity(np.ones(truth.n)))
+        self._still = np.zeros(truth.sliders)
 
     @classmethod
     def build(
@@ -54,24 +56,26 @@ class MotorFriction:
 
         Args:
             n: Number of joints.
-            viscous: Number or shape (n,).
-            coulomb: Number or shape (n,).
-            offset: Number or shape (n,).
-            stribeck: Number or shape (n,).
-            stribeck_speed: See :attr:`stribeck_speed`.
-            width: See :attr:`width`.
+            viscous: Number or shape (n,) [N·m·s/rad or N·s/m].
+            coulomb: Number or shape (n,) [N·m or N].
+            offset: Number or shape (n,) [N·m or N].
+            stribeck: Excess of stiction over Coulomb friction, number or shape (n,) [N·m or N].
+            stribeck_speed: Where the excess has fallen to 1/e [rad/s or m/s].
+            width: Half-width of the smooth sign [rad/s or m/s].
 
         Returns:
-            The friction.
+            The friction; laws that are zero on all joints are left out.
+
+        Raises:
+            SimulationError: Not one finite number per joint.
         """
-        return cls(
-            vector("viscous", viscous, n),
-            vector("coulomb", coulomb, n),
-            vector("offset", offset, n),
-            vector("stribeck", stribeck, n),
-            stribeck_speed,
-            width,
-        )
+        laws = []
+        for law, name, values in ((Viscous, "viscous", viscous), (Coulomb, "coulomb", coulomb), (Offset, "offset", offset)):
+            numbers = vector(name, values, n)
+            laws += [law.of(numbers)] if numbers.any() else []
+        excess = vector("stribeck", stribeck, n)
+        laws += [Stribeck.of(excess, velocity=stribeck_speed)] if excess.any() else []
+        return cls(FrictionTruth(n, tuple(laws)), width)
 
     def torque(self, speed: Array) -> Array:
         """Friction torque.
@@ -82,69 +86,18 @@ class MotorFriction:
         Returns:
             Shape of ``speed`` [N·m or N].
         """
-        return np.asarray(self.viscous * speed + self._level(speed) * np.tanh(speed / self.width) + self.offset)
+        truth, smooth = self.truth, np.tanh(speed / self.width)
+        sign = smooth if truth.transmission is None else self._direction * np.concatenate([smooth, smooth], axis=-1)
+        return truth.to_joints(truth.torque(truth.velocity(speed), sign, self._still))
 
     def slope(self, speed: Array) -> Array:
-        """Derivative of the torque by speed.
+        """Derivative of the torque by speed; each motor's friction depends on its own speed alone.
 
         Args:
             speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
 
         Returns:
             Shape of ``speed`` [N·m·s/rad or N·s/m].
-        """
-        sign = np.tanh(speed / self.width)
-        fall = -2.0 * speed / self.stribeck_speed**2 * (self._level(speed) - self.coulomb)
-        return np.asarray(self.viscous + self._level(speed) * (1.0 - sign**2) / self.width + fall * sign)
-
-    def _level(self, speed: Array) -> Array:
-        if not self.stribeck.any():
-            return self.coulomb
-        return np.asarray(self.coulomb + self.stribeck * np.exp(-((speed / self.stribeck_speed) ** 2)))
-
-
-class SmoothFriction:
-    """All laws of a friction truth at the motors of an elastic plant, with smooth signs: it creeps instead of sticking.
-
-    Args:
-        truth: The friction; what it says of the joints acts at the motors, after the gear.
-        width: Half-width of the smooth sign, after the gear [rad/s or m/s].
-
-    Raises:
-        SimulationError: A law with memory, or one that depends on the load.
-    """
-
-    def __init__(self, truth: FrictionTruth, width: float = 0.01) -> None:
-        for term in (*truth.joint, *truth.motor):
-            if isinstance(term, (Presliding, LoadCoulomb)):
-                raise SimulationError(
-                    "this friction cannot be simulated with elastic joints", got=type(term).__name__,
-                    remedy="take another law in the truth, or simulate the robot as rigid",
-                )  # fmt: skip
-        self.truth, self.width = truth, width
-        self._direction = np.sign(truth.velocity(np.ones(truth.n)))
-        self._still = np.zeros(truth.sliders)
-
-    def torque(self, speed: Array) -> Array:
-        """Friction torque.
-
-        Args:
-            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
-
-        Returns:
-            Shape (n,) [N·m or N].
-        """
-        sign = self._direction * np.resize(np.tanh(speed / self.width), self.truth.sliders)
-        return self.truth.to_joints(self.truth.torque(self.truth.velocity(speed), sign, self._still))
-
-    def slope(self, speed: Array) -> Array:
-        """Derivative of the torque by speed; each motor's friction depends on its own speed alone.
-
-        Args:
-            speed: Motor velocity after the gear, shape (n,) [rad/s or m/s].
-
-        Returns:
-            Shape (n,) [N·m·s/rad or N·s/m].
         """
         step = 1e-4 * self.width
         return np.asarray((self.torque(speed + step) - self.torque(speed - step)) / (2 * step))

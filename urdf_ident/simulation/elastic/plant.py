@@ -22,7 +22,7 @@ from ...model.robot import Robot
 from ...model.rotors import joint_axes
 from ...samples import freeze_arrays
 from ...simulation import gauss
-from .drive import MotorFriction, MotorLaw, SmoothFriction, vector
+from .drive import MotorFriction, MotorLaw, vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class ElasticPlant:
         rotor_inertia: ArrayLike,
         ratio: ArrayLike,
         damping: ArrayLike = 0.0,
-        friction: MotorFriction | SmoothFriction | None = None,
+        friction: MotorFriction | None = None,
         theta: Array | None = None,
     ) -> None:
         n = robot.n

@@ -1,4 +1,4 @@
-"""Friction as a user writes it: names, fixed shapes, joints. The laws themselves are in :mod:`.friction_laws`."""
+"""Friction as a user writes it: names, fixed shapes, joints."""
 
 from __future__ import annotations
 
@@ -9,31 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, nearest
-from .friction_laws import (
-    SIGN_WIDTH,
-    Asymmetric,
-    Coulomb,
-    Cubic,
-    LoadCoulomb,
-    Offset,
-    Presliding,
-    Stribeck,
-    StribeckArctan,
-    SubLinear,
-    Viscous,
-    play,
-    smooth_sign,
-)
-from .terms import RotorInertia, Term
+from .law import FRICTION, Law
+from .term import Term
 
-__all__ = [
-    "DEFAULT_FRICTION", "FRICTION", "SIGN_WIDTH", "Asymmetric", "Coulomb", "Cubic", "LoadCoulomb", "Offset", "Presliding",
-    "Stribeck", "StribeckArctan", "SubLinear", "Viscous", "friction_by_joint", "friction_term", "play", "smooth_sign",
-]  # fmt: skip
-
-_LAWS = (Viscous, Coulomb, Offset, StribeckArctan, Stribeck, Asymmetric, LoadCoulomb, SubLinear, Cubic, Presliding)
-#: Friction laws by the name that a project file uses.
-FRICTION: Mapping[str, type[Term]] = {law.name: law for law in _LAWS}
 #: What ``friction: auto`` begins with, and stays with where the data cannot choose.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
 
@@ -59,10 +37,11 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
         raise ModelError("a friction term is neither a name nor a mapping", got=repr(spec), expected="{term: name, ...}")
     options = {"term": spec} if isinstance(spec, str) else dict(spec)
     name, free = str(options.pop("term", "")), list(options.pop("free", ()))
-    laws: dict[str, type[Term]] = {**FRICTION, RotorInertia.name: RotorInertia}
-    if name not in laws:
-        raise ModelError("unknown friction term", got=repr(name), remedy=nearest(name, FRICTION))
-    law = laws[name]
+    if name not in FRICTION:
+        former = next((law.name for law in FRICTION.values() for old in law.former if old.name == name), None)
+        remedy = f"its name is '{former}'" if former else nearest(name, FRICTION)
+        raise ModelError("unknown friction term", got=repr(name), remedy=remedy)
+    law = FRICTION[name]
     free += [key for key, value in options.items() if value == "auto"]
     for key in (*options, *free):
         if key not in law.shapes:
@@ -77,18 +56,19 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
         if item.name in fixed:
             numbers[item.name] = float(fixed[item.name])
         elif item.name in law.shapes and ratio != 1.0:
-            numbers[item.name] = float(item.default) * (1 / ratio if law.shapes[item.name].kind == "steepness" else ratio)  # type: ignore[arg-type]
+            numbers[item.name] = law.shapes[item.name].scaled(float(item.default), ratio)  # type: ignore[arg-type]
     return replace(law(**numbers), free=tuple(dict.fromkeys(free)))
 
 
-def _check_shape_value(law: type[Term], key: str, value: Any) -> None:
+def _check_shape_value(law: type[Law], key: str, value: Any) -> None:
     zero = law.shapes[key].zero
     number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
     if not number or value < 0 or (value == 0 and not zero):
         raise ModelError(
-            f"shape '{key}' of friction term '{law.name}'", got=repr(value),
-            expected=f"a number {'>= 0' if zero else '> 0'} [{' or '.join(law.shapes[key].units)}], or auto",
-        )  # fmt: skip
+            f"shape '{key}' of friction term '{law.name}'",
+            got=repr(value),
+            expected=f"a number {'>= 0' if zero else '> 0'} [{' or '.join(dict.fromkeys(law.shapes[key].units))}], or auto",
+        )
 
 
 def friction_by_joint(

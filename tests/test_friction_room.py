@@ -1,0 +1,193 @@
+"""One class is one law: what estimator, plant, online callable and files make of it agrees, for a law made up here too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import yaml
+from conftest import arm_urdf
+from logs import fourier
+
+from urdf_ident.compensation.online import OnlineModel
+from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.friction_selection.selection import select_friction
+from urdf_ident.export.sidecar import read_sidecar, write_sidecar
+from urdf_ident.friction import (
+    FRICTION,
+    AxisMotion,
+    AxisScale,
+    Coulomb,
+    Dahl,
+    Law,
+    Presliding,
+    Shape,
+    Sliding,
+    friction_from_mapping,
+    friction_term,
+)
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.simulation.from_model import rotors_and_friction
+from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.rows import build_statistics
+
+ROBOT = Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture
+def new_law() -> Iterator[type[Law]]:
+    """A law that the package has never heard of; this class is all there is of it."""
+
+    @dataclass(frozen=True)
+    class Saturating(Law):
+        """``Fq · v/(|v| + half)``: a lubricant that shears off."""
+
+        half: float = 0.5
+        name: ClassVar[str] = "saturating"
+        symbols: ClassVar[tuple[str, ...]] = ("Fq",)
+        nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+        shapes: ClassVar = {"half": Shape("speed", "speed at which half of it is reached")}
+        formula: ClassVar[str] = "Fq*v/(|v| + half)"
+
+        def basis(self, motion: Sliding) -> Sequence[np.ndarray]:
+            return (motion.v / (np.abs(motion.v) + self.half),)
+
+        def units(self, prismatic: bool) -> tuple[str, ...]:
+            return ("N",) if prismatic else ("N·m",)
+
+        @classmethod
+        def variants(cls, scale: AxisScale) -> Sequence[Law]:
+            return [cls(half=factor * scale.speed) for factor in (0.15, 0.3, 0.6)]
+
+    yield Saturating
+    del FRICTION["saturating"]
+
+
+def saturating_logs(half: float) -> list[Recording]:
+    """Two logs whose joints have 8 N·m of the new law over a little viscous friction; noise 0.05 N·m."""
+    logs, model = [], DynamicModel(ROBOT, friction="none", rotor_inertia=False)
+    for seed in range(2):
+        t, q, v, a = fourier(ROBOT.n, 12.0, 100.0, seed, amplitude=1.2)
+        theta = np.concatenate([x.toDynamicParameters() for x in list(ROBOT.model.inertias)[1:]])
+        tau = model.torque(theta, q, v, a) + 8.0 * v / (np.abs(v) + half) + 0.5 * v
+        tau = tau + 0.05 * np.random.default_rng(seed).standard_normal(tau.shape)
+        logs.append(Recording(f"log{seed}", ROBOT.joints, t, q, effort=tau))
+    return logs
+
+
+def test_a_new_law_is_one_class(new_law: type[Law], tmp_path: Path) -> None:
+    """Project file, estimator, friction search, plant, online callable, JSON and joints.yaml take it as it is."""
+    model = DynamicModel(ROBOT, friction=["viscous", {"term": "saturating", "half": 0.2}], rotor_inertia=False)
+    rng = np.random.default_rng(0)
+    q, v, a = rng.standard_normal((3, 5, 3))
+    theta = rng.uniform(0.5, 2.0, len(model.parameters))
+    own = dict(zip(model.names, theta, strict=True))
+    rigid = DynamicModel(ROBOT, friction="none", rotor_inertia=False).torque(theta[: model.n_inertial], q, v, a)
+    formula = np.column_stack(
+        [own[f"Fv_{j}"] * v[:, k] + own[f"Fq_{j}"] * v[:, k] / (np.abs(v[:, k]) + 0.2) for k, j in enumerate(ROBOT.joints)]
+    )
+    np.testing.assert_allclose(model.torque(theta, q, v, a) - rigid, formula, atol=1e-10)
+    online = OnlineModel(model, theta)
+    np.testing.assert_allclose([online(*one) for one in zip(q, v, a, strict=True)], rigid + formula, atol=1e-10)
+    _, plant = rotors_and_friction(model, theta)
+    np.testing.assert_allclose(plant.torque(v[0], np.sign(v[0]), np.zeros(3)), formula[0], atol=1e-12)
+    assert DynamicModel.from_dict(model.as_dict()).fingerprint == model.fingerprint
+    data = yaml.safe_load(write_sidecar(tmp_path / "joints.yaml", model, theta).read_text(encoding="utf-8"))
+    entry = data["joints"][ROBOT.joints[0]]["Fq"]
+    assert (entry["term"], entry["half"], entry["formula"]) == ("saturating", 0.2, "Fq*v/(|v| + half)")
+    assert read_sidecar(tmp_path / "joints.yaml")[ROBOT.joints[0]]["Fq"] == own[f"Fq_{ROBOT.joints[0]}"]
+    read = friction_from_mapping({"saturating": {"Fq": [1.0, 2.0, 3.0], "half": 0.2}})
+    np.testing.assert_allclose(
+        read.friction[0].torque(Sliding(v[0], slip=np.sign(v[0]))), [1, 2, 3] * v[0] / (np.abs(v[0]) + 0.2)
+    )
+
+
+def test_the_search_finds_a_new_law(new_law: type[Law]) -> None:
+    logs = saturating_logs(0.4)
+    model = DynamicModel(ROBOT, friction="auto", rotor_inertia=False)
+    prepared = prepare_logs(logs, ROBOT, model.drive, SignalConfig())
+    motion = [part for log in prepared for part in log.segments]
+    found = select_friction(model, partial(build_statistics, logs=prepared), motion)
+    chosen = {(item.axis, item.term.name) for item in found.model.terms}
+    assert {(axis, "saturating") for axis in range(ROBOT.n)} <= chosen
+
+
+def test_two_laws_of_one_name_are_refused(new_law: type[Law]) -> None:
+    with pytest.raises(ModelError, match="one name"):
+        type("Other", (Coulomb,), {"name": "saturating"})
+
+
+def test_every_law_is_the_same_for_estimator_and_plant_while_it_slides() -> None:
+    v = np.array([-1.3, -0.4, 0.4, 1.3])
+    for name, law in FRICTION.items():
+        if law.memory or law.loaded:
+            continue
+        columns = friction_term(name).columns(AxisMotion(v, v, v, 100.0))
+        torque = [law.of(*row).torque(Sliding(v, slip=np.sign(v))) for row in np.eye(len(law.symbols))]
+        np.testing.assert_allclose(columns.T, torque, atol=1e-12)
+        assert law.formula
+        assert all(symbol in law.formula or "the same" in law.formula for symbol in law.symbols)
+
+
+@pytest.mark.parametrize("law", [Presliding(width=0.02), Dahl(width=0.02)])
+def test_memory_along_a_path_is_memory_step_by_step(law: Law) -> None:
+    q = np.cumsum(np.random.default_rng(1).normal(0, 5e-3, 500))
+    bent, steps = np.array([0.7]), []
+    for way in np.diff(q, prepend=q[:1]):
+        bent = law.bend(bent, np.array([way]))
+        steps.append(float(bent[0]))
+    np.testing.assert_allclose(law.trace(q, 0.7), steps, atol=1e-12)
+    np.testing.assert_allclose(Law.trace(law, q, 0.7), steps, atol=0)
+
+
+def test_dahls_bristles_follow_their_differential_equation() -> None:
+    q = np.concatenate([np.linspace(0, 0.05, 4001), np.linspace(0.05, 0.02, 2401)[1:]])
+    z, expected = 0.0, []
+    for way in np.diff(q, prepend=q[:1]):  # explicit Euler in fine steps
+        z += (np.sign(way) - z) / 0.01 * abs(way)
+        expected.append(z)
+    found = Dahl(width=0.01).columns(AxisMotion(q, np.zeros_like(q), q, 1.0))[:, 0]
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+OLD = {
+    "sub_linear": [2.0, 1.0, 0.0],
+    "arctan": {"stiction": [1.0, 2, 3], "difference": -0.2, "viscous": 0.3, "sharpness": 100.0, "stribeck": 10.0},
+    "presliding": {"coulomb": 5.0, "displacement": 1e-3},
+    "asymmetric_coulomb": {"plus": 2.0, "minus": 3.0},
+    "stribeck": {"extra": 1.0, "velocity": 0.1},
+}
+
+
+def test_former_names_load_with_a_note() -> None:
+    read = friction_from_mapping(OLD, "truth.yaml, friction")
+    assert [each.law.name for each in read.friction] == ["sublinear", "stribeck_arctan", "dahl", "asymmetric", "stribeck"]
+    assert len(read.notes) == 5
+    assert "'sub_linear' is now 'sublinear'" in read.notes[0]
+    assert "displacement → width" in read.notes[2]
+    v, s = np.full(3, 0.4), np.ones(3)
+    torques = [each.torque(Sliding(v, None, s, s)) for each in read.friction]
+    arctan = 2 / np.pi * (np.array([1.0, 2, 3]) * np.arctan(40) - 0.2 * np.arctan(4)) + 0.12
+    expected = [np.array([2.0, 1.0, 0.0]) * np.sqrt(0.4), arctan, 5 * s, 2 * s, np.exp(-16) * s]
+    for got, wanted in zip(torques, expected, strict=True):
+        np.testing.assert_allclose(got, wanted)
+
+
+def test_a_project_file_is_told_the_present_name() -> None:
+    with pytest.raises(ModelError, match="its name is 'sublinear'"):
+        friction_term("sub_linear")
+
+
+@pytest.mark.parametrize("name", ["ur10e", "szabo_3r", "puma560", "tx40", "generic_6axis", "emps"])
+def test_bundled_truths_have_no_former_names(name: str) -> None:
+    assert read_truth(truth_path(name), Robot.from_urdf(robot_path(name))).notes == ()

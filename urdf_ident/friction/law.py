@@ -1,0 +1,309 @@
+"""What a friction law is, and the catalogue of all of them.
+
+A law writes its physics once, in :meth:`Law.basis`. The columns of the estimator, the torque of a simulated plant and the
+online torque of an identified model all come from there; what differs is only what is known about the sign of the velocity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import ModelError
+from ..linalg import Array
+from .term import AxisMotion, Term
+
+#: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].
+SIGN_WIDTH = 0.02
+#: Stands for a width of 0 among widths per axis: the hard sign without a division by zero [rad/s or m/s].
+_NO_WIDTH = 1e-290
+#: Friction laws by the name that files use; a law enters when its class is made.
+FRICTION: dict[str, type[Law]] = {}
+
+
+def smooth_sign(v: Array, width: float | Array) -> Array:
+    """``tanh(v / width)``; the hard sign for width 0.
+
+    A measured velocity is never exactly zero at rest, and ``sign`` of the ±1e-6 rad/s that zero-phase filtering leaves
+    there would be noise of the full Coulomb torque.
+
+    Args:
+        v: Velocity, any shape [rad/s or m/s].
+        width: Half-width of the transition, a number or the shape of v [rad/s or m/s].
+
+    Returns:
+        Shape of v, between −1 and 1.
+    """
+    if isinstance(width, np.ndarray) and width.ndim:
+        return np.asarray(np.tanh(v / np.maximum(width, _NO_WIDTH)))
+    return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
+
+
+@dataclass(frozen=True, eq=False)
+class Sliding:
+    """What a law knows of the sliding at one moment of many axes, or at many moments of one axis: shape (K,) each.
+
+    Attributes:
+        v: Velocity [rad/s or m/s].
+        load: Torque that the gear passes on to the links [N·m or N], or None.
+        bent: State of a law with memory, −1 … 1, or None.
+        slip: Direction of slip where an integrator knows it, −1, 0 (sticks) or 1; None takes a smooth sign of v.
+    """
+
+    v: Array
+    load: Array | None = None
+    bent: Array | None = None
+    slip: Array | None = None
+
+    def sign(self, width: float | Array) -> Array:
+        """Direction of slip.
+
+        Args:
+            width: Half-width of the smooth sign, a number or shape (K,) [rad/s or m/s].
+
+        Returns:
+            Shape (K,), −1 … 1.
+        """
+        return smooth_sign(self.v, width) if self.slip is None else self.slip
+
+
+@dataclass(frozen=True)
+class FormerName:
+    """How older files write a law.
+
+    Attributes:
+        name: The law's former name; may be the present one, with other fields.
+        fields: Former field → symbol or shape.
+    """
+
+    name: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AxisScale:
+    """How an axis moves in the data, which decides what shapes of a law are worth trying.
+
+    Attributes:
+        speed: 95 % of its speeds are slower [rad/s or m/s].
+        width: Half-width of a smooth sign that suits it [rad/s or m/s].
+        ways: Ways over which friction may turn round, shape (k,) [rad or m]; none on a motor's axis.
+        motor: Whether it is a motor that drives several joints, where only simple laws are told from the joints' own.
+    """
+
+    speed: float
+    width: float
+    ways: tuple[float, ...] = ()
+    motor: bool = False
+
+
+@dataclass(frozen=True)
+class Law(Term):
+    """A friction law: linear in its parameters, its fields are fixed shapes (a number, or shape (K,) for many axes).
+
+    A subclass gives what :class:`Term` asks for, a ``formula`` and :meth:`basis`, and with memory :meth:`bend`; nothing
+    else has to be touched. The torque is what the drive must overcome: positive for motion in the positive direction.
+
+    Attributes:
+        formula: The torque as text, for people and side-cars; S is the smooth sign of v.
+        former: How older files write it.
+        memory: Whether it depends on the way since the last reversal.
+        bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
+    """
+
+    formula: ClassVar[str]
+    former: ClassVar[tuple[FormerName, ...]] = ()
+    memory: ClassVar[bool] = False
+    bias: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        name = cls.__dict__.get("name")
+        if name is None:
+            return
+        known = FRICTION.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ModelError("two friction laws have one name", got=repr(name), remedy="give the new one its own")
+        FRICTION[name] = cls
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        """What each parameter multiplies.
+
+        A law that is ``loaded`` is to be a sign times something in proportion to ``|motion.load|``.
+
+        Args:
+            motion: The sliding.
+
+        Returns:
+            One array of shape (K,) a symbol [1/unit of its parameter · N·m or N].
+        """
+        raise NotImplementedError
+
+    def bend(self, bent: Array, way: Array) -> Array:
+        """State of a law with memory after a way in one direction.
+
+        Args:
+            bent: Before, shape (K,), −1 … 1.
+            way: Shape (K,) [rad or m].
+
+        Returns:
+            Shape (K,).
+        """
+        return bent
+
+    def trace(self, q: Array, start: float) -> Array:
+        """State of a law with memory along a path.
+
+        Args:
+            q: Position, shape (N,) [rad or m].
+            start: The state before the first sample, −1 … 1.
+
+        Returns:
+            Shape (N,).
+        """
+        out, bent = np.empty(len(q)), np.array([start])
+        for k, way in enumerate(np.diff(q, prepend=q[:1])):
+            bent = self.bend(bent, np.array([way]))
+            out[k] = bent[0]
+        return out
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        """The law with the shapes that are worth trying on an axis, those nearest the defaults first.
+
+        Args:
+            scale: The axis.
+
+        Returns:
+            Laws; none keeps it out of the search, so that it is only used where it is named.
+        """
+        return ()
+
+    @classmethod
+    def of(cls, *values: float | Sequence[float] | Array, **shapes: float | Sequence[float] | Array) -> Friction:
+        """The law with parameters, on all axes of one side.
+
+        Args:
+            values: One entry a symbol: a number for all axes, or shape (n,).
+            shapes: Its shapes where they are not the defaults, likewise.
+
+        Returns:
+            The friction.
+
+        Raises:
+            ModelError: Another number of values, an unknown shape, or a number that is not finite.
+        """
+        if len(values) != len(cls.symbols):
+            raise ModelError(f"friction '{cls.name}' has other parameters", got=len(values), expected=", ".join(cls.symbols))
+        unknown = sorted(set(shapes) - set(cls.shapes))
+        if unknown:
+            raise ModelError(f"friction '{cls.name}' has no shape '{unknown[0]}'", expected=", ".join(cls.shapes) or "none")
+        fixed: dict[str, Any] = {name: _numbers(cls.name, name, value) for name, value in shapes.items()}
+        for name, value in fixed.items():
+            if (value < 0).any() or (not cls.shapes[name].zero and (value == 0).any()):
+                raise ModelError(f"'{name}' of friction '{cls.name}' must be positive", got=float(value.min()))
+        own = tuple(_numbers(cls.name, symbol, value) for symbol, value in zip(cls.symbols, values, strict=True))
+        return Friction(replace(cls(), **fixed), own)
+
+    def columns(self, axis: AxisMotion) -> Array:
+        """See :meth:`Term.columns`; with memory, the state runs through everything that is known of the past."""
+        bent = self._bent(axis) if self.memory else None
+        values = self.basis(Sliding(axis.v, axis.reference_torque, bent))
+        return np.column_stack([np.broadcast_to(value, axis.v.shape) for value in values])
+
+    def _bent(self, axis: AxisMotion) -> Array:
+        if axis.before is not None:
+            return self.trace(np.concatenate([axis.before, axis.q]), 0.0)[len(axis.before) :]
+        return self.trace(axis.q, float(smooth_sign(axis.v[:1], SIGN_WIDTH).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """A law with its parameters, on all axes of one side at once.
+
+    Attributes:
+        law: The law; a shape is a number, or shape (n,).
+        values: One entry a symbol: a number, or shape (n,); zero switches it off on an axis.
+    """
+
+    law: Law
+    values: tuple[Array, ...]
+
+    def torque(self, motion: Sliding) -> Array:
+        """Friction torque.
+
+        Args:
+            motion: The sliding of all axes, shape (n,) or (…, n).
+
+        Returns:
+            Shape of ``motion.v`` [N·m or N].
+        """
+        basis = self.law.basis(motion)
+        total = self.values[0] * basis[0]
+        for value, part in zip(self.values[1:], basis[1:], strict=True):
+            total = total + value * part
+        return np.asarray(total)
+
+    def on(self, n: int) -> Friction:
+        """The same with a number for each of n axes.
+
+        Args:
+            n: Number of axes.
+
+        Returns:
+            Friction of arrays of shape (n,).
+
+        Raises:
+            ModelError: Numbers for another count of axes.
+        """
+        shapes = {name: self._spread(name, getattr(self.law, name), n) for name in self.law.shapes}
+        values = tuple(self._spread(name, value, n) for name, value in zip(self.law.symbols, self.values, strict=True))
+        return Friction(_shaped(self.law, shapes), values)
+
+    def _spread(self, name: str, value: Any, n: int) -> Array:
+        array = np.asarray(value, dtype=float)
+        if array.shape not in ((), (n,)):
+            raise ModelError(
+                f"'{name}' of friction '{self.law.name}' needs a number per joint", got=f"shape {array.shape}", expected=n
+            )
+        return np.array(np.broadcast_to(array, (n,)))
+
+
+def _numbers(law: str, name: str, value: Any) -> Array:
+    array = np.array(value, dtype=float)
+    if not np.isfinite(array).all():
+        raise ModelError(f"'{name}' of friction '{law}' is not finite", got=array.tolist())
+    array.setflags(write=False)
+    return array
+
+
+def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
+    """Laws of single axes as few laws on all axes: those of one kind become one, zero where an axis does not have it.
+
+    Args:
+        items: Axis, law and parameters, shape (len(symbols),), each.
+        n: Number of axes.
+
+    Returns:
+        The friction of all axes.
+    """
+    tables: list[tuple[Law, set[int], list[Array], dict[str, Array]]] = []
+    for axis, law, values in items:
+        table = next((t for t in tables if type(t[0]) is type(law) and axis not in t[1]), None)
+        if table is None:
+            shapes = {name: np.full(n, float(getattr(law, name))) for name in law.shapes}
+            table = law, set(), [np.zeros(n) for _ in law.symbols], shapes
+            tables.append(table)
+        table[1].add(axis)
+        for column, value in zip(table[2], values, strict=True):
+            column[axis] = value
+        for name, shape in table[3].items():
+            shape[axis] = getattr(law, name)
+    return tuple(Friction(_shaped(law, shapes), tuple(columns)) for law, _, columns, shapes in tables)
+
+
+def _shaped(law: Law, shapes: Mapping[str, Any]) -> Law:
+    return replace(law, free=(), **shapes)

@@ -1,0 +1,387 @@
+"""All friction laws; one class is one law, and a new one is one more class here (or in a file of the user's own).
+
+Their order is the order in which the friction search meets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import ModelError
+from ..linalg import Array
+from .law import SIGN_WIDTH, AxisScale, FormerName, Law, Sliding
+from .term import Shape
+
+_WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zero=True)
+#: Widths of the smooth sign and Stribeck speeds that a search tries, in units of the axis' own.
+_WIDTHS = (1.0, *(0.25 * 1.6**k for k in range(7)))
+_SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
+
+
+def _force(prismatic: bool) -> str:
+    return "N" if prismatic else "N·m"
+
+
+def _rates(prismatic: bool) -> tuple[str, str, str]:
+    """Units of what multiplies v, v² and v³."""
+    return ("N·s/m", "N·s²/m²", "N·s³/m³") if prismatic else ("N·m·s/rad", "N·m·s²/rad²", "N·m·s³/rad³")
+
+
+@dataclass(frozen=True)
+class Viscous(Law):
+    """``Fv · v``."""
+
+    name: ClassVar[str] = "viscous"
+    symbols: ClassVar[tuple[str, ...]] = ("Fv",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    formula: ClassVar[str] = "Fv*v"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("viscous", {"coefficient": "Fv"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (motion.v,)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return _rates(prismatic)[:1]
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return (cls(),)
+
+
+@dataclass(frozen=True)
+class Offset(Law):
+    """A constant: the amplifier's offset and the asymmetry of Coulomb friction in one (D, eq. 3)."""
+
+    name: ClassVar[str] = "offset"
+    symbols: ClassVar[tuple[str, ...]] = ("offset",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
+    formula: ClassVar[str] = "offset"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("offset", {"level": "offset"}),)
+    bias: ClassVar[bool] = True
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (np.ones_like(motion.v),)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic),)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return () if scale.motor else (cls(),)
+
+
+@dataclass(frozen=True)
+class Coulomb(Law):
+    """``Fc · S(v)`` with S = tanh(v/width), hard sign for width 0 [rad/s or m/s]."""
+
+    width: float = SIGN_WIDTH
+    name: ClassVar[str] = "coulomb"
+    symbols: ClassVar[tuple[str, ...]] = ("Fc",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
+    formula: ClassVar[str] = "Fc*tanh(v/width)"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("coulomb", {"level": "Fc"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (motion.sign(self.width),)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic),)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [cls(width=factor * scale.width) for factor in _WIDTHS]
+
+
+@dataclass(frozen=True)
+class Stribeck(Law):
+    """``Fs · S(v) · exp(−(|v|/velocity)^exponent)``: stiction above the Coulomb level, which it is added to."""
+
+    velocity: float = 0.1
+    width: float = SIGN_WIDTH
+    exponent: float = 2.0
+    name: ClassVar[str] = "stribeck"
+    symbols: ClassVar[tuple[str, ...]] = ("Fs",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
+    shapes: ClassVar[Mapping[str, Shape]] = {
+        "velocity": Shape("speed", "speed at which the excess over Coulomb friction has dropped to 1/e"),
+        "width": _WIDTH,
+        "exponent": Shape("exponent", "how abruptly it drops"),
+    }
+    formula: ClassVar[str] = "Fs*tanh(v/width)*exp(-(|v|/velocity)^exponent)"
+    former: ClassVar[tuple[FormerName, ...]] = (
+        FormerName("stribeck", {"extra": "Fs", "velocity": "velocity", "exponent": "exponent"}),
+    )
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (motion.sign(self.width) * np.exp(-((np.abs(motion.v) / self.velocity) ** self.exponent)),)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic),)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [] if scale.motor else [cls(velocity=factor * scale.speed, width=scale.width) for factor in _SPEEDS]
+
+
+@dataclass(frozen=True)
+class SubLinear(Law):
+    """``Fr · S(v) · sqrt|v|``: grease whose resistance grows ever more slowly with speed."""
+
+    width: float = SIGN_WIDTH
+    name: ClassVar[str] = "sublinear"
+    symbols: ClassVar[tuple[str, ...]] = ("Fr",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
+    formula: ClassVar[str] = "Fr*tanh(v/width)*sqrt(|v|)"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("sub_linear", {"coefficient": "Fr"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (motion.sign(self.width) * np.sqrt(np.abs(motion.v)),)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N·(s/m)^½",) if prismatic else ("N·m·(s/rad)^½",)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [cls(width=factor * scale.width) for factor in _WIDTHS[:4]]
+
+
+@dataclass(frozen=True)
+class Cubic(Law):
+    """``F3 · v³``."""
+
+    name: ClassVar[str] = "cubic"
+    symbols: ClassVar[tuple[str, ...]] = ("F3",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
+    formula: ClassVar[str] = "F3*v^3"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("cubic", {"coefficient": "F3"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (motion.v * motion.v * motion.v,)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return _rates(prismatic)[2:]
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return (cls(),)
+
+
+@dataclass(frozen=True)
+class LoadCoulomb(Law):
+    """``Fl · S(v) · |τ_rigid|``: dry friction in proportion to the torque that the gear passes on to the links.
+
+    For the estimator τ_rigid is a *frozen* first estimate, found by iteration to a fixed point; a simulated plant solves for
+    torque, friction and acceleration at once.
+    """
+
+    width: float = SIGN_WIDTH
+    name: ClassVar[str] = "load_coulomb"
+    symbols: ClassVar[tuple[str, ...]] = ("Fl",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
+    loaded: ClassVar[bool] = True
+    formula: ClassVar[str] = "Fl*tanh(v/width)*|tau_rigid|"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("load_coulomb", {"coefficient": "Fl"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        if motion.load is None:
+            raise ModelError(
+                "load-dependent friction needs a first estimate of the rigid torque", where=f"friction term '{self.name}'",
+                remedy="identify, or freeze one: model.with_reference(theta)",
+            )  # fmt: skip
+        return (motion.sign(self.width) * np.abs(motion.load),)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("1",)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [] if scale.motor else [cls(width=factor * scale.width) for factor in _WIDTHS[:6:2]]
+
+
+@dataclass(frozen=True)
+class Presliding(Law):
+    """``Fp`` times a play operator of the position, scaled to ±1: friction that turns round over a way, not a speed.
+
+    After a reversal it goes in a straight line from one limit to the other while the joint moves by ``width``. It has
+    memory: it sees the whole log, standstill included, at its full rate. Before the log begins it is where the first
+    velocity drives it.
+    """
+
+    width: float = 4e-4
+    name: ClassVar[str] = "presliding"
+    symbols: ClassVar[tuple[str, ...]] = ("Fp",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which friction turns round after a reversal")}
+    memory: ClassVar[bool] = True
+    formula: ClassVar[str] = "Fp*z, z = clip(z + 2*dq/width, -1, 1)"
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
+
+    def bend(self, bent: Array, way: Array) -> Array:
+        return np.clip(bent + way / (0.5 * self.width), -1.0, 1.0)
+
+    def trace(self, q: Array, start: float) -> Array:
+        radius = 0.5 * self.width
+        return (q - play(q, radius, float(q[0]) - radius * start)) / radius if len(q) else q
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic),)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [cls(width=way) for way in scale.ways]
+
+
+@dataclass(frozen=True)
+class Dahl(Law):
+    """``Fd · z`` with Dahl's bristles, ``dz/dq = (sign(dq) − z)/width``: friction turns round along an exponential.
+
+    Like presliding it has memory and no stiction (Dahl, 1968, exponent 1).
+    """
+
+    width: float = 4e-4
+    name: ClassVar[str] = "dahl"
+    symbols: ClassVar[tuple[str, ...]] = ("Fd",)
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which the distance to the limit falls to 1/e")}
+    memory: ClassVar[bool] = True
+    formula: ClassVar[str] = "Fd*z, dz/dq = (sign(dq) - z)/width"
+    former: ClassVar[tuple[FormerName, ...]] = (FormerName("presliding", {"coulomb": "Fd", "displacement": "width"}),)
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
+
+    def bend(self, bent: Array, way: Array) -> Array:
+        direction = np.sign(way)
+        return np.where(way == 0, bent, direction + (bent - direction) * np.exp(-np.abs(way) / self.width))
+
+    def trace(self, q: Array, start: float) -> Array:
+        way = np.diff(q, prepend=q[:1])
+        keep = np.exp(-np.abs(way) / self.width)
+        add, span = np.sign(way) * (1.0 - keep), 1
+        while span < len(q):  # affine steps composed are affine: log2(N) vectorised passes
+            add = np.concatenate([add[:span], add[span:] + keep[span:] * add[:-span]])
+            keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
+            span *= 2
+        return np.asarray(add + keep * start)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic),)
+
+
+@dataclass(frozen=True)
+class Asymmetric(Law):
+    """Friction that differs by direction, viscous part cubic and only above a threshold speed (E, eqs. 9-11).
+
+    With ``H± = (1 ± tanh(v/eps))/2`` the columns are ``H+·[S, v, v·|v|, v³]`` and ``H−·[S, v, v·|v|, v³]``, those of v
+    zero for |v| < threshold (λ). Single cubic coefficients depend on each other strongly: judge the curve. It
+    replaces Coulomb, viscous and offset.
+    """
+
+    threshold: float = 0.0
+    width: float = SIGN_WIDTH
+    eps: float = 1e-4
+    name: ClassVar[str] = "asymmetric"
+    symbols: ClassVar[tuple[str, ...]] = ("Fcp", "Fv1p", "Fv2p", "Fv3p", "Fcn", "Fv1n", "Fv2n", "Fv3n")
+    nonnegative: ClassVar[tuple[bool, ...]] = (True, False, False, False, True, False, False, False)
+    shapes: ClassVar[Mapping[str, Shape]] = {
+        "threshold": Shape("speed", "lambda, speed below which the viscous part is zero", zero=True, reached=True),
+        "width": _WIDTH,
+        "eps": Shape("speed", "half-width of the change from one direction's coefficients to the other's"),
+    }
+    formula: ClassVar[str] = (
+        "(1 + tanh(v/eps))/2*(Fcp*tanh(v/width) + Fv1p*u + Fv2p*u*|u| + Fv3p*u^3) + (1 - tanh(v/eps))/2*(the same with "
+        "n), u = v where |v| >= threshold, else 0"
+    )
+    former: ClassVar[tuple[FormerName, ...]] = (
+        FormerName("asymmetric_coulomb", {"plus": "Fcp", "minus": "Fcn"}),
+        FormerName("asymmetric_polynomial", {"plus_1": "Fv1p", "plus_2": "Fv2p", "plus_3": "Fv3p", "minus_1": "Fv1n",
+                                             "minus_2": "Fv2n", "minus_3": "Fv3n", "threshold": "threshold"}),
+    )  # fmt: skip
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        v, sign = motion.v, motion.sign(self.width)
+        fast = np.where(np.abs(v) < self.threshold, 0.0, v)
+        four = (sign, fast, fast * np.abs(v), fast * v * v)
+        forward = 0.5 * (1.0 + motion.sign(self.eps))
+        return [side * part for side in (forward, 1.0 - forward) for part in four]
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (_force(prismatic), *_rates(prismatic)) * 2
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [] if scale.motor else [replace(cls(), width=scale.width, eps=0.05 * scale.width)]
+
+
+@dataclass(frozen=True)
+class StribeckArctan(Law):
+    """Smooth static friction by arctangents (A, eqs. 7-9), instead of Coulomb and viscous friction.
+
+    ``τ_s · 2/π·atan(K_v v) + τ_sc · 2/π·atan(δ v) + τ_v · v``, with τ_s stiction and τ_sc = Coulomb − stiction, so
+    negative where friction drops after breaking loose. The paper gives neither K_v (``sharpness``) nor δ
+    (``stribeck``), only K_v ≫ δ; with ours the drop is over at about 1 rad/s. In a plant it does not stick, it creeps.
+    """
+
+    sharpness: float = 1000.0
+    stribeck: float = 10.0
+    name: ClassVar[str] = "stribeck_arctan"
+    symbols: ClassVar[tuple[str, ...]] = ("tau_s", "tau_sc", "tau_v")
+    nonnegative: ClassVar[tuple[bool, ...]] = (True, False, True)
+    shapes: ClassVar[Mapping[str, Shape]] = {
+        "sharpness": Shape("steepness", "K_v, steepness of stiction at standstill"),
+        "stribeck": Shape("steepness", "delta, steepness of the drop from stiction to Coulomb friction"),
+    }
+    formula: ClassVar[str] = "tau_s*2/pi*atan(sharpness*v) + tau_sc*2/pi*atan(stribeck*v) + tau_v*v"
+    former: ClassVar[tuple[FormerName, ...]] = (
+        FormerName("arctan", {"stiction": "tau_s", "difference": "tau_sc", "viscous": "tau_v", "sharpness": "sharpness",
+                              "stribeck": "stribeck"}),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if np.any(np.asarray(self.stribeck) >= np.asarray(self.sharpness)):
+            raise ModelError(
+                "friction term 'stribeck_arctan' cannot tell its two steps apart", got=f"stribeck {np.max(self.stribeck):g}",
+                expected=f"less than sharpness {np.min(self.sharpness):g}",
+            )  # fmt: skip
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        v = motion.v
+        return 2 / np.pi * np.arctan(self.sharpness * v), 2 / np.pi * np.arctan(self.stribeck * v), v
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return _force(prismatic), _force(prismatic), _rates(prismatic)[0]
+
+
+def play(q: Array, radius: float, start: float) -> Array:
+    """The play (backlash) operator: a point that is dragged along when q is further than the radius from it.
+
+    ``p_k = min(max(p_{k−1}, q_k − r), q_k + r)``. Each step is a clip, and clips composed are clips again, so the
+    whole history is a prefix "sum" of clips: log2(N) vectorised passes instead of N steps.
+
+    Args:
+        q: Position, shape (N,) [rad or m].
+        radius: r [rad or m].
+        start: The point before the first sample [rad or m].
+
+    Returns:
+        The point p, shape (N,) [rad or m].
+    """
+    low, high = q - radius, q + radius
+    span = 1
+    while span < len(q):
+        before_low, before_high = low[:-span], high[:-span]
+        low, high = (
+            np.concatenate([low[:span], np.clip(before_low, low[span:], high[span:])]),
+            np.concatenate([high[:span], np.clip(before_high, low[span:], high[span:])]),
+        )
+        span *= 2
+    return np.asarray(np.clip(start, low, high))
