@@ -56,6 +56,26 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
     return np.asarray(scale * np.linalg.norm(solve_triangular(factor, np.eye(len(scale))), axis=1))
 
 
+def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
+    """Covariance of all parameters once data and prior are taken together, ``(RᵀR/w + Λ)⁻¹``.
+
+    Args:
+        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
+        prior: The prior.
+        weight: Of the prior against the data, > 0.
+
+    Returns:
+        Shape (p, p).
+
+    Raises:
+        ShapeError: The number of columns differs.
+        EstimationError: The factor is not finite.
+    """
+    _, scale, _, factor = _posterior(R, prior, weight)
+    root = scale[:, None] * solve_triangular(factor, np.eye(len(scale)))
+    return np.asarray(root @ root.T)
+
+
 def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
     """Weighted data, column scale, and the QR factors of data and prior together in scaled columns."""
     data = np.asarray(R, dtype=float)

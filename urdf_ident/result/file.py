@@ -19,6 +19,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..provenance import versions
 from ..statistics.fit import Fit
+from .evidence import Evidence
 from .identification import Identification
 from .springs import springs
 from .traces import FILE, read_series
@@ -81,7 +82,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
     essential = len(ident.essential["names"]) if ident.essential else None
     return {
         "schema": SCHEMA,
-        "verdict": ident.verdict(),
+        "verdict": ident.verdict.as_dict(),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
         "inputs": list(ident.inputs),
         "joints": list(robot.joints),
@@ -106,6 +107,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
         "essential": dict(ident.essential),
+        "evidence": None if ident.evidence is None else ident.evidence.as_dict(),
         "estimation": dict(ident.estimation),
         "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
@@ -186,6 +188,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
         compensation=data.get("compensation", {}),
+        evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
     )
 
 

@@ -23,6 +23,7 @@ from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..samples import freeze_arrays
 from ..statistics.fit import Fit
+from .evidence import Evidence
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
 from .traces import Traces
 
@@ -47,6 +48,7 @@ class Identification:
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         estimation: Which estimator, why, and what it found on its way.
         essential: Which base parameters the data need, by which rule; empty where that was not asked.
+        evidence: What was measured of the result's trustworthiness; None for results that were put together by hand.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
         compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
@@ -70,6 +72,7 @@ class Identification:
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
     traces: Traces | None = None
 
     def __post_init__(self) -> None:
@@ -251,35 +254,10 @@ class Identification:
         """Inertial parameters of the lumped bodies, shape (n, 10)."""
         return self.theta[: self.model.n_inertial].reshape(-1, 10)
 
-    def verdict(self) -> dict[str, Any]:
-        """How far the result can be trusted.
-
-        Returns:
-            ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.
-        """
-        reasons, level = [], 0
-        unseen = int((~self.fit.seen).sum())
-        if unseen:
-            verb = "is" if unseen == 1 else "are"
-            level, text = 1, f"{unseen} of {len(self.fit.base)} base parameters {verb} not seen by the data"
-            reasons.append(text)
-        if not self.consistency.consistent:
-            level = 1
-            reasons.append("cannot exist: " + ", ".join(self.consistency.offenders))
-        held_out = [item["relative"] for item in self.validation if item["relative"] is not None]
-        relative = held_out or [self.cross_validation[key] for key in ("relative",) if self.cross_validation]
-        worse = [item["log"] for item in self.validation if item["mean_rmse"] > item["urdf_mean_rmse"]]
-        if worse:
-            level = 2
-            reasons.append("worse than the URDF on " + ", ".join(worse))
-        if relative:
-            kind = "on held-out logs" if held_out else "in cross-validation"
-            reasons.append(f"relative torque error {100 * max(relative):.1f} % {kind}")
-            level = max(level, 0 if max(relative) < 0.1 else 1 if max(relative) < 0.4 else 2)
-        else:
-            level = max(level, 1)
-            reasons.append("not validated: no held-out data")
-        return {"level": ("good", "usable", "poor")[level], "reasons": reasons}
+    @cached_property
+    def verdict(self) -> ResultVerdict:
+        """How far the result can be trusted, and why (:mod:`.verdict`)."""
+        return judge(self)
 
     def summary(self) -> str:
         """The result on one screen (:mod:`.summary`)."""

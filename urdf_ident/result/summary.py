@@ -25,10 +25,10 @@ def summary(ident: Identification) -> str:
         Several lines of text, at most about 40 for a 6-axis arm.
     """
     fit, robot = ident.fit, ident.model.robot
-    verdict = ident.verdict()
+    verdict = ident.verdict
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
-        f"{robot.name}: {verdict['level'].upper()} ({'; '.join(verdict['reasons'])})",
+        f"{robot.name}: {verdict.level.upper()} ({'; '.join(map(str, verdict.reasons))})",
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} parameters, {len(fit.base)} of them (or of their "
         f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),

@@ -1,0 +1,211 @@
+"""How far a result can be trusted: one place, computed from evidence, each reason with an id and a remedy.
+
+A result is GOOD when it predicts another motion well and nothing speaks against it; POOR when it should not be used;
+USABLE in between. A small residual on the training data alone never makes a result good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from .evidence import Evidence
+
+if TYPE_CHECKING:
+    from .identification import Identification
+
+LEVELS = ("good", "usable", "poor")
+#: Relative torque error on other motions, up to which a result is good, and up to which it is usable.
+GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
+#: Standard error of the torque over random feasible states, relative, mean over joints.
+GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
+#: Range of the identified gravity torque, in multiples of the URDF's, that needs no explanation.
+GRAVITY = (0.55, 1.8)
+#: Friction at the trained speed, and torque at the velocity limits, beyond which a model is not to be used.
+FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
+#: How much worse than the unconstrained fit, or the URDF with fitted friction, an exported model may be on held-out logs.
+LOSS = 1.05
+#: First parts of the ids of findings that concern sign, order, gravity, units or time.
+OUTSTANDING = (
+    "effort-sign", "position-sign", "joints-exchanged", "order", "gravity", "scale", "unit", "time", "effort", "zero", "clock",
+    "robot", "payload", "contact", "brake", "velocity-sign", "drift", "singular",
+)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason of a verdict.
+
+    Attributes:
+        id: Short fixed word for programs.
+        level: The best level that it leaves possible: "good" (it speaks for the result), "usable" or "poor".
+        text: What was found.
+        remedy: What to do about it, or None.
+    """
+
+    id: str
+    level: str
+    text: str
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.remedy is None else f"{self.text}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class ResultVerdict:
+    """Level and reasons, the gravest first.
+
+    Attributes:
+        level: "good", "usable" or "poor".
+        reasons: What it rests on.
+    """
+
+    level: str
+    reasons: tuple[Reason, ...]
+
+    @property
+    def cause(self) -> Reason | None:
+        """The gravest reason that is not good news; None for a good result."""
+        return next((reason for reason in self.reasons if reason.level != "good"), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ``verdict`` of identification.json: ``reasons`` in words, ``causes`` with id, level, text and remedy."""
+        return {
+            "level": self.level,
+            "reasons": [str(reason) for reason in self.reasons],
+            "causes": [asdict(reason) for reason in self.reasons],
+        }
+
+
+def judge(ident: Identification) -> ResultVerdict:
+    """Weighs the evidence of a result.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        The verdict; the gravest reasons first.
+    """
+    reasons = [*_outside(ident), *_physics(ident), *_findings(ident.inputs)]
+    if ident.evidence is not None:
+        reasons += _measured(ident.evidence)
+    level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
+    if not any(reason.id in ("held-out-error", "cross-validation") and reason.level == "good" for reason in reasons):
+        level = max(level, 1)
+    ordered = sorted(reasons, key=lambda reason: -LEVELS.index(reason.level))
+    return ResultVerdict(LEVELS[level], tuple(ordered))
+
+
+def _outside(ident: Identification) -> Iterator[Reason]:
+    """Errors on motions that took no part in the fit."""
+    scores = [item for item in ident.validation if not item.get("trained_on")]
+    other = [item for item in scores if item.get("repeats") is None]
+    evidence = ident.evidence
+    if other and all(item["relative"] is not None for item in other):
+        worst = max(item["relative"] for item in other)
+        yield _error("held-out-error", worst, "on held-out logs")
+    elif other:  # forces and torques mix: joint by joint
+        worst = max(joint["relative"] for item in other for joint in item["per_joint"])
+        yield _error("held-out-error", worst, "of the worst joint on held-out logs")
+    elif ident.cross_validation:
+        error = float(ident.cross_validation["relative"])
+        if evidence is not None and evidence.folds_repeat:
+            yield Reason("motion-repeated", "usable", "all logs repeat one motion, so nothing shows how other motions are predicted",
+                         "record another motion and give it with --validate")
+            if error > GOOD_ERROR:
+                yield _error("cross-validation", error, "in cross-validation")
+        else:
+            yield _error("cross-validation", error, "in cross-validation")
+    else:
+        yield Reason("not-validated", "usable", "not validated: no held-out data", "give another motion with --validate")
+    if scores and not other:
+        names = ", ".join(item["log"] for item in scores)
+        yield Reason("held-out-repeats", "usable", f"the held-out motion repeats a training motion ({names})",
+                     "validate with another motion")
+    worse = [item["log"] for item in scores if item["mean_rmse"] > item["urdf_mean_rmse"]]
+    if worse:
+        yield Reason("worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion")
+    lost = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["urdf_friction_mean_rmse"]]
+    if lost and not worse:
+        yield Reason("worse-than-friction", "usable", "worse than the URDF with fitted friction on " + ", ".join(lost),
+                     "record a motion with more acceleration and a wider range")
+    apart = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["fit_mean_rmse"]]
+    if apart:
+        active = ", ".join(str(item) for item in ident.solver.get("active", ())) or "the prior"
+        yield Reason("constraints-cost", "good", f"the exported model is more than 5 % worse than the fit on {', '.join(apart)} "
+                     f"(held by {active})", "see the limits that are active: consistency.mass_factor, consistency.com_in_box")
+
+
+def _error(id: str, value: float, where: str) -> Reason:
+    level = "good" if value < GOOD_ERROR else "usable" if value < USABLE_ERROR else "poor"
+    remedy = None if level == "good" else "look at the joints with the largest error and at the findings about the logs"
+    return Reason(id, level, f"relative torque error {100 * value:.1f} % {where}", remedy)
+
+
+def _physics(ident: Identification) -> Iterator[Reason]:
+    if not ident.consistency.consistent:
+        offenders = ", ".join(ident.consistency.offenders)
+        yield Reason("not-consistent", "usable", f"not physically consistent: {offenders}", "consistency: {method: lmi}")
+    unseen = int((~ident.fit.seen).sum())
+    if unseen:
+        verb = "is" if unseen == 1 else "are"
+        share = unseen / len(ident.fit.base)
+        yield Reason("parameters-unseen", "usable", f"{unseen} of {len(ident.fit.base)} base parameters {verb} not seen by the data",
+                     "move every joint, or lock those that cannot" if share < 0.5 else "record a richer motion")
+
+
+def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+    """Findings about sign, order, gravity, units or time that nobody settled."""
+    found: dict[str, tuple[list[str], Mapping[str, Any]]] = {}
+    for item in inputs:
+        for finding in item.get("findings", ()):
+            grave = finding["severity"] == "refused" or (
+                finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and not _explained(finding)
+            )
+            if grave:
+                found.setdefault(finding["id"], ([], finding))[0].append(str(item.get("log") or item.get("path")))
+    for id, (logs, finding) in found.items():
+        where = f" ({', '.join(dict.fromkeys(logs))})" if len(inputs) > 1 else ""
+        yield Reason(id, "usable", f"{finding['message'].rstrip('.')}{where}", finding.get("remedy"))
+
+
+def _explained(finding: Mapping[str, Any]) -> bool:
+    """Warnings that concern one channel and no physics."""
+    return finding["id"] in ("effort-constant",)
+
+
+def _measured(evidence: Evidence) -> Iterator[Reason]:
+    if evidence.uncertainty:
+        joint = max(evidence.uncertainty, key=lambda name: evidence.uncertainty[name])
+        mean = sum(evidence.uncertainty.values()) / len(evidence.uncertainty)
+        if mean > GOOD_UNCERTAINTY:
+            level = "usable" if mean <= USABLE_UNCERTAINTY else "poor"
+            yield Reason("torque-uncertain", level, f"standard error of the torque elsewhere {100 * mean:.0f} % (mean over joints, "
+                         f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)", "record a richer motion: urdf-ident design --after")
+    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
+    if evidence.placeholders:
+        yield Reason("scale-unproven", "usable", "the URDF's inertial parameters are placeholders, so the scale rests on the log's unit",
+                     "check drive.gain and log.units")
+    elif odd:
+        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
+        yield Reason("gravity-scale", "usable", f"gravity torque against the URDF's: {words}",
+                     "check the unit of effort, drive.gain, drive.reduction, and tools that the URDF lacks")
+    if evidence.masses and not evidence.placeholders:
+        words = ", ".join(f"{body} {value:.2g} ×" for body, value in evidence.masses.items())
+        yield Reason("mass-far", "usable", f"masses far from the URDF's: {words}", "check units, gains and missing tools")
+    strong = {joint: value for joint, value in evidence.friction.items() if value > FRICTION_LIMIT}
+    if strong:
+        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in strong.items())
+        yield Reason("friction-implausible", "poor", f"friction above the largest measured torque: {words}",
+                     "record longer, with reversals of these joints, or list fewer laws in model.friction")
+    beyond = {joint: value for joint, value in evidence.peak.items() if value > PEAK_LIMIT}
+    if beyond:
+        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in beyond.items())
+        yield Reason("torque-implausible", "poor", f"torque at the URDF's velocity limits above its effort limits: {words}",
+                     "record a faster motion, or list fewer laws in model.friction")
+    for item in evidence.departures[:3]:
+        yield Reason("residual-not-stationary", "usable", f"the residual of {item.joint} in part {item.part} of {item.log} is "
+                     f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts", "was there a payload, contact, a held "
+                     "brake, another temperature or gain? Leave the log out, or cut it")
