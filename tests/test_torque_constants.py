@@ -18,7 +18,8 @@ from urdf_ident.data.torque_constants.gains import resolve_gain, torque_constant
 from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify, validate
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
 
 RATE = 100.0  # [Hz]

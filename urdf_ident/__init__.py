@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .motion.collision.collisions import Collisions as Collisions
     from .motion.collision.world import read_world as read_world
     from .pipeline.identify import identify as identify
-    from .pipeline.identify import validate as validate
+    from .pipeline.validate import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
     from .result.exports import write_mjcf as write_mjcf
@@ -55,7 +55,7 @@ _HOME = {
     "read_recording": "data.readers.read",
     "read_world": "motion.collision.world",
     "robot_path": "model.library",
-    "validate": "pipeline.identify",
+    "validate": "pipeline.validate",
     "write_mjcf": "result.exports",
     "write_sidecar": "result.exports",
     "write_urdf": "result.exports",

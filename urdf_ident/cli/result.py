@@ -61,7 +61,7 @@ def identify(
 @app.command()
 def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False) -> None:
     """Scores a result on other logs; exit code 1 if it is worse than the original URDF."""
-    from ..pipeline.identify import validate as score
+    from ..pipeline.validate import validate as score
     from ..project import Project
     from ..result.file import load
 

@@ -33,7 +33,8 @@ from ..result.scores import predict, score
 from ..statistics.fit import fit_base
 from ..statistics.rows import build_statistics
 from ..statistics.statistic import Statistic, StatisticSet
-from .standard import standard_parameters, urdf_with_friction
+from .physics import complete
+from .prepare import trained_range
 
 
 def compensate(
@@ -165,10 +166,10 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     fit = with_load_slopes(fit, model, known)
-    believed = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    believed = prior_with_first_fit(believed, model.parameters, statistics, fit.weights)
-    standard = standard_parameters(model, statistics, fit, believed, project)
-    notes = [*ident.solver.get("notes", ()), *standard.solver.get("notes", ())]
+    prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
+    prior = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
+    physical = complete(model, statistics, fit, prior, project, trained_range(logs))
+    notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:
         notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
@@ -179,11 +180,12 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         ident,
         model=model,
         fit=fit,
-        theta=standard.theta,
-        prior=believed,
-        factor=statistics.stacked(fit.weights),
-        baseline=urdf_with_friction(model, statistics, fit, believed.theta0),
-        solver={**standard.solver, "notes": notes},
+        theta=physical.theta,
+        prior=physical.prior,
+        factor=physical.factor,
+        baseline=physical.baseline,
+        solver={**physical.solver, "notes": notes},
+        evidence=physical.evidence,
         validation=(),
         selection={} if found.friction else ident.selection,
         essential={},  # of the base parameters before

@@ -103,23 +103,25 @@ class Range:
         speed: 95 % quantile of |v| in the logs, shape (n,) [rad/s or m/s].
         acceleration: The same of |a|, shape (n,) [rad/s² or m/s²].
         torque: Largest measured |torque|, shape (n,) [N·m or N].
+        load: RMS of the measured torque, shape (n,) [N·m or N].
     """
 
     speed: Array
     acceleration: Array
     torque: Array
+    load: Array
 
 
 def gather(
     model: DynamicModel,
     theta: Array,
-    fitted: Array,
     prior: Prior,
     factor: Array,
     weight: float,
     statistics: StatisticSet,
     trained: Range,
     *,
+    fitted: Array,
     seen: float,
     folds_repeat: bool | None = None,
 ) -> Evidence:
@@ -128,12 +130,12 @@ def gather(
     Args:
         model: The dynamic model.
         theta: Exported parameters, shape (p,).
-        fitted: Parameters of the unconstrained fit, shape (p,).
-        prior: What was believed before.
+        prior: The prior.
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         weight: Of the prior against the data.
         statistics: The data's factors.
         trained: Speeds, accelerations and torques of the logs.
+        fitted: Parameters of the unconstrained fit, shape (p,).
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
 
@@ -184,8 +186,8 @@ def placeholders(robot: Robot) -> bool:
 def _states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     limits = Limits.from_robot(robot)
     reach = np.array([ENDLESS["P" if slides else "R"] for slides in limits.prismatic])
-    lower = np.where(np.isfinite(limits.lower) & ~limits.continuous, limits.lower, -reach)
-    upper = np.where(np.isfinite(limits.upper) & ~limits.continuous, limits.upper, reach)
+    lower = np.where(np.isfinite(limits.lower) & (limits.continuous == 0), limits.lower, -reach)
+    upper = np.where(np.isfinite(limits.upper) & (limits.continuous == 0), limits.upper, reach)
     draw = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, robot.n))
     return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
 
@@ -198,9 +200,9 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
     tau = model.torque(both, q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size = np.sqrt(np.mean(theirs**2, axis=0))
-    out = {}
+    out: dict[str, float] = {}
     slides = Limits.from_robot(model.robot).prismatic
-    for group in (np.flatnonzero(slides), np.flatnonzero(~slides)):  # forces and torques apart
+    for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques apart
         carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out
@@ -225,7 +227,7 @@ def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, fl
 
 
 def _masses(model: DynamicModel, theta: Array, prior: Prior, factor: float = 6.0) -> dict[str, float]:
-    out = {}
+    out: dict[str, float] = {}
     for i, body in enumerate(model.robot.bodies):
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
         if prior.origin[10 * i] != "guess" and before > 0 and not 1 / factor < after / before < factor:

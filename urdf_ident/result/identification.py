@@ -26,6 +26,7 @@ from ..statistics.fit import Fit
 from .evidence import Evidence
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
 from .traces import Traces
+from .verdict import ResultVerdict, judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +183,7 @@ class Identification:
     @cached_property
     def fit_theta(self) -> Array:
         """Standard parameters with exactly the fit's base parameters, dependent ones at the prior, shape (p,)."""
-        base, theta = self.fit.base, self.prior.theta0.copy()
-        theta[base.independent] = self.fit.params - base.K @ theta[base.dependent]
-        return theta
+        return self.fit.theta(self.prior.theta0)
 
     @cached_property
     def consistency(self) -> ConsistencyReport:

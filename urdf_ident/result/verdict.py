@@ -28,8 +28,24 @@ FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 LOSS = 1.05
 #: First parts of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
-    "effort-sign", "position-sign", "joints-exchanged", "order", "gravity", "scale", "unit", "time", "effort", "zero", "clock",
-    "robot", "payload", "contact", "brake", "velocity-sign", "drift", "singular",
+    "effort-sign",
+    "position-sign",
+    "joints-exchanged",
+    "order",
+    "gravity",
+    "scale",
+    "unit",
+    "time",
+    "effort",
+    "zero",
+    "clock",
+    "robot",
+    "payload",
+    "contact",
+    "brake",
+    "velocity-sign",
+    "drift",
+    "singular",
 )
 
 
@@ -112,8 +128,12 @@ def _outside(ident: Identification) -> Iterator[Reason]:
     elif ident.cross_validation:
         error = float(ident.cross_validation["relative"])
         if evidence is not None and evidence.folds_repeat:
-            yield Reason("motion-repeated", "usable", "all logs repeat one motion, so nothing shows how other motions are predicted",
-                         "record another motion and give it with --validate")
+            yield Reason(
+                "motion-repeated",
+                "usable",
+                "all logs repeat one motion: other motions are not tested",
+                "record another motion and give it with --validate",
+            )
             if error > GOOD_ERROR:
                 yield _error("cross-validation", error, "in cross-validation")
         else:
@@ -122,20 +142,34 @@ def _outside(ident: Identification) -> Iterator[Reason]:
         yield Reason("not-validated", "usable", "not validated: no held-out data", "give another motion with --validate")
     if scores and not other:
         names = ", ".join(item["log"] for item in scores)
-        yield Reason("held-out-repeats", "usable", f"the held-out motion repeats a training motion ({names})",
-                     "validate with another motion")
+        yield Reason(
+            "held-out-repeats",
+            "usable",
+            f"the held-out motion repeats a training motion ({names})",
+            "validate with another motion",
+        )
     worse = [item["log"] for item in scores if item["mean_rmse"] > item["urdf_mean_rmse"]]
     if worse:
-        yield Reason("worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion")
+        yield Reason(
+            "worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion"
+        )
     lost = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["urdf_friction_mean_rmse"]]
     if lost and not worse:
-        yield Reason("worse-than-friction", "usable", "worse than the URDF with fitted friction on " + ", ".join(lost),
-                     "record a motion with more acceleration and a wider range")
+        yield Reason(
+            "worse-than-friction",
+            "usable",
+            "worse than the URDF with fitted friction on " + ", ".join(lost),
+            "record a motion with more acceleration and a wider range",
+        )
     apart = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["fit_mean_rmse"]]
     if apart:
         active = ", ".join(str(item) for item in ident.solver.get("active", ())) or "the prior"
-        yield Reason("constraints-cost", "good", f"the exported model is more than 5 % worse than the fit on {', '.join(apart)} "
-                     f"(held by {active})", "see the limits that are active: consistency.mass_factor, consistency.com_in_box")
+        yield Reason(
+            "constraints-cost",
+            "good",
+            f"the exported model is more than 5 % worse than the fit on {', '.join(apart)} (held by {active})",
+            "see the limits that are active: consistency.mass_factor, consistency.com_in_box",
+        )
 
 
 def _error(id: str, value: float, where: str) -> Reason:
@@ -152,8 +186,12 @@ def _physics(ident: Identification) -> Iterator[Reason]:
     if unseen:
         verb = "is" if unseen == 1 else "are"
         share = unseen / len(ident.fit.base)
-        yield Reason("parameters-unseen", "usable", f"{unseen} of {len(ident.fit.base)} base parameters {verb} not seen by the data",
-                     "move every joint, or lock those that cannot" if share < 0.5 else "record a richer motion")
+        yield Reason(
+            "parameters-unseen",
+            "usable",
+            f"{unseen} of {len(ident.fit.base)} base parameters {verb} not seen by the data",
+            "move every joint, or lock those that cannot" if share < 0.5 else "record a richer motion",
+        )
 
 
 def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
@@ -182,30 +220,55 @@ def _measured(evidence: Evidence) -> Iterator[Reason]:
         mean = sum(evidence.uncertainty.values()) / len(evidence.uncertainty)
         if mean > GOOD_UNCERTAINTY:
             level = "usable" if mean <= USABLE_UNCERTAINTY else "poor"
-            yield Reason("torque-uncertain", level, f"standard error of the torque elsewhere {100 * mean:.0f} % (mean over joints, "
-                         f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)", "record a richer motion: urdf-ident design --after")
+            yield Reason(
+                "torque-uncertain",
+                level,
+                f"standard error of the torque elsewhere {100 * mean:.0f} % (mean over joints, "
+                f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)",
+                "record a richer motion: urdf-ident design --after",
+            )
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
     if evidence.placeholders:
-        yield Reason("scale-unproven", "usable", "the URDF's inertial parameters are placeholders, so the scale rests on the log's unit",
-                     "check drive.gain and log.units")
+        yield Reason(
+            "scale-unproven",
+            "usable",
+            "the URDF's inertial parameters are placeholders, so the scale rests on the log's unit",
+            "check drive.gain and log.units",
+        )
     elif odd:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
-        yield Reason("gravity-scale", "usable", f"gravity torque against the URDF's: {words}",
-                     "check the unit of effort, drive.gain, drive.reduction, and tools that the URDF lacks")
+        yield Reason(
+            "gravity-scale",
+            "usable",
+            f"gravity torque against the URDF's: {words}",
+            "check the unit of effort, drive.gain, drive.reduction, and tools that the URDF lacks",
+        )
     if evidence.masses and not evidence.placeholders:
         words = ", ".join(f"{body} {value:.2g} ×" for body, value in evidence.masses.items())
         yield Reason("mass-far", "usable", f"masses far from the URDF's: {words}", "check units, gains and missing tools")
     strong = {joint: value for joint, value in evidence.friction.items() if value > FRICTION_LIMIT}
     if strong:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in strong.items())
-        yield Reason("friction-implausible", "poor", f"friction above the largest measured torque: {words}",
-                     "record longer, with reversals of these joints, or list fewer laws in model.friction")
+        yield Reason(
+            "friction-implausible",
+            "poor",
+            f"friction above the largest measured torque: {words}",
+            "record longer, with reversals of these joints, or list fewer laws in model.friction",
+        )
     beyond = {joint: value for joint, value in evidence.peak.items() if value > PEAK_LIMIT}
     if beyond:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in beyond.items())
-        yield Reason("torque-implausible", "poor", f"torque at the URDF's velocity limits above its effort limits: {words}",
-                     "record a faster motion, or list fewer laws in model.friction")
+        yield Reason(
+            "torque-implausible",
+            "poor",
+            f"torque at the URDF's velocity limits above its effort limits: {words}",
+            "record a faster motion, or list fewer laws in model.friction",
+        )
     for item in evidence.departures[:3]:
-        yield Reason("residual-not-stationary", "usable", f"the residual of {item.joint} in part {item.part} of {item.log} is "
-                     f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts", "was there a payload, contact, a held "
-                     "brake, another temperature or gain? Leave the log out, or cut it")
+        yield Reason(
+            "residual-not-stationary",
+            "usable",
+            f"the residual of {item.joint} in part {item.part} of {item.log} is "
+            f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts",
+            "was there a payload, contact, a held brake, another temperature or gain? Leave the log out, or cut it",
+        )

@@ -88,6 +88,19 @@ class Fit:
         reach = stats.t.ppf(1 - alpha / 2, dof) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
+    def theta(self, dependent: Array) -> Array:
+        """Standard parameters with exactly these base parameters.
+
+        Args:
+            dependent: Standard parameters whose dependent entries are kept, shape (p,).
+
+        Returns:
+            Shape (p,).
+        """
+        theta = dependent.copy()
+        theta[self.base.independent] = self.params - self.base.K @ theta[self.base.dependent]
+        return theta
+
     @property
     def weights(self) -> dict[str, float]:
         """Row group → weight ``1/σ`` on its rows [1/unit of torque]."""

@@ -1,0 +1,189 @@
+"""Second stage: what the data say. Structure first (springs, friction laws, shapes), then base parameters and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..consistency.standard import USUAL_WEIGHT, consistent_parameters, prior_with_first_fit
+from ..data.loaded import unused
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..estimation.elastic import compliant, visible_springs, with_row_sum
+from ..estimation.estimators.closed_loop import ClosedLoop
+from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
+from ..estimation.friction_selection.load_slopes import with_load_slopes
+from ..estimation.friction_selection.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
+from ..estimation.friction_selection.selection import Selected, select_friction
+from ..estimation.friction_selection.shapes import fit_shapes
+from ..estimation.uncertainty.covariance import with_covariance
+from ..estimation.uncertainty.essential import essential_parameters
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.prior import Prior, inertial_prior
+from ..project import Project
+from ..samples import Segment
+from ..statistics.fit import Fit, fit_base
+from ..statistics.rows import build_statistics
+from ..statistics.statistic import StatisticSet
+from .prepare import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What the data say, before physics and the prior have a say.
+
+    Attributes:
+        model: The model with the friction that was found.
+        statistics: The factors that the fit rests on.
+        fit: Base parameters with their errors.
+        prior: Of the inertial parameters; friction and rotor inertia from a first fit.
+        estimated: Which estimator, and why.
+        selected: Which friction laws, and why.
+        springs: Deflections of elastic joints.
+        cross_validation: Held-out errors; empty where the logs are too short.
+        essential: Which base parameters the data need.
+        notes: What is to be said of all this.
+    """
+
+    model: DynamicModel
+    statistics: StatisticSet
+    fit: Fit
+    prior: Prior
+    estimated: Estimated
+    selected: Selected
+    springs: Sequence[Mapping[str, Any]]
+    cross_validation: Mapping[str, Any]
+    essential: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], None] | None = None) -> Learnt:
+    """Structure first (springs, friction laws, their shapes), then base parameters and their errors.
+
+    Args:
+        prepared: The logs.
+        project: Settings.
+        progress: Called with what is at work and a count.
+
+    Returns:
+        What the data say.
+
+    Raises:
+        EstimationError: The data are too few.
+    """
+    wanted, consistency = project.estimation, project.consistency
+    logs = prepared.logs
+    model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
+    trusted = trust(model, logs, wanted.method, wanted.loss)  # wild samples found before anything listens to them
+    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights)
+    selected = _selected(model, produce, prepared.motion, project, progress)  # nothing where the laws are listed
+    shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
+    model = shaped.model
+    base = model.base()
+    believed = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
+    reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
+    build = partial(compliant, build=produce, base=base)
+    estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
+    settled = settle(model, build, estimate, prior=believed)
+    loop = partial(_closed_loop, settled, logs, believed, project)
+    known = "controller" in project.simulation.model_fields_set
+    estimated = refine(
+        trusted, settled, logs, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
+    )
+    fit = _with_errors(estimated, settled, logs, wanted.covariance)
+    remarks = (estimated.words, *unseen, *unused(project.build_payload(model.robot), logs))
+    model, statistics = settled.model, estimated.statistics
+    return Learnt(
+        model,
+        statistics,
+        fit,
+        prior_with_first_fit(believed, model.parameters, statistics, fit.weights),
+        estimated,
+        selected,
+        with_row_sum(deflections, model, statistics, fit),
+        _cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
+        _essential(statistics, fit, wanted.essential),
+        (*remarks, *selected.notes, *shaped.notes, *settled.notes),
+    )
+
+
+def _selected(
+    model: DynamicModel, build: Build, motion: Sequence[Segment], project: Project, progress: Callable[[str, int], None] | None
+) -> Selected:
+    """The friction that the data ask for, where it was left to them."""
+    if isinstance(model, ElasticModel) and project.model.friction == "auto":
+        return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
+    if not model.automatic:
+        return Selected(model)
+    return select_friction(model, build, motion, method=row_weighting(project.estimation.method), progress=progress)
+
+
+def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
+    """The simulation of the logs; what moves in it is the robot that could exist closest to an estimate."""
+    model, fit, statistics = settled.model, settled.fit, settled.statistics
+    complete = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
+
+    def plausible(params: Array) -> Array:
+        change = np.zeros(statistics.p)
+        change[fit.base.independent] = params - fit.params
+        moved = statistics.shifted(change)
+        return consistent_parameters(moved, replace(fit, params=params), complete, model.parameters, weight=USUAL_WEIGHT).theta
+
+    return ClosedLoop(model, logs, project.simulation, plausible)
+
+
+def _with_errors(estimated: Estimated, settled: Settled, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    model = settled.model
+    if estimated.fit.method == "iv" and kind != "model":
+        errors = partial(with_covariance, settled.fit, settled.statistics, model=model, logs=logs)
+        try:
+            return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
+        except EstimationError:  # too short to be cut into stretches
+            if kind != "auto":  # asked for by name
+                raise
+            return estimated.fit
+    if estimated.own_errors:
+        if kind not in ("auto", "model"):
+            raise EstimationError(f"method {estimated.fit.method} has errors of its own", where="estimation.covariance",
+                                  got=kind, expected="auto")  # fmt: skip
+        return estimated.fit
+    rows = logs if estimated.logs is None else estimated.logs
+    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction
+
+
+def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:
+    """Which base parameters the data need; empty where nobody asks, or too few data to hold any out."""
+    if rule == "none":
+        return {}
+    try:
+        return essential_parameters(statistics, fit.base, fit, rule=rule).as_dict()
+    except EstimationError:
+        return {}
+
+
+def _cross_validation(
+    settled: Settled, estimated: Estimated, build: Build, estimate: Estimate, *, chosen: bool
+) -> dict[str, Any]:
+    """Held-out errors of the parameters; laws that the data chose were chosen on all logs, and stay."""
+    try:
+        if estimated.refit is None:
+            found = cross_validate_settled(settled, build, estimate)
+        else:
+            found = held_out_errors(settled, estimated)
+    except EstimationError:  # too short to hold anything out: the result says "not validated"
+        return {}
+    return {
+        "folds": list(found.folds),
+        "groups": list(found.groups),
+        "group_rmse": found.group_rmse.tolist(),
+        "mean_rmse": found.mean_rmse,
+        "relative": found.relative,
+        "structure": "chosen on all folds" if chosen else "given",
+    }

@@ -1,0 +1,119 @@
+"""Third stage: standard parameters of physically consistent bodies, beside what the data say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..consistency.demands import demands
+from ..consistency.standard import Standard, consistent_parameters, nearest_to_prior
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.prior import Prior
+from ..project import Project
+from ..result.evidence import Evidence, Range, gather
+from ..statistics.fit import Fit, fit_columns
+from ..statistics.statistic import StatisticSet
+
+
+@dataclass(frozen=True, eq=False)
+class Physical:
+    """Standard parameters beside the data and the prior that they come from.
+
+    Attributes:
+        theta: Standard parameters, shape (p,).
+        prior: What they stay close to.
+        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
+        baseline: The URDF with fitted friction, shape (p,).
+        solver: How theta was chosen.
+        evidence: What speaks for the result and against it.
+    """
+
+    theta: Array
+    prior: Prior
+    factor: Array
+    baseline: Array
+    solver: Mapping[str, Any]
+    evidence: Evidence
+
+
+def complete(
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project, trained: Range
+) -> Physical:
+    """Chooses standard parameters by the project's ``consistency`` section, and measures what speaks for them.
+
+    Args:
+        model: The dynamic model.
+        statistics: The data's factors.
+        fit: The base parameters.
+        prior: What the parameters stay close to, first fit included.
+        project: Its ``consistency`` section counts.
+        trained: Speeds, accelerations and torques of the logs.
+
+    Returns:
+        The parameters, and what they rest on.
+
+    Raises:
+        SolverError: The solver failed.
+        ModelError: The demands contradict the model.
+    """
+    standard = standard_parameters(model, statistics, fit, prior, project)
+    factor = statistics.stacked(fit.weights)
+    weight = float(standard.solver.get("weight", 1.0))
+    evidence = gather(
+        model,
+        standard.theta,
+        prior,
+        factor,
+        weight,
+        statistics,
+        trained,
+        fitted=fit.theta(prior.theta0),
+        seen=float(fit.seen.mean()),
+    )
+    baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
+    return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence)
+
+
+def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project) -> Standard:
+    """Standard parameters by the project's ``consistency`` section.
+
+    Args:
+        model: The dynamic model.
+        statistics: The data's factors.
+        fit: The base parameters.
+        prior: What the parameters stay close to, first fit included.
+        project: Its ``consistency`` section counts.
+
+    Returns:
+        The parameters and how they were chosen.
+
+    Raises:
+        SolverError: The solver failed.
+        ModelError: The demands contradict the model.
+    """
+    wanted = project.consistency
+    if wanted.method not in ("auto", "lmi"):
+        return nearest_to_prior(wanted.method, fit, prior)
+    options, notes = demands(model.robot, prior, **wanted.demands())
+    weight = None if wanted.weight == "auto" else float(wanted.weight)
+    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight, wanted.point_to_set, notes)
+
+
+def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
+    """The best that a user could have had without new bodies: the URDF's, with friction fitted to the data.
+
+    Args:
+        model: The dynamic model.
+        statistics: The data's factors.
+        fit: For its weights.
+        theta0: Parameters of the URDF, shape (p,).
+
+    Returns:
+        Shape (p,); rotor inertias are zero.
+    """
+    fixed = theta0.copy()
+    fixed[model.n_inertial :] = 0.0
+    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
+    return fit_columns(statistics, friction, fixed, fit.weights)

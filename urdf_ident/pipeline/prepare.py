@@ -1,0 +1,125 @@
+"""First stage: torque constants, conditioning, and the logs as segments that estimators use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.conditioning.signals import SignalConfig
+from ..data.loaded import carrying
+from ..data.prepare import PreparedLog, prepare_logs
+from ..data.recording import Recording
+from ..estimation.cutoff import sweep_cutoff
+from ..estimation.estimators.gains import resolve_drive
+from ..model.dynamic_model import DynamicModel
+from ..model.payload import Payload
+from ..project import Project
+from ..result.evidence import Range
+from ..samples import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Logs ready for estimation.
+
+    Attributes:
+        model: The dynamic model, torque constants resolved.
+        logs: The conditioned logs, known payloads taken off.
+        signals: The conditioning as resolved, with reasons: ``signals`` of identification.json.
+        trained: Speeds, accelerations and torques of the logs.
+    """
+
+    model: DynamicModel
+    logs: Sequence[PreparedLog]
+    signals: Mapping[str, Any]
+    trained: Range
+
+    @property
+    def motion(self) -> list[Segment]:
+        """All segments of all logs."""
+        return [part for log in self.logs for part in log.segments]
+
+
+def prepare(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    project: Project,
+    force: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+) -> Prepared:
+    """Resolves torque constants and conditioning, and prepares the logs with them.
+
+    Args:
+        model: The dynamic model.
+        logs: Logs as read.
+        project: Settings.
+        force: Use logs in spite of findings that refuse them.
+        progress: Called with the name of the log at work and a count.
+
+    Returns:
+        The prepared logs.
+
+    Raises:
+        QualityError: A log is refused.
+        LogError: A log lacks what is needed.
+    """
+    payload = project.build_payload(model.robot)
+    model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
+    config, sweep = _conditioning(model, logs, project, payload, force, progress)
+    ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
+    loaded = [carrying(payload, model.robot, log) for log in ready]
+    trained = trained_range(loaded)
+    return Prepared(model, loaded, {**_signals(loaded, trained), **sweep}, trained)
+
+
+def trained_range(logs: Sequence[PreparedLog]) -> Range:
+    """Speeds, accelerations and torques of prepared logs.
+
+    Args:
+        logs: The logs; some segment must hold torques.
+
+    Returns:
+        Quantiles and peaks per joint.
+    """
+    parts = [part for log in logs for part in log.segments]
+    speed, acceleration = (
+        np.percentile(np.abs(np.vstack([getattr(part, name) for part in parts])), 95, axis=0) for name in ("v", "a")
+    )
+    torque = np.abs(np.vstack([part.tau for part in parts if part.tau is not None]))
+    return Range(speed, acceleration, torque.max(axis=0), np.sqrt(np.mean(torque**2, axis=0)))
+
+
+def _conditioning(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    project: Project,
+    payload: Payload | None,
+    force: bool,
+    progress: Callable[[str, int], None] | None,
+) -> tuple[SignalConfig, dict[str, Any]]:
+    """The conditioning asked for; where logs choose the cut-off, with what each candidate costs."""
+    config = project.signal_config()
+    if project.signals.cutoff != "held_out":
+        return config, {}
+    judged = project.validation.score_cutoff
+    found = sweep_cutoff(
+        model, logs, config, judged=None if judged == "auto" else float(judged), force=force, progress=progress, payload=payload
+    )
+    return replace(config, cutoff=found.chosen, reason=found.why), {"sweep": found.as_dict()}
+
+
+def _signals(logs: Sequence[PreparedLog], trained: Range) -> dict[str, Any]:
+    first = logs[0].conditioned
+    return {
+        "rate": first.rate,
+        "cutoff": first.cutoff,
+        "decimate": first.decimate_rate,
+        "velocity": {log.name: log.conditioned.velocity_source for log in logs},
+        "speed": trained.speed,
+        "load": trained.load,
+        "why": [f"{key}: {text}" for key, text in dict(first.why).items()]
+        + [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged],
+    }

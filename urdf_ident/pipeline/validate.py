@@ -1,0 +1,138 @@
+"""Last stage: scores on logs that took no part in the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.loaded import carrying
+from ..data.prepare import PreparedLog, prepare_log
+from ..data.recording import Recording
+from ..estimation.elastic import spring_scores
+from ..model.elasticity import ElasticModel
+from ..project import Project
+from ..result.identification import Identification
+from ..result.scores import better_than_urdf, predict, validate_log
+from ..result.summary import validation_table
+from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
+from .compensate import compensated_score
+from .prepare import Prepared
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """Scores of a result on held-out logs: ``entries`` as in identification.json, ``logs`` with series for pictures."""
+
+    joints: tuple[str, ...]
+    entries: tuple[Mapping[str, Any], ...]
+    logs: tuple[LogTrace, ...] = ()
+
+    @property
+    def better_than_urdf(self) -> bool:
+        """Whether the exported model beats the URDF as it came, on every log."""
+        return better_than_urdf(self.entries)
+
+    def summary(self) -> str:
+        """A line a log: ours beside what the user had before."""
+        return "\n".join(validation_table(self.entries, self.joints))
+
+    __str__ = summary
+
+
+def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = False) -> ValidationReport:
+    """Scores a result on logs that took no part in the fit, conditioned as the fit's logs were.
+
+    Args:
+        ident: The result.
+        logs: The held-out logs.
+        force: Score logs in spite of findings that refuse them.
+
+    Returns:
+        The scores.
+
+    Raises:
+        QualityError: A log is refused.
+    """
+    robot, drive = ident.model.robot, ident.model.drive
+    scoring = Project.model_validate(ident.config).scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    return score_logs(
+        ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force
+    )
+
+
+def prepare_held_out(
+    prepared: Prepared, recordings: Sequence[Recording], project: Project, force: bool = False
+) -> list[PreparedLog]:
+    """Conditions logs to score on as the training logs were.
+
+    Args:
+        prepared: The training logs.
+        recordings: The held-out logs.
+        project: Settings.
+        force: Use logs in spite of findings that refuse them.
+
+    Returns:
+        One prepared log a recording.
+
+    Raises:
+        QualityError: A log is refused.
+    """
+    model = prepared.model
+    scoring = project.scoring_config(prepared.signals["cutoff"], prepared.signals["decimate"])
+    return [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in recordings]
+
+
+def score_logs(
+    ident: Identification, recordings: Sequence[Recording], logs: Sequence[PreparedLog], *, force: bool = False
+) -> ValidationReport:
+    """Scores a result on logs as read and as prepared.
+
+    Args:
+        ident: The result.
+        recordings: The logs as read.
+        logs: The same, prepared.
+        force: Score logs in spite of findings that refuse them.
+
+    Returns:
+        The scores.
+    """
+    learnt = {item.get("sha256") for item in ident.inputs}
+    model, project = ident.model, Project.model_validate(ident.config)
+    payload = project.build_payload(model.robot)
+    thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
+    entries, traces = [], []
+    for recording, prepared in zip(recordings, logs, strict=True):
+        log = carrying(payload, model.robot, prepared)
+        scores = validate_log(model, thetas, log, project.validation.score_cutoff)
+        entry = {**scores.as_dict(), "trained_on": recording.sha256 is not None and recording.sha256 in learnt}
+        traces.append(scores.trace)
+        if isinstance(model, ElasticModel):
+            entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
+        if ident.residual is not None and recording.motor_position is not None:
+            entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
+        entries.append(entry)
+    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]))
+
+
+def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog]) -> Traces:
+    """Series for pictures: of held-out logs, or failing those of logs that were learnt from; speeds of the latter.
+
+    Args:
+        ident: The result.
+        scored: Scores on held-out logs.
+        learnt: The training logs.
+
+    Returns:
+        The series, bounded in length.
+    """
+    model, cutoff = ident.model, float(ident.signals["cutoff"])
+    thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
+    logs = list(scored.logs)
+    for log in learnt[:LOGS] if not logs else ():
+        predicted = predict(model, thetas, log)
+        series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
+        logs.append(log_trace(log, series, cutoff, held_out=False))
+    return Traces(tuple(logs), speed_profile(model, ident.theta, learnt, cutoff))
