@@ -38,7 +38,6 @@ def identify(
     from ..files import check_writable
     from ..pipeline.identify import identify as run
     from ..result.exports import write_all
-    from ..result.scores import better_than_urdf
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
@@ -54,7 +53,7 @@ def identify(
         _offer(project, ident)
     else:
         run_design(project, folder, model, following, ident)
-    if not better_than_urdf(ident.validation):
+    if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 
 

@@ -18,26 +18,62 @@ from ..result.identification import Identification
 from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
+from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from .compensate import compensated_score
 from .prepare import Prepared
 
 
+#: How many times the error of the identification's own held-out data is a jump.
+JUMP = 2.0
+
+
 @dataclass(frozen=True)
 class ValidationReport:
-    """Scores of a result on held-out logs: ``entries`` as in identification.json, ``logs`` with series for pictures."""
+    """Scores of a result on held-out logs.
+
+    Attributes:
+        joints: Joint names.
+        entries: As in ``validation`` of identification.json.
+        logs: Series for pictures.
+        expected: Relative error that the identification found on data left out, a fraction, or None.
+    """
 
     joints: tuple[str, ...]
     entries: tuple[Mapping[str, Any], ...]
     logs: tuple[LogTrace, ...] = ()
+    expected: float | None = None
 
     @property
     def better_than_urdf(self) -> bool:
         """Whether the exported model beats the URDF as it came, on every log."""
         return better_than_urdf(self.entries)
 
+    @property
+    def level(self) -> str:
+        """"good", "usable" or "poor", by the worst log that was not trained on; worse than the URDF is poor."""
+        if not self.better_than_urdf:
+            return "poor"
+        return max((error_level(_relative(entry)) for entry in self.entries), key=LEVELS.index, default="usable")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be said of the logs before their errors are believed."""
+        said = [f"{entry['log']} is one of the training logs: its error proves nothing" for entry in self.entries
+                if entry["trained_on"]]
+        if self.expected:
+            said += [
+                f"{entry['log']}: the error has jumped from {100 * self.expected:.1f} % in the identification to "
+                f"{100 * _relative(entry):.1f} %: another tool, unit, temperature or robot?"
+                for entry in self.entries
+                if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
+            ]
+        return tuple(said)
+
     def summary(self) -> str:
-        """A line a log: ours beside what the user had before."""
-        return "\n".join(validation_table(self.entries, self.joints))
+        """Verdict and relative error, remarks, and a line a log: ours beside what the user had before."""
+        errors = ", ".join(f"{entry['log']} {100 * _relative(entry):.1f} %" for entry in self.entries)
+        lines = [f"{self.level.upper()}: relative torque error {errors}", *self.remarks]
+        return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 
     __str__ = summary
 
@@ -114,7 +150,18 @@ def score_logs(
         if ident.residual is not None and recording.motor_position is not None:
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
-    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]))
+    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident))
+
+
+def _expected(ident: Identification) -> float | None:
+    """The relative error that the identification found on data left out."""
+    others = [_relative(entry) for entry in ident.validation if not entry.get("trained_on")]
+    return max(others) if others else ident.cross_validation.get("relative")
+
+
+def _relative(entry: Mapping[str, Any]) -> float:
+    """Relative error over all joints, or of the worst one where forces and torques mix."""
+    return float(max(joint["relative"] for joint in entry["per_joint"]) if entry["relative"] is None else entry["relative"])
 
 
 def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog]) -> Traces:

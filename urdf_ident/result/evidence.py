@@ -235,7 +235,7 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior, factor: float = 6.0
     return out
 
 
-def _departures(statistics: StatisticSet, theta: Array, times: float = 2.0, least: float = 0.05) -> tuple[Departure, ...]:
+def _departures(statistics: StatisticSet, theta: Array, times: float = 3.0, least: float = 0.1) -> tuple[Departure, ...]:
     """Parts of logs with more than ``times`` the joint's usual residual, which also is ``least`` of its torque."""
     found = []
     for group in statistics.groups:

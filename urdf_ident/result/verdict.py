@@ -172,8 +172,20 @@ def _outside(ident: Identification) -> Iterator[Reason]:
         )
 
 
+def error_level(value: float) -> str:
+    """Level that a relative torque error on another motion allows.
+
+    Args:
+        value: The error, a fraction.
+
+    Returns:
+        "good", "usable" or "poor".
+    """
+    return "good" if value < GOOD_ERROR else "usable" if value < USABLE_ERROR else "poor"
+
+
 def _error(id: str, value: float, where: str) -> Reason:
-    level = "good" if value < GOOD_ERROR else "usable" if value < USABLE_ERROR else "poor"
+    level = error_level(value)
     remedy = None if level == "good" else "look at the joints with the largest error and at the findings about the logs"
     return Reason(id, level, f"relative torque error {100 * value:.1f} % {where}", remedy)
 

@@ -1,0 +1,128 @@
+"""Verdicts: what may be called good, and what may not, whatever the training residual says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import make_log
+
+import urdf_ident as ui
+from urdf_ident.result.evidence import Departure, Evidence
+from urdf_ident.result.verdict import Reason, judge
+
+FRICTION = ["viscous", "coulomb", "offset"]
+
+
+@pytest.fixture(scope="module")
+def robot() -> ui.Robot:
+    return ui.Robot.from_urdf(arm_urdf("zyyx"))
+
+
+@pytest.fixture(scope="module")
+def logs(robot: ui.Robot, tmp_path_factory: pytest.TempPathFactory) -> list[ui.Recording]:
+    folder = tmp_path_factory.mktemp("logs")
+    paths = [make_log(folder / f"{seed}.csv", robot, seed=seed, seconds=12.0) for seed in range(3)]
+    return [ui.read_recording(path, robot) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def ident(robot: ui.Robot, logs: list[ui.Recording]) -> ui.Identification:
+    return ui.identify(ui.DynamicModel(robot, friction=FRICTION), logs[:2], held_out=logs[2:])
+
+
+def scaled(log: ui.Recording, factor: np.ndarray | float) -> ui.Recording:
+    return replace(log, effort=log.effort * factor, sha256=None)
+
+
+def test_a_clean_result_on_another_motion_is_good(ident: ui.Identification) -> None:
+    assert ident.verdict.level == "good", ident.verdict
+    assert ident.verdict.cause is None
+    assert [reason.id for reason in ident.verdict.reasons] == ["held-out-error"]
+
+
+def test_the_verdict_survives_the_file_with_ids_and_remedies(ident: ui.Identification, tmp_path: Path) -> None:
+    again = ui.load(ident.save(tmp_path / "identification.json"))
+    assert again.verdict == ident.verdict
+    assert again.evidence == ident.evidence
+    causes = ident.verdict.as_dict()["causes"]
+    assert causes[0]["id"] == "held-out-error"
+
+
+@pytest.mark.parametrize("factor", [0.1, 10.0])
+def test_a_wrong_unit_of_torque_is_never_good(robot: ui.Robot, logs: list[ui.Recording], factor: float) -> None:
+    wrong = [scaled(log, factor) for log in logs]
+    found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), wrong[:2], held_out=wrong[2:], force=True)
+    assert found.verdict.level != "good"
+    assert {"gravity-scale", "mass-far"} & {reason.id for reason in found.verdict.reasons}
+
+
+def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None:
+    blind = replace(ident, validation=(), cross_validation={})
+    assert blind.verdict.level == "usable"
+    assert blind.verdict.cause is not None
+    assert blind.verdict.cause.id == "not-validated"
+
+
+def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) -> None:
+    assert ident.evidence is not None
+    repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
+    assert repeated.cross_validation["relative"] < 0.1
+    assert repeated.verdict.level == "usable"
+    assert "motion-repeated" in {reason.id for reason in repeated.verdict.reasons}
+
+
+def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:
+    seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation={})
+    assert seen.verdict.level == "usable"
+
+
+@pytest.mark.parametrize(
+    ("change", "id", "level"),
+    [
+        ({"uncertainty": {"j": 0.3}}, "torque-uncertain", "usable"),
+        ({"uncertainty": {"j": 2.0}}, "torque-uncertain", "poor"),
+        ({"gravity": {"j": -1.0}}, "gravity-scale", "usable"),
+        ({"gravity": {"j": 3.0}, "placeholders": True}, "scale-unproven", "usable"),
+        ({"friction": {"j": 1e7}}, "friction-implausible", "poor"),
+        ({"peak": {"j": 40.0}}, "torque-implausible", "poor"),
+        ({"masses": {"link": 9.9}}, "mass-far", "usable"),
+        ({"departures": (Departure("run", "j", "2/3", 3.0, 1.0),)}, "residual-not-stationary", "usable"),
+    ],
+)
+def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: dict, id: str, level: str) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    found = judge(replace(ident, evidence=replace(ident.evidence, **change)))
+    assert found.level == level
+    assert found.cause is not None
+    assert found.cause.id == id
+    assert found.cause.remedy
+
+
+def test_an_outstanding_finding_caps_the_level(ident: ui.Identification) -> None:
+    finding = {"id": "effort-sign", "severity": "warning", "message": "torque of j1 may be reversed", "remedy": "check it"}
+    found = replace(ident, inputs=({**ident.inputs[0], "findings": [finding]},)).verdict
+    assert found.level == "usable"
+    assert Reason("effort-sign", "usable", "torque of j1 may be reversed", "check it") in found.reasons
+
+
+def test_a_payload_in_the_last_third_of_one_log_is_named(robot: ui.Robot, logs: list[ui.Recording]) -> None:
+    effort = logs[1].effort.copy()
+    effort[2 * len(effort) // 3 :, 1] += 0.8 * np.abs(effort[:, 1]).max() * np.cos(logs[1].position[2 * len(effort) // 3 :, 1])
+    loaded = replace(logs[1], effort=effort, sha256=None)
+    found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [logs[0], loaded, logs[2]], force=True)
+    assert found.verdict.level != "good"
+    assert any(item.part == "3/3" for item in found.evidence.departures)
+
+
+def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Identification, logs: list[ui.Recording]) -> None:
+    report = ui.validate(ident, [logs[0]])
+    assert "one of the training logs" in report.summary()
+    jumped = ui.validate(ident, [scaled(logs[2], 1.3)], force=True)
+    assert "has jumped" in jumped.summary()
+    assert jumped.level != "good"
+
+
