@@ -124,5 +124,3 @@ def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Id
     jumped = ui.validate(ident, [scaled(logs[2], 1.3)], force=True)
     assert "has jumped" in jumped.summary()
     assert jumped.level != "good"
-
-

@@ -22,7 +22,6 @@ from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from .compensate import compensated_score
 from .prepare import Prepared
 
-
 #: How many times the error of the identification's own held-out data is a jump.
 JUMP = 2.0
 
@@ -50,7 +49,7 @@ class ValidationReport:
 
     @property
     def level(self) -> str:
-        """"good", "usable" or "poor", by the worst log that was not trained on; worse than the URDF is poor."""
+        """ "good", "usable" or "poor", by the worst log that was not trained on; worse than the URDF is poor."""
         if not self.better_than_urdf:
             return "poor"
         return max((error_level(_relative(entry)) for entry in self.entries), key=LEVELS.index, default="usable")
@@ -58,8 +57,11 @@ class ValidationReport:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is to be said of the logs before their errors are believed."""
-        said = [f"{entry['log']} is one of the training logs: its error proves nothing" for entry in self.entries
-                if entry["trained_on"]]
+        said = [
+            f"{entry['log']} is one of the training logs: its error proves nothing"
+            for entry in self.entries
+            if entry["trained_on"]
+        ]
         if self.expected:
             said += [
                 f"{entry['log']}: the error has jumped from {100 * self.expected:.1f} % in the identification to "
