@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
 import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from urdf_ident import files, sizes
 from urdf_ident.errors import MissingFileError, OutputError
-from urdf_ident.files import check_writable, read_bytes, read_text, write_text
+from urdf_ident.files import (
+    FileSet,
+    check_output,
+    check_writable,
+    finish,
+    inputs_protected,
+    note_input,
+    read_bytes,
+    read_text,
+    sources,
+    write_text,
+)
 from urdf_ident.provenance import sha256, versions
 
 
@@ -52,7 +69,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path, monkey
 
 
 def test_text_that_cannot_be_encoded_leaves_no_debris(tmp_path: Path) -> None:
-    with pytest.raises(ValueError):  # a lone surrogate is no text
+    with pytest.raises(OutputError, match="half a character"):  # a lone surrogate is no text
         write_text(tmp_path / "f", "\ud800")
     assert list(tmp_path.iterdir()) == []
 
@@ -109,3 +126,206 @@ def test_versions_name_what_decides_numbers() -> None:
     assert found["numpy"] == numpy.__version__
     assert found["scipy"] == scipy.__version__
     assert {"python", "pin"} <= set(found)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[str, int], None]], None]]:
+    """Lets a test act before every step that changes the disk."""
+
+    def install(act: Callable[[str, int], None]) -> None:
+        count = [0]
+
+        def step(name: str) -> None:
+            count[0] += 1
+            act(name, count[0])
+
+        monkeypatch.setattr(files, "on_step", step)
+
+    yield install
+    monkeypatch.undo()
+
+
+NAMES = ("robot.urdf", "sub/joints.yaml", "identification.json")
+
+
+def write_set(folder: Path, word: str, size: int = 200_000) -> None:
+    with FileSet(folder, last=NAMES[-1]) as out:
+        for name in NAMES:
+            write_text(out.path(name), f"{word} {name}\n" + word[0] * size)
+
+
+def words_in(folder: Path) -> set[str]:
+    """First word of every file of the set; its body must be whole."""
+    found = set()
+    for name in NAMES:
+        path = folder / name
+        if not path.exists():
+            found.add("absent")
+            continue
+        head, _, body = path.read_text().partition("\n")
+        word, named = head.split()
+        assert named == name
+        assert set(body) == {word[0]}
+        assert len(body) == 200_000
+        found.add(word)
+    return found
+
+
+def test_a_set_is_whole_after_a_kill_at_any_step(tmp_path: Path, steps: Callable[..., None]) -> None:
+    names: list[str] = []
+    steps(lambda name, _: names.append(name))
+    write_set(tmp_path / "count", "x")
+    assert {"stage", "open", "write", "rename", "complete", "move", "done"} == set(names)
+    outcomes = set()
+    for k in range(1, len(names) + 1):
+        folder = tmp_path / f"kill{k}"
+        write_set(folder, "old")
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            steps(lambda _, at, k=k: os.kill(os.getpid(), signal.SIGKILL) if at == k else None)
+            write_set(folder, "new")
+            os._exit(0)
+        assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+        finish(folder, NAMES[-1])
+        found = words_in(folder)
+        assert found in ({"old"}, {"new"}), (k, names[k - 1], found)
+        outcomes |= found
+        write_set(folder, "third")  # what the kill left is no obstacle, and is cleared away
+        assert words_in(folder) == {"third"}
+        assert {p.name for p in folder.iterdir()} == {"robot.urdf", "sub", "identification.json"}
+    assert outcomes == {"old", "new"}
+
+
+def test_a_disk_that_fills_at_any_write_leaves_the_old_set(tmp_path: Path, steps: Callable[..., None]) -> None:
+    write_set(tmp_path, "old")
+    names: list[str] = []
+    steps(lambda name, _: names.append(name))
+    write_set(tmp_path, "old")
+    for k in [k for k, name in enumerate(names, 1) if name in ("stage", "open", "write", "complete")]:
+
+        def full(_: str, at: int, k: int = k) -> None:
+            if at == k:
+                raise OSError(28, "No space left on device")
+
+        steps(full)
+        with pytest.raises(OutputError, match="No space left") as caught:
+            write_set(tmp_path, "new")
+        assert "unfinished" not in str(caught.value)
+        assert words_in(tmp_path) == {"old"}
+        assert {p.name for p in tmp_path.iterdir()} == {"robot.urdf", "sub", "identification.json"}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the superuser may mount a small disk")
+def test_a_disk_of_64_kilobytes(tmp_path: Path) -> None:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=False).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        with FileSet(tmp_path, last=NAMES[-1]) as out:
+            for name in NAMES:
+                write_text(out.path(name), "old")
+        with pytest.raises(OutputError, match="No space left"):
+            write_set(tmp_path, "new")
+        assert [(tmp_path / name).read_text() for name in NAMES] == ["old"] * 3
+        with pytest.raises(OutputError, match="No space left"):
+            write_text(tmp_path / "robot.urdf", "x" * 100_000)
+        assert (tmp_path / "robot.urdf").read_text() == "old"
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_writers_at_once_never_mix(tmp_path: Path) -> None:
+    children = []
+    for k in range(4):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            code = 1
+            try:
+                for turn in range(6):
+                    write_set(tmp_path, f"{'abcd'[k]}{turn}")
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(pid)
+    time.sleep(random.Random(0).uniform(0.0, 0.05))
+    os.kill(children[3], signal.SIGKILL)  # one of them dies somewhere on the way
+    statuses = [os.waitpid(pid, 0)[1] for pid in children]
+    assert statuses[:3] == [0, 0, 0]
+    finish(tmp_path, NAMES[-1])
+    found = words_in(tmp_path)
+    assert len(found) == 1
+    assert "absent" not in found
+
+
+def test_an_error_inside_a_set_writes_nothing(tmp_path: Path) -> None:
+    write_set(tmp_path, "old")
+    with pytest.raises(KeyError), FileSet(tmp_path, last=NAMES[-1]) as out:
+        write_text(out.path("robot.urdf"), "new")
+        raise KeyError
+    assert words_in(tmp_path) == {"old"}
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_inputs_are_never_written(tmp_path: Path) -> None:
+    source, other = tmp_path / "robot.urdf", tmp_path / "other"
+    source.write_text("precious")
+    (tmp_path / "soft").symlink_to(source)
+    os.link(source, tmp_path / "hard")
+    folder = tmp_path / "bag"
+    folder.mkdir()
+    (folder / "part.db3").write_text("precious")
+    with inputs_protected():
+        read_text(source, "URDF")
+        note_input(folder, "log")
+        assert [(item.what, Path(item.path).name) for item in sources()][0] == ("URDF", "robot.urdf")
+        assert sources()[0].sha256 == sha256(b"precious")
+        for bad in (source, tmp_path / "soft", tmp_path / "hard", tmp_path / "bag" / ".." / "robot.urdf", folder / "part.db3"):
+            with pytest.raises(OutputError, match="is an input of this command"):
+                check_output(bad)
+            with pytest.raises(OutputError, match="is an input of this command"):
+                write_text(bad, "x")
+        with pytest.raises(OutputError, match="is an input"), FileSet(tmp_path, last="x") as out:
+            out.path("robot.urdf")
+        write_text(other, "fine")
+    assert source.read_text() == (folder / "part.db3").read_text() == "precious"
+    assert sources() == ()
+    write_text(source, "outside of a command a program may do so")
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("later")
+    for name, real in (("link", "real"), ("dangling", "later")):
+        write_text(tmp_path / name, "new")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / real).read_text() == "new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX")
+def test_devices_and_pipes_are_no_outputs_and_endless_ones_no_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for bad, words in (("/dev/null", "a device"), (tmp_path / "pipe", "a pipe"), ("/dev/full", "a device")):
+        with pytest.raises(OutputError, match=words):
+            write_text(bad, "x")
+    for bad in ("/dev/zero", "/dev/full"):
+        with pytest.raises(MissingFileError, match="it is a device"):
+            read_bytes(bad)
+    monkeypatch.setattr(sizes, "LARGEST_FILE", 10)
+    (tmp_path / "long").write_bytes(b"x" * 11)
+    with pytest.raises(MissingFileError, match="too large"):
+        read_bytes(tmp_path / "long")
+    endless = subprocess.Popen([sys.executable, "-c", f"open({str(tmp_path / 'pipe')!r}, 'wb').write(b'y' * 10**6)"], stderr=-3)
+    with pytest.raises(MissingFileError, match="too large"):
+        read_bytes(tmp_path / "pipe")
+    endless.wait()
+
+
+def test_names_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for bad in ("a\0b", tmp_path / "loop", tmp_path / ("n" * 300)):
+        with pytest.raises(MissingFileError):
+            read_bytes(bad)
+        with pytest.raises(OutputError):
+            write_text(bad, "x")
