@@ -258,9 +258,14 @@ def test_writers_at_once_never_mix(tmp_path: Path) -> None:
 
 def test_an_error_inside_a_set_writes_nothing(tmp_path: Path) -> None:
     write_set(tmp_path, "old")
-    with pytest.raises(KeyError), FileSet(tmp_path, last=NAMES[-1]) as out:
-        write_text(out.path("robot.urdf"), "new")
-        raise KeyError
+
+    def stopped_half_way() -> None:
+        with FileSet(tmp_path, last=NAMES[-1]) as out:
+            write_text(out.path("robot.urdf"), "new")
+            read_text("absent")
+
+    with pytest.raises(MissingFileError):
+        stopped_half_way()
     assert words_in(tmp_path) == {"old"}
     assert not list(tmp_path.glob(".*"))
 
@@ -276,7 +281,7 @@ def test_inputs_are_never_written(tmp_path: Path) -> None:
     with inputs_protected():
         read_text(source, "URDF")
         note_input(folder, "log")
-        assert [(item.what, Path(item.path).name) for item in sources()][0] == ("URDF", "robot.urdf")
+        assert (sources()[0].what, Path(sources()[0].path).name) == ("URDF", "robot.urdf")
         assert sources()[0].sha256 == sha256(b"precious")
         for bad in (source, tmp_path / "soft", tmp_path / "hard", tmp_path / "bag" / ".." / "robot.urdf", folder / "part.db3"):
             with pytest.raises(OutputError, match="is an input of this command"):
@@ -302,9 +307,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX")
-def test_devices_and_pipes_are_no_outputs_and_endless_ones_no_inputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_and_pipes_are_no_outputs_and_endless_ones_no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     for bad, words in (("/dev/null", "a device"), (tmp_path / "pipe", "a pipe"), ("/dev/full", "a device")):
         with pytest.raises(OutputError, match=words):

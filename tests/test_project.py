@@ -203,9 +203,12 @@ def test_a_named_urdf_beats_the_files_own(folder: Path) -> None:
     ({"robot": {"joints": ["j1", "jj2", "j3"]}}, ModelError), ({"robot": {"gravity": [0, 0, float("nan")]}}, UrdfIdentError),
 ])  # fmt: skip
 def test_what_does_not_fit_the_robot_is_refused(data: dict, kind: type[Exception]) -> None:
-    project = parse_project(data)
-    with pytest.raises(kind) as caught:
+    def build() -> None:
+        project = parse_project(data)
         project.build_model(project.build_robot(arm_urdf("zyx")))
+
+    with pytest.raises(kind) as caught:
+        build()
     assert "\n" not in str(caught.value)
 
 

@@ -79,7 +79,9 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
     except json.JSONDecodeError as problem:
         raise error(f"the {what} is not JSON", where=f"{where}, line {problem.lineno}", got=problem.msg) from problem
     except RecursionError as problem:
-        raise error(f"the {what} is nested too deep", where=where, remedy="no such file is written by this program") from problem
+        raise error(
+            f"the {what} is nested too deep", where=where, remedy="no such file is written by this program"
+        ) from problem
     except _Refused as problem:
         raise error(problem.args[0], where=where, remedy=problem.remedy) from problem
 
@@ -128,22 +130,14 @@ def _yaml_loader() -> type[Any]:
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     Loader.yaml_implicit_resolvers = kept
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789")
-    )
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 
     def integer(loader: Any, node: Any) -> int:
         if len(node.value) > sizes.MOST_DIGITS:
             raise _Refused(f"an integer of {len(node.value)} digits", f", line {node.start_mark.line + 1}", "write it as 1e…")
         return int(yaml.SafeLoader.construct_yaml_int(loader, node))
 
-    def mapping(loader: Any, node: Any) -> Any:  # the base class checks one level through flatten_mapping only
-        data: dict[Hashable, Any] = {}
-        yield data
-        data.update(loader.construct_mapping(node))
-
     Loader.add_constructor("tag:yaml.org,2002:int", integer)
-    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
     return Loader
 
 

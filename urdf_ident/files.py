@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from . import sizes
 from .errors import MissingFileError, OutputError
@@ -26,8 +27,12 @@ on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
 #: Complete sets wait under this name for their last renames, unfinished ones under names that begin with the other.
 _COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"
 _KINDS = {
-    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
-}  # fmt: skip
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
             kind = stat.S_IFMT(about.st_mode)
             if kind in (stat.S_IFCHR, stat.S_IFBLK):
                 raise MissingFileError(f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path))
-            data = stream.read(most + 1) if about.st_size <= most else None
+            data = _read_at_most(stream, most) if about.st_size <= most else None
     except MissingFileError:
         raise
     except FileNotFoundError as error:
@@ -121,11 +126,22 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
         raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
-    if data is None or len(data) > most:
+    if data is None:
         raise MissingFileError(f"{what} is too large", where=str(path), expected=f"at most {most / 2**20:g} MB")
     if _inputs.get() is not None:
         note_input(path, what, hashlib.sha256(data).hexdigest())
     return data
+
+
+def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
+    """All bytes of a stream that may have no end; None if there are more."""
+    parts, length = [], 0
+    while part := stream.read(2**24):
+        parts.append(part)
+        length += len(part)
+        if length > most:
+            return None
+    return b"".join(parts)
 
 
 def read_text(path: str | Path, what: str = "file") -> str:

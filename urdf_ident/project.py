@@ -6,16 +6,15 @@ joints that were locked. Everything else is better left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import yaml
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
 from .data.conditioning.signals import SignalConfig
 from .data.readers.columns import LogLayout
+from .documents import parse_yaml
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files import read_text
@@ -32,13 +31,6 @@ Column = int | str
 Columns = Column | list[Column]
 Auto = Literal["auto"]
 Side = Literal["joint", "motor"]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 takes ``1e-2`` for text, because it holds no point; people and programs write it as a number."""
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 
 
 class RobotSection(Section):
@@ -333,12 +325,7 @@ def load_project(path: str | Path | None) -> tuple[Project, Path]:
         return Project(), Path()
     if Path(path).is_dir():
         raise MissingFileError("the project file is a folder", where=str(path), remedy="name the YAML file")
-    try:
-        data = yaml.load(read_text(path, "project file"), Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise ProjectError("the project file is not YAML", where=where, got=str(error).splitlines()[0]) from error
+    data = parse_yaml(read_text(path, "project file"), str(path), ProjectError, "project file")
     return parse_project({} if data is None else data, str(path)), Path(path).parent
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,9 +24,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-JUDGED_BAD, WRONG_USE = 1, 2
+JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
 #: What typer raises for a command that does not exist, an option that is missing, a value of the wrong kind.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="The robot description.")]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Files, folders, quoted globs, or stems of split logs.")]
@@ -39,29 +43,95 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads would only wait for each other
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    sys.exit(run(arguments, debug=debug))
+
+
+def run(arguments: list[str], *, debug: bool = False) -> int:
+    """Runs one command in this process.
+
+    Args:
+        arguments: Those of the command line, without ``--debug``.
+        debug: True to let an error through, with its traceback.
+
+    Returns:
+        The exit code: 0 done; 1 judged bad (the files are written); 2 wrong use, an input that cannot be used, or an output
+        that cannot be written; 70 a failure that nobody foresaw; 130 interrupted. Every error is one line on standard error.
+    """
+    from ..files import inputs_protected
+
     try:
-        sys.exit(app(arguments or ["--help"], standalone_mode=False))
-    except UrdfIdentError as error:
+        with inputs_protected():
+            code = app(arguments or ["--help"], standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except BrokenPipeError:
+        _drop_stdout()
+        return 0
+    except typer.Abort:
+        return 130
+    except typer.Exit as error:
+        return error.exit_code
+    except Exception as error:
         if debug:
             raise
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE)
-    except USAGE_ERROR as error:
+        text, code = _one_line(error, arguments)
+        _say(f"error: {text}")
+        return code
+
+
+def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
+    """What an error says to a user, and the exit code."""
+    if isinstance(error, UrdfIdentError):
+        return str(error), JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE
+    if isinstance(error, USAGE_ERROR):
         words = ["urdf-ident", *(name for name in arguments[:1] if name in _commands()), "--help"]
         text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
-        typer.echo(f"error: {text}; see `{' '.join(words)}`", err=True)
-        sys.exit(WRONG_USE)
-    except typer.Abort:
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+        return f"{text}; see `{' '.join(words)}`", WRONG_USE
+    what = " ".join(str(error).split())[:300]
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({what or 'no more is known'}); use fewer or shorter logs, or a lower rate", WRONG_USE
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        _drop_stdout()
+        return f"the output cannot be written ({error.strerror})", WRONG_USE
+    return (
+        f"unforeseen failure, {type(error).__name__}: {what}; please report it to {_maintainers()}, with the input and what "
+        "`--debug` prints",
+        UNFORESEEN,
+    )
+
+
+def _maintainers() -> str:
+    """Where a failure is reported: the address that the installed package names."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    with suppress(PackageNotFoundError):
+        for entry in metadata("urdf-ident").get_all("Project-URL") or []:
+            name, _, address = str(entry).partition(", ")
+            if name.lower() in ("issues", "bug tracker", "tracker"):
+                return address
+    return "the maintainers (SECURITY.md)"
+
+
+def _say(line: str) -> None:
+    """One line on standard error, whatever can be printed there."""
+    with suppress(OSError, ValueError):
+        typer.echo(line.encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
+
+
+def _drop_stdout() -> None:
+    """What is still to be printed goes nowhere, so that the interpreter does not fail on it when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _commands() -> set[str]:
     return {command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands}
 
 
-@app.callback(epilog="`--debug` with any command shows the traceback of an error.")
+@app.callback(
+    epilog="Exit codes: 0 done; 1 judged bad (files are written); 2 wrong use, or an input or output that cannot be used; "
+    "70 unforeseen failure; 130 interrupted. `--debug` with any command shows the traceback of an error."
+)
 def _root() -> None:
     """Find the dynamic model that a robot really has, from its URDF and its logs."""
 
@@ -94,6 +164,11 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
     """
     from ..data.readers.read import read_recordings
     from ..data.readers.sources import expand_logs
+    from ..files import note_input
 
     layout = project.log_layout()
-    return read_recordings(expand_logs(arguments, layout), robot, layout, jobs=jobs) if arguments else []
+    logs = expand_logs(arguments, layout) if arguments else []
+    for log in logs:
+        for _, path in log.files:
+            note_input(path, "log")
+    return read_recordings(logs, robot, layout, jobs=jobs) if logs else []

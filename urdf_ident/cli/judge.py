@@ -24,12 +24,14 @@ def check(
 ) -> None:
     """Joints, bodies, lumped links, impossible inertias, and what is identifiable."""
     from ..export.fix import fix_urdf
-    from ..files import read_text, write_text
+    from ..files import check_output, read_text, write_text
     from ..pipeline.check import check_dict, check_text
 
     project, folder = open_project(config)
     if fix is not None:
-        text, notes = fix_urdf(read_text(urdf, "URDF"), str(urdf))
+        source = read_text(urdf, "URDF")
+        check_output(fix)
+        text, notes = fix_urdf(source, str(urdf))
         write_text(fix, text)
         for note in notes or ("nothing to repair",):
             typer.echo(note)
@@ -56,11 +58,14 @@ def inspect(
     from ..data.prepare import examine
     from ..data.torque_constants.gains import resolve_gain
     from ..estimation.estimators.gains import resolve_drive
+    from ..files import check_output
     from ..pipeline.check import findings_text
 
     project, folder = open_project(config)
     built = project.build_robot(robot, folder)
     recordings = read_logs(logs, built, project)
+    if write_project is not None:
+        check_output(write_project)
     payload, drive = project.build_payload(built), project.build_drive(built)
     if payload is None:
         drive = resolve_gain(drive, recordings)

@@ -29,13 +29,16 @@ def design(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
-    from ..files import check_writable
+    from ..files import check_output, check_writable
     from ..result.file import load
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     check_writable(out.parent)
     earlier = None if after is None else load(after)
+    for output in (out, plot):
+        if output is not None:
+            check_output(output)
     found = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque
@@ -56,6 +59,7 @@ def simulate(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
 ) -> None:
     """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
+    from ..files import check_output
     from ..motion.trajectories import read_trajectory
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
@@ -63,6 +67,7 @@ def simulate(
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     motion = read_trajectory(trajectory, robot)
+    check_output(out)
     with steps() as progress:
         log = run_experiment(
             project, robot, motion, plant=true_plant(project, robot, truth), name=out.stem, seed=seed,
@@ -90,12 +95,16 @@ def play(
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
 ) -> None:
     """Shows the robot moving, in Meshcat: live until Ctrl-C, or as one offline page."""
+    from ..files import check_output, note_input
     from ..viz import motion_from
     from ..viz import play as run
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     second = project.build_robot(other, folder) if other is not None else None
+    note_input(motion, "motion")
+    if html is not None:
+        check_output(html)
     shown = motion_from(motion, robot, project.log_layout(), project.build_drive(robot))
     around = project.excitation.build_collisions(robot, folder)
     written = run(robot, shown, other=second, collisions=around, html=html, port=port, say=typer.echo)

@@ -35,15 +35,17 @@ def identify(
     ] = None,
 ) -> None:
     """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
-    from ..files import check_writable
+    from ..files import check_output, check_writable
     from ..pipeline.identify import identify as run
-    from ..result.exports import write_all
+    from ..result.exports import result_names, write_all
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
     recordings, held_out, runs = (read_logs(some or [], robot, project, jobs) for some in (logs, validate, sweeps))
     check_writable(out)
+    for output in [out / name for name in result_names(robot)] + ([] if following is None else [following]):
+        check_output(output)
     with log_bars({recording.name for recording in recordings}) as progress:
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
@@ -81,6 +83,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Even if the URDF has changed since the identification.")] = False,
 ) -> None:
     """Writes a result in other formats."""
+    from ..files import check_output, note_input
     from ..result.exports import check_source, write_mjcf, write_sidecar, write_urdf
     from ..result.file import load
 
@@ -88,6 +91,11 @@ def export(
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sidecar, write_sidecar)]
     if all(path is None for path, _ in wanted):
         raise typer.BadParameter("nothing to write: give --urdf, --mjcf or --sidecar")
+    for path, what in [(ident.model.robot.path, "URDF"), *((str(item.get("path", "")), "log") for item in ident.inputs)]:
+        note_input(path, what)
+    outputs = [check_output(path).resolve() for path, _ in wanted if path is not None]
+    if len(set(outputs)) < len(outputs):
+        raise typer.BadParameter("two outputs have the same name")
     if not force:
         check_source(ident)
     for path, write in wanted:

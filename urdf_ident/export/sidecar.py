@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from ..documents import parse_yaml
 from ..errors import ProjectError
 from ..files import read_text, write_text
 from ..friction import Law
@@ -72,10 +73,10 @@ def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
         MissingFileError: No such file.
         ProjectError: It is not a side-car.
     """
+    data = parse_yaml(read_text(path, "side-car"), str(path), ProjectError, "side-car")
     try:
-        data = yaml.safe_load(read_text(path, "side-car"))
         return {
             joint: {symbol: float(entry["value"]) for symbol, entry in terms.items()} for joint, terms in data["joints"].items()
         }
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ProjectError("not a side-car of joint parameters", where=str(path), got=str(error)[:80]) from error

@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from .. import sizes
 from ..errors import UrdfError
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
@@ -142,8 +143,25 @@ def _read_xml(text: str, where: str) -> ElementTree.Element:
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
+    depth, count = 0, 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth, count
+        depth, count = depth + 1, count + 1
+        if depth > sizes.DEEPEST_XML or count > sizes.MOST_ELEMENTS:
+            most = f"{sizes.DEEPEST_XML} levels, {sizes.MOST_ELEMENTS} elements"
+            raise UrdfError(
+                "too deep or too large for a robot", where=f"{where}, line {parser.CurrentLineNumber}", expected=most
+            )
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(text.encode("utf-8"), True)
@@ -200,10 +218,16 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
             raise UrdfError(f"<{end} link=…> is missing", where=here)
         ends[end] = str(node.get("link"))
     limit, dynamics, mimic = element.find("limit"), element.find("dynamics"), element.find("mimic")
+    for key in ("xyz", "rpy"):
+        _vector(element.find("origin"), key, here)
+    if kind != "fixed":
+        _check_axis(element.find("axis"), here)
     limits = {}
     if limit is not None:
         keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
         limits = {key: _number(limit, key, here, finite=False) for key in keys}
+        if limits.get("lower", -math.inf) > limits.get("upper", math.inf) and kind in ("revolute", "prismatic"):
+            raise UrdfError("the lower limit is above the upper", where=here, got=f"{limits['lower']:g} > {limits['upper']:g}")
     elif kind in ("revolute", "prismatic"):
         raise UrdfError(
             f"{kind} joint without <limit>", where=here, remedy='add <limit lower="…" upper="…" velocity="…" effort="…"/>'
@@ -220,6 +244,16 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
     )
 
 
+def _check_axis(axis: ElementTree.Element | None, here: str) -> None:
+    """An axis of length zero is a joint that moves nothing; readers take ``<axis/>`` for one."""
+    if axis is None:
+        return  # (1, 0, 0)
+    if axis.get("xyz") is None or not np.linalg.norm(_vector(axis, "xyz", here)) > 1e-6:
+        raise UrdfError(
+            "the axis has no direction", where=here, got=repr(axis.get("xyz")), expected='<axis xyz="…"/> of length 1'
+        )
+
+
 def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool = True) -> float:
     text = element.get(key)
     if text is None:
@@ -230,7 +264,14 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
         value = math.nan
     if math.isnan(value) or (finite and math.isinf(value)):
         raise UrdfError(
-            f"<{element.tag} {key}> is not a finite number", where=here, got=repr(text), remedy="write a number there"
+            f"<{element.tag} {key}> is not a finite number", where=here, got=repr(text[:40]), remedy="write a number there"
+        )
+    if finite and abs(value) > sizes.LARGEST_NUMBER:
+        raise UrdfError(
+            f"<{element.tag} {key}> is out of all proportion",
+            where=here,
+            got=f"{value:g}",
+            expected=f"≤ {sizes.LARGEST_NUMBER:g}",
         )
     return value
 
@@ -245,6 +286,12 @@ def _vector(element: ElementTree.Element | None, key: str, here: str) -> Array:
         values = np.array([float(part) for part in text.split()])
     except ValueError:
         values = np.array([math.nan])
-    if values.shape != (3,) or not np.isfinite(values).all():
-        raise UrdfError(f"<origin {key}> is not three finite numbers", where=here, got=repr(text))
+    if values.shape != (3,) or not (np.abs(values) <= sizes.LARGEST_NUMBER).all():
+        tag = "origin" if element is None else element.tag
+        raise UrdfError(
+            f"<{tag} {key}> is not three finite numbers",
+            where=here,
+            got=repr(text[:80]),
+            expected=f"≤ {sizes.LARGEST_NUMBER:g}",
+        )
     return values

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ..errors import FingerprintError
 from ..export import mjcf, sidecar, urdf
+from ..files import FileSet, read_bytes, read_text
+from ..model.robot import Robot
 from ..provenance import sha256
 from .equivalent import armature, equivalent_friction
 from .file import plain
@@ -81,15 +83,27 @@ def write_all(ident: Identification, folder: str | Path) -> list[str]:
     Raises:
         OutputError: A file cannot be written.
     """
-    out = Path(folder)
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in ident.model.robot.name)
-    target = out / f"{name}_identified.urdf"
-    notes = write_urdf(ident, target)
-    written = [target, write_sidecar(ident, out / "joints.yaml")]
-    if ident.traces is not None:
-        written.append(write_series(ident.traces, out / FILE, ident.theta))
-    written.append(ident.save(out / "identification.json"))
-    return [*notes, *(f"wrote {path}" for path in written)]
+    urdf_name, sidecar_name, series_name, json_name = result_names(ident.model.robot)
+    with FileSet(folder, last=json_name) as files:
+        notes = write_urdf(ident, files.path(urdf_name))
+        written = [Path(urdf_name), write_sidecar(ident, files.path(sidecar_name))]
+        if ident.traces is not None:
+            written.append(write_series(ident.traces, files.path(series_name), ident.theta))
+        written.append(ident.save(files.path(json_name)))
+    return [*notes, *(f"wrote {Path(folder) / path.name}" for path in written)]
+
+
+def result_names(robot: Robot) -> tuple[str, str, str, str]:
+    """What the files of a result are called.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The corrected URDF, the side-car, the series for pictures, and the JSON, which is written last.
+    """
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
+    return f"{name}_identified.urdf", "joints.yaml", FILE, "identification.json"
 
 
 def check_source(ident: Identification) -> None:
@@ -102,7 +116,10 @@ def check_source(ident: Identification) -> None:
         FingerprintError: The file is there and differs from the embedded one.
     """
     source = Path(ident.model.robot.path)
-    if source.is_file() and sha256(source.read_bytes()) != ident.model.robot.sha256:
+    if source.is_file() and ident.model.robot.sha256 not in (
+        sha256(read_bytes(source, "URDF")),
+        sha256(read_text(source).encode()),
+    ):
         raise FingerprintError(
             "the URDF has changed since the identification", where=str(source),
             remedy="identify again, or give --force to write the embedded, older URDF corrected",

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 class Section(BaseModel):
     """A section of the file: unknown keys are errors, values cannot be changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

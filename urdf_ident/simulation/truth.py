@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from ..documents import parse_yaml
 from ..errors import ModelError, nearest
 from ..files import read_text
 from ..friction import Friction, friction_from_mapping
@@ -60,10 +60,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         MissingFileError: The file cannot be read.
     """
     where = str(path)
-    try:
-        settings = yaml.safe_load(read_text(path, "truth file"))
-    except yaml.YAMLError as error:
-        raise ModelError("the truth file is not YAML", where=where, got=str(error)) from error
+    settings = parse_yaml(read_text(path, "truth file"), where, ModelError, "truth file")
     if not isinstance(settings, Mapping):
         raise ModelError("the truth file holds no mapping", where=where, expected="joints: […], friction: {…}")
     for key in settings:
@@ -115,7 +112,7 @@ def _numbers(values: Any) -> Array:
     """An array, or an empty one where the values are no numbers."""
     try:
         return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.zeros(0)
 
 

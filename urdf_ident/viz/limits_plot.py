@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import MissingExtraError, OutputError
+from ..files import write_bytes
 from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, Torque
@@ -77,12 +79,12 @@ def plot_limits(
         MissingExtraError: matplotlib is not installed.
         OutputError: It cannot be written, or the format is unknown.
     """
-    figure = limits_figure(trajectory, limits, torque, title)
+    figure, page = limits_figure(trajectory, limits, torque, title), io.BytesIO()
     try:
-        figure.savefig(path, dpi=130)
-    except (OSError, ValueError) as error:
+        figure.savefig(page, dpi=130, format=Path(path).suffix.lstrip(".").lower() or "png")
+    except ValueError as error:
         raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
-    return Path(path)
+    return write_bytes(path, page.getvalue())
 
 
 def _figure_class() -> Any:

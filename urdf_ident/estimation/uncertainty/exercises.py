@@ -12,14 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
-from ...linalg import Array, triangle
+from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
 
-#: Length of an exercise [s], and states that it is judged by.
-SECONDS, STATES = 20.0, 400
+#: Length of an exercise [s], states that it is judged by, and fewest; each gives one row a joint, and so many are enough.
+SECONDS, STATES, _FEWEST, _ROWS = 20.0, 400, 50, 3200
+#: What an exercise shows of a parameter (or a combination) below this share of all that acts on it counts as not shown.
+_FAINT = 1e-6
 #: A fast motion turns back at least this often [s]: that is what makes it accelerate.
 FAST_PERIOD = 4.0
 #: Sines of a motion: share of its size, multiple of its frequency; the speeds add up to about one.
@@ -55,7 +57,7 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
     for j, name in enumerate(names):
         yield Exercise(f"move {name} fast both ways", (j,), _states(robot, (j,), 1.0, seed))
     for i, j in combinations(range(n), 2):
-        if n <= _ALL_PAIRS or j in robot.subtrees[i][:3]:
+        if n <= _ALL_PAIRS or j in robot.subtrees[i][:2]:
             words = f"move {names[i]} and {names[j]} fast and at the same time"
             yield Exercise(words, (i, j), _states(robot, (i, j), 1.0, seed))
     if n > 1:
@@ -75,9 +77,10 @@ def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Se
     period = SECONDS if pace < 1 else FAST_PERIOD
     span = np.minimum(0.45 * (upper - lower), speed * period / (2 * np.pi))
     turn = (speed / span) * rng.uniform(0.8, 1.0, robot.n)
-    t = np.linspace(0.0, SECONDS, STATES)[:, None]
-    middle = np.tile(lower + (upper - lower) * rng.uniform(0.4, 0.6, robot.n), (STATES, 1))
-    q, v, a = middle, np.zeros((STATES, robot.n)), np.zeros((STATES, robot.n))
+    count = min(STATES, max(_FEWEST, _ROWS // robot.n))
+    t = np.linspace(0.0, SECONDS, count)[:, None]
+    middle = np.tile(lower + (upper - lower) * rng.uniform(0.4, 0.6, robot.n), (count, 1))
+    q, v, a = middle, np.zeros((count, robot.n)), np.zeros((count, robot.n))
     for share, multiple in _SINES:
         w, phase = multiple * turn, rng.uniform(0.0, 2 * np.pi, robot.n)
         q = q + share * span * np.sin(w * t + phase)
@@ -89,7 +92,7 @@ def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Se
     load = 10.0 * rng.standard_normal(q.shape)
     twist, vm, am = (scale * pace * rng.standard_normal(q.shape) for scale in (0.01, 1.0, 1.0))
     twist[:, still] = vm[:, still] = am[:, still] = 0.0
-    return Segment("exercise", 0.0, STATES / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load)
+    return Segment("exercise", 0.0, count / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load)
 
 
 def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
@@ -102,15 +105,30 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
         weights: Row group → weight [1/unit of torque]; groups that are missing weigh one.
 
     Returns:
-        Triangular factor, shape (≤ b, b), scaled to one state.
+        Factor of full row rank, shape (≤ b, b), scaled to one state; what is fainter than :data:`_FAINT` is left out.
     """
     place = np.full(len(base.names), -1)
     place[base.independent] = np.arange(len(base))
-    R = np.zeros((0, len(base)))
-    for _, blocks in model.row_blocks(exercise.states, chunk=STATES):
-        for group, block in zip(model.groups, blocks, strict=True):
+    count = len(exercise.states.q)
+    rows = np.zeros((len(model.groups) * count, len(base)))
+    for _, blocks in model.row_blocks(exercise.states, chunk=count):
+        for k, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
             target = place[group.columns]
-            rows = np.zeros((len(block), len(base)))
-            rows[:, target[target >= 0]] = block[:, target >= 0] * weights.get(group.name, 1.0)
-            R = triangle(R, rows)
-    return np.asarray(R / np.sqrt(STATES))
+            rows[k * count : k * count + len(block), target[target >= 0]] = block[:, target >= 0] * weights.get(group.name, 1.0)
+    return _factor(rows.T @ rows / count)
+
+
+def _factor(gram: Array) -> Array:
+    """A factor of a sum of squares, without what rounding made of it: Cholesky with pivots (Higham 1990), shape (r, b).
+
+    Advice needs no more digits than a sum of squares keeps; a motion has far fewer directions than a model has parameters,
+    and this finds just them.
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    size = np.sqrt(np.diag(gram))
+    size[size == 0] = 1.0
+    upper, pivots, rank, _ = dpstrf(gram / np.outer(size, size), tol=_FAINT**2)
+    factor = np.zeros((rank, len(gram)))
+    factor[:, pivots - 1] = np.triu(upper)[:rank]
+    return np.asarray(factor * size)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from ...documents import parse_yaml
 from ...errors import ProjectError, nearest
 from ...files import read_text
 from ...linalg import Array
@@ -30,6 +30,7 @@ from ...model.geometry import Shape
 from ...model.meshes import MESH_FORMATS, find_mesh
 from ...model.urdf import rotation_from_rpy
 from ...samples import freeze_arrays
+from ...sizes import LARGEST_NUMBER
 
 #: Smallest distance that is kept where the world file says nothing [m].
 CLEARANCE = 0.01
@@ -121,12 +122,7 @@ def read_world(path: str | Path) -> World:
         ProjectError: It does not parse, an unknown key, a wrong number, or a mesh that cannot be read.
     """
     where = str(path)
-    try:
-        data = yaml.safe_load(read_text(path, "world file"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"{where}, line {mark.line + 1}" if mark else where
-        raise ProjectError("the world file is not YAML", where=line, got=str(error).splitlines()[0]) from error
+    data = parse_yaml(read_text(path, "world file"), where, ProjectError, "world file")
     return parse_world({} if data is None else data, where)
 
 
@@ -235,10 +231,12 @@ def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
 def _numbers(value: Any, count: int, where: str, owner: str) -> Array:
     try:
         array = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.full(0, np.nan)
-    if array.shape != (count,) or not np.isfinite(array).all():
-        raise ProjectError(f"{owner}: wrong numbers", where=where, got=value, expected=f"{count} finite numbers")
+    if array.shape != (count,) or not (np.abs(array) < LARGEST_NUMBER).all():
+        raise ProjectError(
+            f"{owner}: wrong numbers", where=where, got=value, expected=f"{count} finite numbers, not above {LARGEST_NUMBER:g}"
+        )
     return array
 
 

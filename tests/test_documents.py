@@ -1,0 +1,84 @@
+"""YAML and JSON from strangers: plain data or one line with the place, in bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from urdf_ident.documents import parse_json, parse_yaml
+from urdf_ident.errors import LogError, ProjectError
+
+
+def yaml_error(text: str) -> str:
+    with pytest.raises(ProjectError) as caught:
+        parse_yaml(text, "p.yaml", ProjectError, "project file")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_numbers_dates_and_empty_documents() -> None:
+    data = parse_yaml("{a: 1e-2, b: -3E+4, c: 2024-01-02, d: 0x10, e: '1e3', f: on, g: null}", "p", ProjectError)
+    assert data == {"a": 0.01, "b": -3e4, "c": "2024-01-02", "d": 16, "e": "1e3", "f": True, "g": None}
+    assert parse_yaml("", "p", ProjectError) is None
+    assert parse_yaml("# nothing", "p", ProjectError) is None
+
+
+def test_a_key_given_twice_names_both_lines() -> None:
+    assert "key 'gain' is given twice" in yaml_error("drive:\n  gain: 1\n  joint_offset: 0\n  gain: 2\n")
+    assert "lines 2 and 4" in yaml_error("drive:\n  gain: 1\n  joint_offset: 0\n  gain: 2\n")
+    assert "lines 1 and 3" in yaml_error("drive: {}\nlog: {}\n'drive': {}\n")
+    assert "lines 1 and 1" in yaml_error("a: [{b: 1, b: 2}]")
+    assert parse_yaml("a: {b: 1}\nc: {b: 2}\n1: x\n'1': y", "p", ProjectError)["c"] == {"b": 2}
+
+
+def test_merge_keys_still_merge() -> None:
+    data = parse_yaml("base: &b {x: 1, y: 2}\nother:\n  <<: *b\n  y: 3", "p", ProjectError)
+    assert data["other"] == {"x": 1, "y": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 3000, "nested more than"),
+        ("a: " * 1 + "{a: " * 200 + "1" + "}" * 200, "nested more than"),
+        ("a: " + "9" * 5000, "integer of 5000 digits"),
+        ("a: &a [*a]", "aliases"),
+        ("\n".join(["a0: &a0 [1, 1]"] + [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 9)]), "aliases"),
+        ("a: !!python/object/apply:os.system [ls]", "line 1"),
+        ("a: !!timestamp nonsense", "cannot be read"),
+        ("a: !!int ''", "cannot be read"),
+        ("? {a: 1}\n: 2", "line 1"),
+        ("a: [1, 2", "line 1"),
+        ("a: \x01", "not YAML"),
+        ("a: 1\n---\nb: 2", "line 2"),
+    ],
+)
+def test_hostile_yaml_is_one_line(text: str, words: str) -> None:
+    assert words in yaml_error(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 200_000, "nested too deep"),
+        ('{"a": ' * 200_000, "nested too deep"),
+        ('{"a": 1' + "0" * 400 + "}", "integer of 401 digits"),
+        ('{"a": 1e400}', "too large"),
+        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": -Infinity}', "no number of JSON"),
+        ('{"a": 1, "b": 2, "a": 3}', "key 'a' is given twice"),
+        ('{"a": 1,}', "line 1"),
+        ("", "line 1"),
+    ],
+)
+def test_hostile_json_is_one_line(text: str, words: str) -> None:
+    with pytest.raises(LogError) as caught:
+        parse_json(text, "r.json", LogError, "result")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_reads_what_json_writes() -> None:
+    data = {"a": [1, -2.5, 1e-300, None, True, "°"], "b": {"c": []}}
+    assert parse_json(json.dumps(data), "r", LogError) == data
