@@ -105,9 +105,8 @@ def _yaml_loader() -> type[Any]:
         def compose_node(self, parent: Any, index: Any) -> Any:
             self.depth += 1
             if self.depth > sizes.DEEPEST:
-                raise _Refused(
-                    f"nested more than {sizes.DEEPEST} levels deep", f", line {self.peek_event().start_mark.line + 1}"
-                )
+                line = self.line + 1  # of the reader, which is a little ahead
+                raise _Refused(f"nested more than {sizes.DEEPEST} levels deep", f", line {line}")
             try:
                 return super().compose_node(parent, index)
             finally:

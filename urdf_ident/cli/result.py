@@ -91,8 +91,8 @@ def export(
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sidecar, write_sidecar)]
     if all(path is None for path, _ in wanted):
         raise typer.BadParameter("nothing to write: give --urdf, --mjcf or --sidecar")
-    for path, what in [(ident.model.robot.path, "URDF"), *((str(item.get("path", "")), "log") for item in ident.inputs)]:
-        note_input(path, what)
+    for source, what in [(ident.model.robot.path, "URDF"), *((str(item.get("path", "")), "log") for item in ident.inputs)]:
+        note_input(source, what)
     outputs = [check_output(path).resolve() for path, _ in wanted if path is not None]
     if len(set(outputs)) < len(outputs):
         raise typer.BadParameter("two outputs have the same name")
