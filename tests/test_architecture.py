@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("errors", "units", "sizes", "files", "documents", "linalg", "provenance", "progress")
+FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress")
 ROOMS = (
     "samples", "settings", "friction", "model", "motion", "data", "simulation", "statistics", "estimation", "consistency",
     "excitation", "compensation", "export", "project", "result", "pipeline",

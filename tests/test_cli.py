@@ -112,6 +112,7 @@ def test_validate_judges_a_result_that_is_worse_than_the_urdf(identified: Path, 
     data = json.loads((identified / "identification.json").read_text())
     for entry in data["parameters"]["standard"]:
         entry["value"] = 3.0 * entry["value"]
+    del data["seal"]  # an intended edit
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(data))
     assert run("validate", bad, identified.parent / "log2.csv").returncode == 1

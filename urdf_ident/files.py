@@ -1,14 +1,14 @@
 """Reading and writing files: whole or not at all, never over what was read, with errors that name the remedy.
 
 A command reads and writes between :func:`inputs_protected`'s two ends: what was read there may not be written there, under
-whatever name (links included). Several files that belong together are written as a :class:`FileSet`.
+whatever name (links included). Several files that belong together are written as a
+:class:`.fileset.FileSet`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from . import sizes
@@ -24,8 +23,6 @@ from .errors import MissingFileError, OutputError
 
 #: Called with the name of every step that changes the disk, before it is taken; tests stop the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
-#: Complete sets wait under this name for their last renames, unfinished ones under names that begin with the other.
-_COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -183,10 +180,10 @@ def check_output(path: str | Path) -> Path:
     except FileNotFoundError:
         return target
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
-        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from error
+        raise unwritable(path, getattr(error, "strerror", None) or str(error)) from error
     kind = stat.S_IFMT(about.st_mode)
     if kind != stat.S_IFREG:
-        raise _unwritable(path, f"is {_KINDS.get(kind, 'not a regular file')}")
+        raise unwritable(path, f"is {_KINDS.get(kind, 'not a regular file')}")
     inputs = _inputs.get()
     source = None if inputs is None else inputs.read.get((about.st_dev, about.st_ino))
     if source is not None:
@@ -195,7 +192,7 @@ def check_output(path: str | Path) -> Path:
             where=str(path), remedy="name another output",
         )  # fmt: skip
     if not os.access(target, os.W_OK):
-        raise _unwritable(path, "is read-only")
+        raise unwritable(path, "is read-only")
     return target
 
 
@@ -215,7 +212,7 @@ def write_text(path: str | Path, text: str) -> Path:
     try:
         return write_bytes(path, text.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise _unwritable(path, "its text holds half a character") from error
+        raise unwritable(path, "its text holds half a character") from error
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
@@ -243,120 +240,19 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
                 stream.write(data[start : start + 2**16])
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, (target.stat().st_mode & 0o777) if target.exists() else 0o666 & ~_umask())
+        os.chmod(temporary, mode_of(target))
         on_step("rename")
         os.replace(temporary, target)
         temporary = None
     except OutputError:
         raise
     except (OSError, ValueError) as error:
-        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from error
+        raise unwritable(path, getattr(error, "strerror", None) or str(error)) from error
     finally:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
     return Path(path)
-
-
-class FileSet:
-    """Files of one folder that belong together: all new or all old, whatever stops the program.
-
-    They are written to a folder beside their places, made complete by one rename, and then moved to their places, ``last``
-    after all others. What a kill leaves between that rename and the last move is finished by whoever opens the folder next
-    (:func:`finish`); what it leaves before is removed by the next writer.
-
-    ```python
-    with FileSet(folder, last="identification.json") as files:
-        write_urdf(ident, files.path("robot.urdf"))
-        ident.save(files.path("identification.json"))
-    ```
-
-    Args:
-        folder: Where the files go; made if missing.
-        last: The file that says the set is there.
-
-    Raises:
-        OutputError: The folder cannot be written.
-    """
-
-    def __init__(self, folder: str | Path, last: str) -> None:
-        self.folder, self.last = check_writable(folder), last
-        self._stage: Path | None = None
-        self._lock: int | None = None
-
-    def path(self, name: str) -> Path:
-        """Where to write a file of the set now.
-
-        Args:
-            name: Its name in the folder; may hold subfolders.
-
-        Returns:
-            A path in the folder of unfinished files.
-
-        Raises:
-            OutputError: Its place holds an input of this command, or no regular file.
-        """
-        check_output(self.folder / name)
-        if self._stage is None:
-            raise OutputError("this set of files is not open", where=str(self.folder))
-        return self._stage / name
-
-    def __enter__(self) -> FileSet:
-        try:
-            on_step("stage")
-            with _locked(self.folder):
-                _finish(self.folder, self.last)
-                _remove_abandoned(self.folder)
-                self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
-                self._lock = _hold(self._stage)
-        except OSError as error:
-            raise _unwritable(self.folder, str(error.strerror)) from error
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        stage = self._stage
-        if stage is None:
-            return
-        try:
-            if kind is None:
-                self._commit(stage)
-            elif isinstance(error, OutputError) and error.where is not None and error.where.startswith(str(stage)):
-                place = self.folder / Path(error.where).relative_to(stage)  # the place that the user knows
-                raise OutputError(error.what, where=str(place), remedy=error.remedy) from error
-        except OutputError:
-            raise
-        except OSError as problem:
-            raise _unwritable(self.folder, str(problem.strerror)) from problem
-        finally:
-            if self._lock is not None:
-                os.close(self._lock)
-            shutil.rmtree(stage, ignore_errors=True)
-            self._stage = self._lock = None
-
-    def _commit(self, stage: Path) -> None:
-        for path in _files_below(stage):
-            check_output(self.folder / path)
-            old = self.folder / path
-            os.chmod(stage / path, (old.stat().st_mode & 0o777) if old.exists() else 0o666 & ~_umask())
-        with _locked(self.folder):
-            _finish(self.folder, self.last)
-            _sync(stage)
-            on_step("complete")
-            os.rename(stage, self.folder / _COMPLETE)
-            _sync(self.folder)
-            _finish(self.folder, self.last)
-
-
-def finish(folder: str | Path, last: str) -> None:
-    """Moves the files of a set that was complete when its writer was stopped to their places.
-
-    Args:
-        folder: The folder of the set; nothing is done where no set waits, or it is not ours to write.
-        last: The file that is moved after all others.
-    """
-    if (Path(folder) / _COMPLETE).is_dir():
-        with suppress(OSError), _locked(Path(folder)):
-            _finish(Path(folder), last)
 
 
 def check_writable(folder: str | Path) -> Path:
@@ -384,75 +280,32 @@ def check_writable(folder: str | Path) -> Path:
     return path
 
 
-def _finish(folder: Path, last: str) -> None:
-    waiting = folder / _COMPLETE
-    if not waiting.is_dir():
-        return
-    for path in sorted(_files_below(waiting), key=lambda item: (str(item) == last, str(item))):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        on_step("move")
-        place = folder / path
-        os.replace(waiting / path, place.resolve() if place.is_symlink() else place)
-    on_step("done")
-    shutil.rmtree(waiting)
-    _sync(folder)
+def unwritable(path: str | Path, reason: str) -> OutputError:
+    """The error of an output that cannot be written.
 
+    Args:
+        path: The file or folder.
+        reason: Why, in the system's words.
 
-def _files_below(folder: Path) -> list[Path]:
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Unfinished sets whose writer is gone: nobody holds their lock."""
-    for path in folder.glob(f"{_UNFINISHED}*"):
-        handle = _hold(path, wait=False)
-        if handle is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(handle)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time moves files in a folder."""
-    handle = _hold(folder)
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _hold(folder: Path, wait: bool = True) -> int | None:
-    """A lock on a folder that ends with the process; None where another holds it, or where folders cannot be locked."""
-    try:
-        import fcntl
-    except ImportError:  # not POSIX
-        return None
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _sync(folder: Path) -> None:
-    """Puts names on the disk, where the system can do that."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        with suppress(OSError):
-            os.fsync(handle)
-        os.close(handle)
-
-
-def _unwritable(path: str | Path, reason: str) -> OutputError:
+    Returns:
+        The error, to be raised.
+    """
     return OutputError(
         f"cannot be written ({reason})", where=repr(str(path))[1:-1], remedy="choose another output or free this one"
     )
 
 
-def _umask() -> int:
+def mode_of(target: Path) -> int:
+    """Permissions that a file keeps when it is replaced, or gets when it is new.
+
+    Args:
+        target: The file.
+
+    Returns:
+        The bits.
+    """
+    if target.exists():
+        return target.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ..errors import FingerprintError
 from ..export import mjcf, sidecar, urdf
-from ..files import FileSet, read_bytes, read_text
+from ..files import read_bytes, read_text
+from ..fileset import FileSet
 from ..model.robot import Robot
 from ..provenance import sha256
 from .equivalent import armature, equivalent_friction

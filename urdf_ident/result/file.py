@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..compensation.residual import Residual
-from ..errors import LogError, check_shape
-from ..files import read_text, write_text
+from ..documents import parse_json
+from ..errors import LogError, UrdfIdentError, check_shape
+from ..files import read_text, sources, write_text
+from ..fileset import finish
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
+from ..project import parse_project
 from ..provenance import versions
 from ..statistics.fit import Fit
+from .checks import check_result, seal
 from .evidence import Evidence
 from .identification import Identification
 from .springs import springs
@@ -40,7 +44,9 @@ def save(ident: Identification, path: str | Path) -> Path:
     Raises:
         OutputError: It cannot be written.
     """
-    return write_text(path, json.dumps(plain(as_dict(ident)), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    data = plain(as_dict(ident))
+    data["seal"] = seal(data)
+    return write_text(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def load(path: str | Path) -> Identification:
@@ -54,17 +60,22 @@ def load(path: str | Path) -> Identification:
 
     Raises:
         MissingFileError: No such file.
-        LogError: It is not an identification.json.
+        LogError: It is not an identification.json, of another version, damaged (:mod:`.checks`) or edited.
     """
-    text = read_text(path, "identification")
+    finish(Path(path).parent, Path(path).name)
+    data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
     try:
-        ident = from_dict(json.loads(text))
-        return replace(ident, traces=read_series(Path(path).parent / FILE, ident.theta))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        check_result(data, SCHEMA)
+        ident = from_dict(data)
+    except UrdfIdentError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
         raise LogError(
-            "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}",
+            "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}"[:200],
             remedy="name the file that `urdf-ident identify` wrote",
         ) from error  # fmt: skip
+    return replace(ident, traces=read_series(Path(path).parent / FILE, ident.theta))
 
 
 def as_dict(ident: Identification) -> dict[str, Any]:
@@ -85,6 +96,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "verdict": ident.verdict.as_dict(),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
         "inputs": list(ident.inputs),
+        "sources": [{"what": item.what, "path": item.path, "sha256": item.sha256} for item in sources()],
         "joints": list(robot.joints),
         "parameters": {"base": _base_entries(fit, ident.essential.get("names")), "standard": _standard_entries(ident)},
         "links": {name: link.theta for name, link in robot.description.links.items() if link.theta is not None},
@@ -140,6 +152,7 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         KeyError: An entry is missing.
         ShapeError: Entries do not fit each other.
     """
+    parse_project(data["config"], "config")
     model = DynamicModel.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, stored = data["state"], data["state"]["base"]
     index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}

@@ -1,0 +1,180 @@
+"""Files that belong together, written so that a reader finds all old or all new ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from . import files
+from .errors import OutputError
+from .files import check_output, check_writable, mode_of, unwritable
+
+#: Complete sets wait under this name for their last renames, unfinished ones under names that begin with the other.
+_COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"
+
+
+class FileSet:
+    """Files of one folder that belong together: all new or all old, whatever stops the program.
+
+    They are written to a folder beside their places, made complete by one rename, and then moved to their places, ``last``
+    after all others. What a kill leaves between that rename and the last move is finished by whoever opens the folder next
+    (:func:`finish`); what it leaves before is removed by the next writer.
+
+    ```python
+    with FileSet(folder, last="identification.json") as files:
+        write_urdf(ident, files.path("robot.urdf"))
+        ident.save(files.path("identification.json"))
+    ```
+
+    Args:
+        folder: Where the files go; made if missing.
+        last: The file that says the set is there.
+
+    Raises:
+        OutputError: The folder cannot be written.
+    """
+
+    def __init__(self, folder: str | Path, last: str) -> None:
+        self.folder, self.last = check_writable(folder), last
+        self._stage: Path | None = None
+        self._lock: int | None = None
+
+    def path(self, name: str) -> Path:
+        """Where to write a file of the set now.
+
+        Args:
+            name: Its name in the folder; may hold subfolders.
+
+        Returns:
+            A path in the folder of unfinished files.
+
+        Raises:
+            OutputError: Its place holds an input of this command, or no regular file.
+        """
+        check_output(self.folder / name)
+        if self._stage is None:
+            raise OutputError("this set of files is not open", where=str(self.folder))
+        return self._stage / name
+
+    def __enter__(self) -> FileSet:
+        try:
+            files.on_step("stage")
+            with _locked(self.folder):
+                _finish(self.folder, self.last)
+                _remove_abandoned(self.folder)
+                self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+                self._lock = _hold(self._stage)
+        except OSError as error:
+            raise unwritable(self.folder, str(error.strerror)) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        stage = self._stage
+        if stage is None:
+            return
+        try:
+            if kind is None:
+                self._commit(stage)
+            elif isinstance(error, OutputError) and error.where is not None and error.where.startswith(str(stage)):
+                place = self.folder / Path(error.where).relative_to(stage)  # the place that the user knows
+                raise OutputError(error.what, where=str(place), remedy=error.remedy) from error
+        except OutputError:
+            raise
+        except OSError as problem:
+            raise unwritable(self.folder, str(problem.strerror)) from problem
+        finally:
+            if self._lock is not None:
+                os.close(self._lock)
+            shutil.rmtree(stage, ignore_errors=True)
+            self._stage = self._lock = None
+
+    def _commit(self, stage: Path) -> None:
+        for path in _files_below(stage):
+            check_output(self.folder / path)
+            os.chmod(stage / path, mode_of(self.folder / path))
+        with _locked(self.folder):
+            _finish(self.folder, self.last)
+            _sync(stage)
+            files.on_step("complete")
+            os.rename(stage, self.folder / _COMPLETE)
+            _sync(self.folder)
+            _finish(self.folder, self.last)
+
+
+def finish(folder: str | Path, last: str) -> None:
+    """Moves the files of a set that was complete when its writer was stopped to their places.
+
+    Args:
+        folder: The folder of the set; nothing is done where no set waits, or it is not ours to write.
+        last: The file that is moved after all others.
+    """
+    if (Path(folder) / _COMPLETE).is_dir():
+        with suppress(OSError), _locked(Path(folder)):
+            _finish(Path(folder), last)
+
+
+def _finish(folder: Path, last: str) -> None:
+    waiting = folder / _COMPLETE
+    if not waiting.is_dir():
+        return
+    for path in sorted(_files_below(waiting), key=lambda item: (str(item) == last, str(item))):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        files.on_step("move")
+        place = folder / path
+        os.replace(waiting / path, place.resolve() if place.is_symlink() else place)
+    files.on_step("done")
+    shutil.rmtree(waiting)
+    _sync(folder)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Unfinished sets whose writer is gone: nobody holds their lock."""
+    for path in folder.glob(f"{_UNFINISHED}*"):
+        handle = _hold(path, wait=False)
+        if handle is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(handle)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time moves files in a folder."""
+    handle = _hold(folder)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _hold(folder: Path, wait: bool = True) -> int | None:
+    """A lock on a folder that ends with the process; None where another holds it, or where folders cannot be locked."""
+    try:
+        import fcntl
+    except ImportError:  # not POSIX
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _sync(folder: Path) -> None:
+    """Puts names on the disk, where the system can do that."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):
+            os.fsync(handle)
+        os.close(handle)
