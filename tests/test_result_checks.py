@@ -1,0 +1,140 @@
+"""A damaged, edited, newer or made-up identification.json is refused in one line that names the entry."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import arm_urdf
+from logs import make_log
+
+import urdf_ident as ui
+from urdf_ident.errors import LogError
+from urdf_ident.result.checks import seal
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A result and its content."""
+    folder = tmp_path_factory.mktemp("result")
+    robot = ui.Robot.from_urdf(arm_urdf("zy"))
+    make_log(folder / "log.csv", robot, seed=0)
+    model = ui.DynamicModel(robot, friction=["viscous", "coulomb"])
+    ident = ui.identify(model, [ui.read_recording(folder / "log.csv", robot)])
+    path = ident.save(folder / "ident.json")
+    return path, json.loads(path.read_text())
+
+
+def refusal(folder: Path, data: Any, *, sealed: bool = True) -> str:
+    if sealed and isinstance(data, dict):
+        data = {**data, "seal": seal(data)}  # who makes a file up can also make its seal
+    path = folder / "bad.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(LogError) as caught:
+        ui.load(path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+    assert "bad.json" in str(caught.value)
+    return str(caught.value)
+
+
+def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Sets one entry; numbers in the path are indices."""
+
+    def act(data: dict[str, Any]) -> None:
+        *way, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+        for part in way:
+            data = data[part]  # type: ignore[index]
+        data[last] = value(data[last]) if callable(value) else value  # type: ignore[index]
+
+    return act
+
+
+def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    path, data = written
+    again = json.loads(ui.load(path).save(tmp_path / "again.json").read_text())
+    assert {key for key in data if data[key] != again[key]} <= {"sources", "seal"}
+    assert data["seal"] == seal(data)
+    assert seal(dict(reversed(list(data.items())))) == data["seal"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("schema", "urdf-ident/9", "newer version"),
+        ("schema", "urdf-ident/0", "older version"),
+        ("schema", None, "not an identification.json"),
+        ("schema", ["urdf-ident/1"], "not an identification.json"),
+        ("robot/urdf", lambda text: text.replace("0.1", "0.2", 1), "not the URDF that was identified"),
+        ("robot/urdf", "/etc/passwd", "is no URDF"),
+        ("robot/urdf", "<\ud800>", "is no text"),
+        ("robot/sha256", "0" * 64, "not the URDF that was identified"),
+        ("state/base/K", lambda rows: [[0.0 for _ in row] for row in rows], "disagrees with the terms"),
+        ("state/base/K", lambda rows: rows[:-1], "wrong size"),
+        ("state/base/K", "inf", "not finite"),
+        ("state/base/independent", lambda ks: [ks[0], *ks[:-1]], "every parameter once"),
+        ("state/base/independent/0", 0.5, "no indices"),
+        ("state/base/blurred", [10**6], "no indices"),
+        ("parameters/standard/0/value", -5.0, "mass is not positive"),
+        ("parameters/standard/0/value", 1e300, "out of all proportion"),
+        ("parameters/standard/3/value", "nan", "not finite"),
+        ("parameters/standard/3/value", None, "not finite"),
+        ("parameters/standard", lambda items: items[:-1], "state.base"),
+        ("parameters/base", {}, "no list of parameters"),
+        ("parameters/base/0/value", [1.0], "no number"),
+        ("covariance/matrix/0/1", lambda value: value + 1.0, "not symmetric"),
+        ("covariance/matrix/0/0", -1.0, "negative variance"),
+        ("covariance/matrix/1/1", lambda value: 1e-6 * value, "negative eigenvalue|not symmetric"),
+        ("covariance/matrix/0", [], "no number|shape"),
+        ("state/fit/seen", [1, 0], "true and false"),
+        ("state/fit/rows", 0, "not positive"),
+        ("state/fit/dof", "nan", "not finite"),
+        ("state/fit/sigma", {"j1": 0.0}, "not positive"),
+        ("state/factor/0/0", "inf", "not finite"),
+        ("state/factor", lambda rows: [row[:-1] for row in rows], "wrong shape"),
+        ("state/prior/theta0", lambda values: values[:-1], "wrong shape"),
+        ("state/prior/root/0/0", "nan", "not finite"),
+        ("state/baseline", [], "wrong shape"),
+        ("config/signals/cutoff", "no", "signals.cutoff"),
+        ("config/nonsense", 1, "unknown key 'nonsense'"),
+        ("model/order", ["nobody"], "nobody"),
+        ("model/terms/0/axis", "nobody", "nobody"),
+        ("model/terms", 7, "damaged"),
+        ("inputs", [1], "no list of mappings"),
+        ("state", [], "wrong kind"),
+    ],
+)
+def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path, path: str, value: Any, words: str) -> None:
+    data = copy.deepcopy(written[1])
+    change(path, value)(data)
+    said = refusal(tmp_path, data)
+    assert any(word in said for word in words.split("|")), said
+
+
+def test_any_edit_breaks_the_seal(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    for path, value in (("verdict/level", "good!"), ("parameters/standard/2/value", 1e-3), ("signals/cutoff", 3.25)):
+        data = copy.deepcopy(written[1])
+        change(path, value)(data)
+        assert "changed after it was written" in refusal(tmp_path, data, sealed=False)
+    data = copy.deepcopy(written[1])
+    change("parameters/standard/2/value", 1e-3)(data)
+    del data["seal"]
+    (tmp_path / "edited.json").write_text(json.dumps(data))
+    assert ui.load(tmp_path / "edited.json").theta[2] == 1e-3
+
+
+def test_files_that_are_no_result(tmp_path: Path) -> None:
+    for data in ([], {}, "text", 3, None, {"schema": "urdf-ident/1"}):
+        refusal(tmp_path, data)
+
+
+def test_every_cut_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    text = written[0].read_text()
+    for share in (0.0, 0.1, 0.5, 0.9, 0.9999):
+        (tmp_path / "cut.json").write_text(text[: int(share * len(text))])
+        with pytest.raises(LogError, match="not JSON"):
+            ui.load(tmp_path / "cut.json")
