@@ -121,10 +121,7 @@ def _check_state(data: Mapping[str, Any]) -> None:
     state = data["state"]
     base, fit, prior = (_mapping(state, key) for key in ("base", "fit", "prior"))
     p, b = len(data["parameters"]["standard"]), len(data["parameters"]["base"])
-    places = [base.get(key) for key in ("independent", "dependent", "zero")]
-    if not all(isinstance(place, list) and all(type(k) is int for k in place) for place in places):
-        raise _wrong("holds no indices", "state.base")
-    independent, dependent, zero = places
+    independent, dependent, zero = (_indices(base, key) for key in ("independent", "dependent", "zero"))
     if sorted([*independent, *dependent, *zero]) != list(range(p)) or len(independent) != b:
         raise _wrong("does not name every parameter once", "state.base", f"{b} of {p}")
     if not all(type(k) is int and 0 <= k < p for k in base.get("blurred", ())):
@@ -169,6 +166,13 @@ def _check_covariance(matrix: Any, b: int, seen: Any) -> None:
         raise _wrong("is not symmetric", "covariance.matrix")
     if len(scaled) and np.linalg.eigvalsh(scaled)[0] < -_ROUNDING * len(scaled):
         raise _wrong("has a negative eigenvalue", "covariance.matrix")
+
+
+def _indices(base: Mapping[str, Any], key: str) -> list[int]:
+    found = base.get(key)
+    if not isinstance(found, list) or not all(type(k) is int for k in found):
+        raise _wrong("holds no indices", f"state.base.{key}")
+    return found
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
