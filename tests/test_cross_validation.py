@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from motion_samples import coupled_model, make_segment, raw_rows
@@ -11,7 +13,8 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, folds_of
+from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, folds_of, independent_stretches, repeated
+from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter, accumulate
 from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 
@@ -125,3 +128,51 @@ def test_one_block_cannot_be_cut() -> None:
     single = accumulate(MODEL, "run", [make_segment(MODEL, 300)], RowFilter(1), blocks=1)
     with pytest.raises(EstimationError, match="too short to be cut into folds; record longer"):
         cross_validate(single, estimate)
+
+
+def repeats(kinds: dict[str, tuple[int, bool]], noise: float = 0.1) -> StatisticSet:
+    """Logs of motions drawn by their seeds, some run backwards; the noise differs from log to log."""
+    logs = {}
+    for k, (name, (seed, backwards)) in enumerate(kinds.items()):
+        part = make_segment(MODEL, 1600, log=name, seed=seed, sigma=0.0)
+        if backwards:
+            part = replace(part, q=part.q[::-1], v=-part.v[::-1], a=part.a[::-1])
+        rng = np.random.default_rng(100 + k)
+        logs[name] = replace(part, tau=part.tau + noise * rng.standard_normal(part.tau.shape))
+    return as_set(MODEL, logs)
+
+
+def test_repetitions_share_a_fold_and_a_path_run_backwards_does_not() -> None:
+    statistics = repeats({"a": (1, False), "b": (2, False), "again": (1, False), "back": (1, True)})
+    assert motions(statistics) == (("a", "again"), ("b",), ("back",))
+    split = folds_of(statistics)
+    assert split.logs == ("a (+1)", "b", "back")
+    assert split.rows == statistics.rows
+    assert repeated(statistics) == ("a, again are one motion: they are held out together and count as one where errors are judged",)
+
+
+def test_one_motion_in_several_logs_is_cut_in_time_all_logs_together() -> None:
+    statistics = repeats({"a": (1, False), "again": (1, False)})
+    split = folds_of(statistics)
+    assert split.logs == tuple(f"a (+1)[{k}/{TIME_FOLDS}]" for k in range(1, TIME_FOLDS + 1))
+    blocks = sorted({entry.block for entry in statistics.entries})
+    first = [block for i, block in enumerate(blocks) if i * TIME_FOLDS // len(blocks) == 0]
+    both = statistics.select(lambda entry: entry.block in first)
+    assert split.only([split.logs[0]]).rows == both.rows
+    np.testing.assert_allclose(abs(split.only([split.logs[0]]).stacked()), abs(both.stacked()), atol=1e-9)
+
+
+def test_the_same_stretch_of_repetitions_is_one() -> None:
+    statistics = repeats({"a": (1, False), "again": (1, False), "b": (2, False)})
+    found = independent_stretches(statistics)
+    assert sorted(pair for stretch in found for pair in stretch) == sorted({(e.log, e.block) for e in statistics.entries})
+    assert all({log for log, _ in stretch} in ({"a", "again"}, {"b"}) for stretch in found)
+    assert len(found) == 2 * len(statistics.only(["a"]).stretches)
+
+
+def test_a_log_cut_out_of_another_is_the_same_motion() -> None:
+    whole = make_segment(MODEL, 3200, log="whole", sigma=0.0)
+    q, v, a, tau = (x[1130:2900] for x in (whole.q, whole.v, whole.a, whole.tau))
+    part = replace(whole, log="part", q=q, v=v, a=a, tau=tau)
+    statistics = as_set(MODEL, {"whole": whole, "part": part, "other": make_segment(MODEL, 1600, log="other", seed=9)})
+    assert motions(statistics) == (("whole", "part"), ("other",))

@@ -87,6 +87,19 @@ class BaseParameters:
         check_shape("theta", theta.shape, (len(self.names),))
         return np.asarray(theta[self.independent] + self.K @ theta[self.dependent])
 
+    def embedded(self, params: Array) -> Array:
+        """Standard parameters with given base parameters, the dependent ones zero: they predict the same torque.
+
+        Args:
+            params: Base parameters, shape (b,).
+
+        Returns:
+            Shape (p,).
+        """
+        theta = np.zeros(len(self.names))
+        theta[self.independent] = params
+        return theta
+
     def terms(self, row: int, *, threshold: float = 1e-9) -> list[tuple[str, float]]:
         """One base parameter written out.
 

@@ -1,14 +1,15 @@
-"""Held-out error without a second pass over the data: leave a log, or a block in time, out of the factors."""
+"""Held-out error without a second pass over the data: leave a motion, or a part in time, out of the factors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array
+from .motions import motions
 from .statistic import StatisticSet
 
 #: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
@@ -22,7 +23,7 @@ class CrossValidation:
     """Held-out error per fold and row group.
 
     Attributes:
-        folds: What was left out: log names, or ``log[i/k]`` for parts in time.
+        folds: What was left out: log names (``log (+1)`` with one repetition), or ``log[i/k]`` for parts in time.
         groups: Row groups.
         rmse: Shape (folds, groups) [unit of torque], on rows filtered as in the fit.
         effort_rms: Shape (folds, groups), RMS of the measured effort on the same rows.
@@ -56,8 +57,10 @@ class CrossValidation:
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:
-    """The set re-labelled so that each "log" is one fold: the logs, or parts in time when there is one log.
+    """The set re-labelled so that each "log" is one fold: a motion with all its repetitions, or parts in time.
 
+    Logs of one motion (:mod:`.motions`) are one fold: they repeat what the model lacks, so that one would reward another.
+    Where all logs are one motion (or there is one log), parts in time are the folds, the same part of every log together.
     A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
     which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
 
@@ -68,32 +71,106 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
         A set with at least two logs, one factor per fold and row group.
 
     Raises:
-        EstimationError: One log with fewer than two blocks.
+        EstimationError: One motion with fewer than two blocks.
     """
-    if len(statistics.logs) > 1:
-        return statistics.compressed()
-    blocks = sorted({entry.block for entry in statistics.entries})
-    k = min(TIME_FOLDS, len(blocks))
+    found = motions(statistics)
+    if len(found) > 1:
+        label = {log: name_of(logs) for logs in found for log in logs}
+        return replace(statistics, entries=tuple(replace(e, log=label[e.log]) for e in statistics.entries)).compressed()
+    blocks = {log: sorted({entry.block for entry in statistics.entries if entry.log == log}) for log in statistics.logs}
+    k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
-    fold = {block: i * k // len(blocks) for i, block in enumerate(blocks)}
+    fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
     if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
-        fold = {block: i % k for i, block in enumerate(blocks)}
-    renamed = [replace(e, log=f"{e.log}[{fold[e.block] + 1}/{k}]") for e in statistics.entries]
+        fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
+    name = name_of(statistics.logs)
+    renamed = [replace(e, log=f"{name}[{fold[e.log, e.block] + 1}/{k}]") for e in statistics.entries]
     return replace(statistics, entries=tuple(renamed)).compressed()
 
 
-def _alone(statistics: StatisticSet, fold: Mapping[int, int]) -> bool:
+def name_of(logs: Sequence[str]) -> str:
+    """Logs of one motion in a word.
+
+    Args:
+        logs: Their names.
+
+    Returns:
+        The first one's name, and how many repeat it.
+    """
+    return logs[0] if len(logs) == 1 else f"{logs[0]} (+{len(logs) - 1})"
+
+
+def repeated(statistics: StatisticSet) -> tuple[str, ...]:
+    """Says which logs are one motion.
+
+    Args:
+        statistics: The data's factors.
+
+    Returns:
+        A note for each motion that was recorded several times.
+    """
+    return tuple(
+        f"{', '.join(logs)} are one motion: they are held out together and count as one where errors are judged"
+        for logs in motions(statistics)
+        if len(logs) > 1
+    )
+
+
+def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """Stretches of time that do not repeat each other: the same stretch of all logs of one motion is one.
+
+    Args:
+        statistics: The data's factors.
+
+    Returns:
+        Stretches, each the (log, block) pairs in it.
+    """
+    of_log: dict[str, list[tuple[tuple[str, int], ...]]] = {}
+    for stretch in statistics.stretches:
+        of_log.setdefault(stretch[0][0], []).append(stretch)
+    found: list[tuple[tuple[str, int], ...]] = []
+    for logs in motions(statistics):
+        rows = [of_log[log] for log in logs]
+        count = max(len(own) for own in rows)
+        merged: list[tuple[tuple[str, int], ...]] = [() for _ in range(count)]
+        for own in rows:
+            for k, stretch in enumerate(own):
+                merged[k * count // len(own)] += stretch
+        found += [stretch for stretch in merged if stretch]
+    return tuple(found)
+
+
+def _alone(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:
     """Whether some column is zero, or nearly, outside one fold."""
     for layout in statistics.layouts:
         squares = np.zeros((max(fold.values()) + 1, layout.width))
         for entry in statistics.entries:
             if entry.group == layout.group:
-                squares[fold[entry.block]] += np.sum(entry.R**2, axis=0)
+                squares[fold[entry.log, entry.block]] += np.sum(entry.R**2, axis=0)
         total = squares.sum(axis=0)
         if (total - squares.max(axis=0) < LEAST_OUTSIDE * total).any():
             return True
     return False
+
+
+#: Called with the name of a fold: the factors of it, and parameters from all others, shape (p,).
+Trained = Callable[[str], tuple[StatisticSet, Array]]
+
+
+def held_out(folds: Sequence[str], groups: Sequence[str], trained: Trained) -> CrossValidation:
+    """The loop over folds: whatever is estimated without a fold is scored on it.
+
+    Args:
+        folds: Names of the folds.
+        groups: Row groups.
+        trained: Gives, for a fold, its factors and the parameters that know nothing of it.
+
+    Returns:
+        The held-out errors.
+    """
+    errors = np.array([fold_errors(*trained(fold)) for fold in folds])
+    return CrossValidation(tuple(folds), tuple(groups), errors[:, 0], errors[:, 1])
 
 
 def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], Array]) -> CrossValidation:
@@ -110,12 +187,7 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
         EstimationError: See :func:`folds_of`.
     """
     split = folds_of(statistics)
-    rmse, effort = [], []
-    for fold in split.logs:
-        errors = fold_errors(split.only([fold]), estimate(split.without([fold])))
-        rmse.append(errors[0])
-        effort.append(errors[1])
-    return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))
+    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), estimate(split.without([fold]))))
 
 
 def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:

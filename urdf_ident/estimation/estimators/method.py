@@ -24,7 +24,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit, fit_base
-from ...statistics.folds import CrossValidation, fold_errors, folds_of
+from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
 from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
@@ -319,12 +319,9 @@ def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:
     """
     judged, learnt = folds_of(settled.statistics), folds_of(estimated.solved or settled.statistics)
     refit = estimated.refit or (lambda part: fit_base(part, settled.fit.base))
-    rmse, effort = [], []
-    for fold in judged.logs:
+
+    def trained(fold: str) -> tuple[StatisticSet, Array]:
         fit = refit(learnt.without([fold]))
-        theta = np.zeros(judged.p)
-        theta[fit.base.independent] = fit.params
-        errors = fold_errors(judged.only([fold]), theta)
-        rmse.append(errors[0])
-        effort.append(errors[1])
-    return CrossValidation(judged.logs, judged.groups, np.array(rmse), np.array(effort))
+        return judged.only([fold]), fit.base.embedded(fit.params)
+
+    return held_out(judged.logs, judged.groups, trained)

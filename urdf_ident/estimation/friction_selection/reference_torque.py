@@ -23,7 +23,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit
-from ...statistics.folds import CrossValidation, fold_errors, folds_of
+from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 
@@ -121,9 +121,7 @@ def rigid_parameters(fit: Fit, n_inertial: int) -> Array:
     Returns:
         Shape (n_inertial,).
     """
-    theta = np.zeros(len(fit.base.names))
-    theta[fit.base.independent] = fit.params
-    return theta[:n_inertial]
+    return fit.base.embedded(fit.params)[:n_inertial]
 
 
 def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float:
@@ -150,20 +148,16 @@ def cross_validate_settled(settled: Settled, build: Build, estimate: Estimate) -
     """
     model = settled.model
     split = folds_of(settled.statistics)
-    rmse, effort = [], []
-    for fold in split.logs:
 
-        def train(part: StatisticSet, fold: str = fold) -> Fit:
+    def trained(fold: str) -> tuple[StatisticSet, Array]:
+        def train(part: StatisticSet) -> Fit:
             return estimate(folds_of(part).without([fold]))
 
         if model.loaded:
             own = settle(model, build, train, start=model.reference_theta, prior=settled.prior)
-            held_out, fit = folds_of(own.statistics), own.fit
+            judged, fit = folds_of(own.statistics), own.fit
         else:
-            held_out, fit = split, train(settled.statistics)
-        theta = np.zeros(settled.statistics.p)
-        theta[fit.base.independent] = fit.params
-        errors = fold_errors(held_out.only([fold]), theta)
-        rmse.append(errors[0])
-        effort.append(errors[1])
-    return CrossValidation(split.logs, split.groups, np.array(rmse), np.array(effort))
+            judged, fit = split, train(settled.statistics)
+        return judged.only([fold]), fit.base.embedded(fit.params)
+
+    return held_out(split.logs, split.groups, trained)

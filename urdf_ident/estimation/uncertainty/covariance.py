@@ -33,8 +33,10 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...samples import freeze_arrays
 from ...statistics.fit import Fit
+from ...statistics.folds import independent_stretches
 from ...statistics.least_squares import Solution, solve
 from ...statistics.pieces import base_rows, row_pieces
+from ...statistics.motions import motions
 from ...statistics.statistic import StatisticSet
 from .bands import build_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
@@ -151,7 +153,7 @@ def _automatic(work: _Work) -> Covariance:
             if work.averaged:
                 words = f"; the scatter between periods explains {100 / lack:.2g} % of the residual, the model lacks the rest"
                 found = replace(found, kind=found.kind + words)
-    if len(work.statistics.logs) >= FEWEST_LOGS:
+    if len(motions(work.statistics)) >= FEWEST_LOGS:
         found = _judged_by_logs(found, work.by_log(), work.fit.seen)
     return _with_reversals(found, work) if lack > EXPLAINED and work.has_rows else found
 
@@ -203,7 +205,7 @@ class _Work:
         self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
-        self.units = statistics.stretches
+        self.units = independent_stretches(statistics)
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
@@ -285,12 +287,14 @@ class _Work:
 
     def by_log(self) -> Covariance:
         """Leaves out logs."""
-        logs = self.statistics.logs
-        if len(logs) < 2:
-            raise EstimationError("standard errors between logs need several logs", got=len(logs), expected=">= 2")
+        moves = motions(self.statistics)
+        if len(moves) < 2:
+            got = len(self.statistics.logs) if len(self.statistics.logs) < 2 else f"{len(self.statistics.logs)} of one motion"
+            raise EstimationError("standard errors between logs need several logs of different motions", got=got, expected=">= 2")
         blocks = sorted({(entry.log, entry.block) for entry in self.statistics.entries})
-        units = [[block for block in blocks if block[0] == log] for log in logs]
-        return Covariance(self._left_out(units), f"leaving out each of {len(logs)} logs", len(logs) - 1.0)
+        units = [[block for block in blocks if block[0] in logs] for logs in moves]
+        words = f"{len(moves)} logs" if len(moves) == len(self.statistics.logs) else f"{len(moves)} motions"
+        return Covariance(self._left_out(units), f"leaving out each of {words}", len(moves) - 1.0)
 
     def bootstrap(self, seed: int) -> Covariance:
         """Draws stretches with replacement."""
