@@ -4,11 +4,10 @@ What a model lacks (friction, elasticity) comes back in every repetition of a mo
 does not show stays unseen. So repetitions must be held out together, and counted as one where errors are judged by the
 scatter between logs.
 
-Two logs are compared by the second moments of their columns, ``G = RᵀR`` per row, friction included: a path run backwards has
-the same rigid moments, but another sign of friction beside an offset. Whitened by their mean, the difference ``(G_a − G_b)/2``
+Two logs are compared by the second moments of their columns, ``G = RᵀR`` per row, friction included. Whitened by their mean, the difference ``(G_a − G_b)/2``
 has eigenvalues between −1 and 1, whatever the units and the choice of parameters; their root mean square is the distance.
 One log may have begun later than the other, or be cut out of it: the stretch that both share is found by the columns' lengths,
-block by block, and must be at least half of the shorter log.
+block by block, and must be at least half of the shorter log. It is compared in two halves, which a path run backwards exchanges.
 """
 
 from __future__ import annotations
@@ -20,12 +19,14 @@ import numpy as np
 from ..linalg import Array
 from .statistic import StatisticSet
 
-#: Logs closer than this are one motion. On 24 simulated arms (scripts/checks/repeats.py) the largest distance of repetitions,
-#: with noise or a payload, and of cuts of one log was 0.23; the least one of other motions 0.30, of a path run backwards 0.31,
-#: of one run at 80 % of the speed 0.30. At 95 % of the speed (0.13) it still is the same motion.
-SAME = 0.26
+#: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 12 pairs on each of 8) repetitions, with
+#: noise or a payload, and cuts of one log were at 0.28 at most (so was the same path at 95 % of the speed), all others at 0.36 or
+#: more: other motions, a path run backwards, the same path at 80 % of the speed.
+SAME = 0.32
 #: Part of the shorter log that both must share.
 _SHARED = 0.5
+#: The shared stretch is compared in so many parts: a path run backwards has its parts in another order.
+_PARTS = 2
 #: Eigenvalues of the mean below this fraction of the largest are noise.
 _CUT = 1e-3
 #: Column lengths that differ by more than this (on the scale of the distance) belong to other motions.
@@ -124,34 +125,43 @@ def _between(edges: Array, values: Array, places: Array) -> Array:
 
 def _distance(a: _Log, b: _Log) -> float:
     """Distance of two logs."""
-    parts = _overlaps(a, b)  # (overlaps, 4)
-    lengths = []
-    for log, begin, end in ((a, parts[:, 0], parts[:, 1]), (b, parts[:, 2], parts[:, 3])):
-        grown = [_between(log.edges[0], log.squares, edge) for edge in (begin, end)]
-        lengths.append((grown[1] - grown[0]) / (end - begin)[:, None])
-    unlike = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
-    apart = np.sqrt(np.mean(unlike**2, axis=1))
+    edges_a, edges_b = _overlaps(a, b)
+    unlike = []
+    for k in range(_PARTS):
+        lengths = []
+        for log, edges in ((a, edges_a), (b, edges_b)):
+            grown = [_between(log.edges[0], log.squares, edges[:, k + i]) for i in (0, 1)]
+            lengths.append((grown[1] - grown[0]) / (edges[:, k + 1] - edges[:, k])[:, None])
+        unlike.append(np.mean(((lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)) ** 2, axis=1))
+    apart = np.sqrt(np.mean(unlike, axis=0))
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
-    begin_a, end_a, begin_b, end_b = (float(x) for x in parts[best])
     groups = [g for g in range(len(a.rows)) if a.factors[g] and b.factors[g]]
-    squares = [_whitened(a.moments(g, begin_a, end_a), b.moments(g, begin_b, end_b)) for g in groups]
+    squares = []
+    for k in range(_PARTS):
+        (x, y), (z, w) = ((float(edges[best, k]), float(edges[best, k + 1])) for edges in (edges_a, edges_b))
+        squares += [_whitened(a.moments(g, x, y), b.moments(g, z, w)) for g in groups]
     return float(np.sqrt(np.mean(squares)))
 
 
-def _overlaps(a: _Log, b: _Log) -> Array:
-    """Stretches that both might share, where b begins at a block of a, or a at a block of b.
+def _overlaps(a: _Log, b: _Log) -> tuple[Array, Array]:
+    """Stretches that both might share, where b begins at (or half-way through) a block of a, or a at one of b.
 
     Returns:
-        Shape (overlaps, 4): begin and end as parts of a, then of b.
+        Edges of their :data:`_PARTS` parts, from 0 to 1 in a and in b, shape (overlaps, parts + 1) each.
     """
     whole_a, whole_b = a.rows[0], b.rows[0]
-    shifts = np.concatenate([whole_a * a.edges[0][:-1], -whole_b * b.edges[0][1:-1]])
+    shifts = np.concatenate([whole_a * _halved(a.edges[0])[:-1], -whole_b * _halved(b.edges[0])[1:-1]])
     begin, end = np.maximum(0.0, shifts), np.minimum(whole_a, shifts + whole_b)
     long = end - begin >= _SHARED * min(whole_a, whole_b)
-    begin, end, shifts = begin[long], end[long], shifts[long]
-    return np.column_stack([begin / whole_a, end / whole_a, (begin - shifts) / whole_b, (end - shifts) / whole_b])
+    begin, end, shifts = begin[long, None], end[long, None], shifts[long, None]
+    edges = begin + (end - begin) * np.linspace(0, 1, _PARTS + 1)
+    return edges / whole_a, (edges - shifts) / whole_b
+
+
+def _halved(edges: Array) -> Array:
+    return np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
 
 
 def _whitened(x: Array, y: Array) -> float:
