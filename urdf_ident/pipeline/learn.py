@@ -29,6 +29,7 @@ from ..model.prior import Prior, inertial_prior
 from ..project import Project
 from ..samples import Segment
 from ..statistics.fit import Fit, fit_base
+from ..statistics.folds import repeated
 from ..statistics.rows import build_statistics
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
@@ -97,7 +98,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         trusted, settled, logs, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
     )
     fit = _with_errors(estimated, settled, logs, wanted.covariance)
-    remarks = (estimated.words, *unseen, *unused(project.build_payload(model.robot), logs))
+    remarks = (estimated.words, *repeated(settled.statistics), *unseen, *unused(project.build_payload(model.robot), logs))
     model, statistics = settled.model, estimated.statistics
     return Learnt(
         model,

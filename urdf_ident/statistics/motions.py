@@ -4,10 +4,11 @@ What a model lacks (friction, elasticity) comes back in every repetition of a mo
 does not show stays unseen. So repetitions must be held out together, and counted as one where errors are judged by the
 scatter between logs.
 
-Two logs are compared by the second moments of their columns, ``G = RᵀR`` per row, friction included. Whitened by their mean, the difference ``(G_a − G_b)/2``
-has eigenvalues between −1 and 1, whatever the units and the choice of parameters; their root mean square is the distance.
-One log may have begun later than the other, or be cut out of it: the stretch that both share is found by the columns' lengths,
-block by block, and must be at least half of the shorter log. It is compared in two halves, which a path run backwards exchanges.
+Two logs are compared by the second moments of their columns, ``G = RᵀR`` per row, friction included. Whitened by their mean,
+the difference ``(G_a − G_b)/2`` has eigenvalues between −1 and 1, whatever the units and the choice of parameters; their root
+mean square is the distance. One log may have begun later than the other, or be cut out of it: the stretch that both share is
+found by the columns' lengths, block by block, and must be at least half of the shorter log. It is compared in two halves, which
+a path run backwards exchanges.
 """
 
 from __future__ import annotations
