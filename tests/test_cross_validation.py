@@ -148,7 +148,9 @@ def test_repetitions_share_a_fold_and_a_path_run_backwards_does_not() -> None:
     split = folds_of(statistics)
     assert split.logs == ("a (+1)", "b", "back")
     assert split.rows == statistics.rows
-    assert repeated(statistics) == ("a, again are one motion: they are held out together and count as one where errors are judged",)
+    assert repeated(statistics) == (
+        "a, again are one motion: they are held out together and count as one where errors are judged",
+    )
 
 
 def test_one_motion_in_several_logs_is_cut_in_time_all_logs_together() -> None:

@@ -150,7 +150,9 @@ def arm(seed: int) -> Arm:
     for j in range(1, n + 1):
         truth.inertias[j] = _disturbed(truth.inertias[j], rng, 0.2)
     if family == "tool":
-        truth.inertias[n] = truth.inertias[n] + pin.Inertia.FromSphere(2.0, 0.06).se3Action(pin.SE3(np.eye(3), np.array([0.0, 0.03, 0.12])))
+        truth.inertias[n] = truth.inertias[n] + pin.Inertia.FromSphere(2.0, 0.06).se3Action(
+            pin.SE3(np.eye(3), np.array([0.0, 0.03, 0.12]))
+        )
     A = np.eye(n)
     if family == "coupled":
         A[n - 1, n - 2] = rng.choice([-1.0, 1.0])
@@ -213,7 +215,12 @@ def wander(arm: Arm, rng: np.random.Generator, seconds: float, pace: float, wide
     n, t = arm.n, np.arange(round(seconds * RATE)) / RATE
     w = 2 * np.pi * np.arange(1, 6) * rng.uniform(0.09, 0.12) * pace / max(wide, 0.3)
     a, b = rng.uniform(-1, 1, (2, n, 5)) / np.arange(1, 6) ** 0.7
-    scale = 0.5 * pace * arm.speed / np.sqrt(np.mean(np.square(np.cos(t[:, None] * w) @ (a * w).T + np.sin(t[:, None] * w) @ (b * w).T), axis=0))
+    scale = (
+        0.5
+        * pace
+        * arm.speed
+        / np.sqrt(np.mean(np.square(np.cos(t[:, None] * w) @ (a * w).T + np.sin(t[:, None] * w) @ (b * w).T), axis=0))
+    )
     a, b = a * scale[:, None] * wide, b * scale[:, None] * wide
     s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
     middle = rng.uniform(-0.5, 0.5, n) * np.where(arm.robot.prismatic, 0.1, 1.0)
@@ -278,7 +285,9 @@ def bounded_baseline(arm: Arm, logs: Sequence[Recording], test: Motion) -> Array
         return np.stack([rate, np.tanh(rate / 0.02), np.ones_like(rate)], axis=-1)  # (N, n, 3)
 
     moves = [_motion_of(log) for log in logs]
-    left = np.vstack([np.asarray(log.effort) - _regressor(arm.robot.model, m) @ theta for log, m in zip(logs, moves, strict=True)])
+    left = np.vstack(
+        [np.asarray(log.effort) - _regressor(arm.robot.model, m) @ theta for log, m in zip(logs, moves, strict=True)]
+    )
     motor = lowpass(left @ np.linalg.inv(A), RATE, SCORE)
     made = np.vstack([columns(m.v) for m in moves])
     friction = np.zeros_like(predicted)

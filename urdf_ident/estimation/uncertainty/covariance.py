@@ -35,8 +35,8 @@ from ...samples import freeze_arrays
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.least_squares import Solution, solve
-from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.motions import motions
+from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
 from .bands import build_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
@@ -290,7 +290,9 @@ class _Work:
         moves = motions(self.statistics)
         if len(moves) < 2:
             got = len(self.statistics.logs) if len(self.statistics.logs) < 2 else f"{len(self.statistics.logs)} of one motion"
-            raise EstimationError("standard errors between logs need several logs of different motions", got=got, expected=">= 2")
+            raise EstimationError(
+                "standard errors between logs need several logs of different motions", got=got, expected=">= 2"
+            )
         blocks = sorted({(entry.log, entry.block) for entry in self.statistics.entries})
         units = [[block for block in blocks if block[0] in logs] for logs in moves]
         words = f"{len(moves)} logs" if len(moves) == len(self.statistics.logs) else f"{len(moves)} motions"
