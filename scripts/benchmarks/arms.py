@@ -73,15 +73,19 @@ class FrictionOfAxis:
     def columns(self, q: Array, v: Array, load: Array) -> Array:
         """Shape (N, k) [1 or the unit of the column]."""
         x, sign = v / self.scale, np.tanh(v / (0.004 * self.scale))
-        found = []
-        for name in self.names:
-            found.append(
-                {
-                    "coulomb": sign, "viscous": x, "arctan": np.arctan(15 * x) * 2 / np.pi, "saturating": x / (0.3 + np.abs(x)),
-                    "power": sign * np.abs(x) ** 0.7, "hump": sign * np.exp(-np.abs(x) / 0.1), "load": sign * np.abs(load),
-                    "dahl": _dahl(q, 0.002 * self.scale), "smooth": np.tanh(4 * x), "cubic": x * np.abs(x), "offset": np.ones_like(x),
-                }[name]
-            )  # fmt: skip
+        table = {
+            "coulomb": sign,
+            "viscous": x,
+            "arctan": np.arctan(15 * x) * 2 / np.pi,
+            "saturating": x / (0.3 + np.abs(x)),
+            "power": sign * np.abs(x) ** 0.7,
+            "hump": sign * np.exp(-np.abs(x) / 0.1),
+            "load": sign * np.abs(load),
+            "smooth": np.tanh(4 * x),
+            "cubic": x * np.abs(x),
+            "offset": np.ones_like(x),
+        }
+        found = [_dahl(q, 0.002 * self.scale) if name == "dahl" else table[name] for name in self.names]
         return np.column_stack(found)
 
 
@@ -356,7 +360,8 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     row |= {"exported": exported, "fit": fit, "baseline": base, "urdf": zero, "oracle": best,
             "weight": float(ident.solver.get("weight", np.nan)), "laws": len(ident.model.terms), "cpu": seconds}  # fmt: skip
     if simple:
-        plain = identify(DynamicModel(one.robot, friction=SIMPLE, drive=one.drive), logs)
+        motors = {joint: SIMPLE[:2] for joint in (one.robot.joints if one.family == "coupled" else ())}
+        plain = identify(DynamicModel(one.robot, friction=SIMPLE, drive=one.drive, motor_friction=motors), logs)
         row["simple"] = relative(one, judge, plain.torque(test.q, test.v, test.a))
         row["weight_simple"] = float(plain.solver.get("weight", np.nan))
     row |= _intervals(one, ident, test, judge, predicted)
