@@ -360,7 +360,7 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     row |= {"exported": exported, "fit": fit, "baseline": base, "urdf": zero, "oracle": best,
             "weight": float(ident.solver.get("weight", np.nan)), "laws": len(ident.model.terms), "cpu": seconds}  # fmt: skip
     if simple:
-        motors = {joint: SIMPLE[:2] for joint in (one.robot.joints if one.family == "coupled" else ())}
+        motors = dict.fromkeys(one.robot.joints if one.family == "coupled" else (), SIMPLE[:2])
         plain = identify(DynamicModel(one.robot, friction=SIMPLE, drive=one.drive, motor_friction=motors), logs)
         row["simple"] = relative(one, judge, plain.torque(test.q, test.v, test.a))
         row["weight_simple"] = float(plain.solver.get("weight", np.nan))
