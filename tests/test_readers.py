@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident.data.readers.formats import open_table
 from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording, read_recordings
-from urdf_ident.data.readers.tables import open_table
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.model.robot import Robot
 

@@ -141,6 +141,39 @@ def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
     return b"".join(parts)
 
 
+@contextmanager
+def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
+    """Opens a file for reading.
+
+    Args:
+        path: The file.
+        what: What it is, for the message.
+
+    Yields:
+        The open file.
+
+    Raises:
+        MissingFileError: It does not exist, is a folder, or may not be read.
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+        if kind in _KINDS and kind != stat.S_IFDIR:  # read more than once, so a pipe will not do
+            raise MissingFileError(
+                f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path), remedy="save it in a file first"
+            )
+        stream = open(path, "rb")  # noqa: SIM115 - closed below; only opening it may fail in these words
+    except MissingFileError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
+    note_input(path, what)
+    with stream:
+        yield stream
+
+
 def read_text(path: str | Path, what: str = "file") -> str:
     """Reads a UTF-8 text file with its line ends as they are.
 

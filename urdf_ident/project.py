@@ -79,6 +79,8 @@ class LogSection(Section):
     columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
     units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit a joint; SI if absent")
     side: SideSection = SideSection()
+    topic: str | None = Field(None, description="topic of a bag, or group of an HDF5, .mat or .npz file; by content if absent")
+    joints: dict[str, str] = Field({}, description="robot joint: its name in the log, where the two differ")
 
 
 class SignalsSection(Section):
@@ -288,7 +290,7 @@ class Project(Section):
     def log_layout(self) -> LogLayout:
         """How logs are laid out."""
         log = self.log
-        return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort)
+        return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)
 
     def signal_config(self) -> SignalConfig:
         """How signals are conditioned; a cut-off that logs have still to choose is automatic."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..errors import check_shape
+from ..errors import LogError, check_shape
+from ..model.robot import Robot
 from ..samples import freeze_arrays
+from ..units import parse_unit
+
+if TYPE_CHECKING:
+    from .readers.columns import LogLayout
 
 Array = NDArray[np.float64]
 
@@ -76,6 +82,96 @@ class Recording:
     def effort_is_torque(self) -> bool:
         """Whether nothing has to be known of the drives to read the effort: a torque or force, or none was logged."""
         return self.effort is None or self.effort_unit in ("N·m", "N")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        time: ArrayLike,
+        position: ArrayLike,
+        effort: ArrayLike | None = None,
+        *,
+        joints: Robot | Sequence[str],
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        effort_unit: str = "N·m",
+        name: str = "log",
+    ) -> Recording:
+        """A log from arrays.
+
+        Args:
+            time: Shape (N,) [s].
+            position: Shape (N, n) [rad or m].
+            effort: Shape (N, n), in ``effort_unit``, or None.
+            joints: Names of the n joints in the order of the columns, or a robot, whose ``joints`` they then are.
+            velocity: Shape (N, n) [rad/s or m/s], or None.
+            acceleration: Shape (N, n) [rad/s² or m/s²], or None.
+            effort_unit: Unit of the effort: N·m, N, A, V, or a multiple of these.
+            name: Name of the log.
+
+        Returns:
+            The recording; the arrays are copied.
+
+        Raises:
+            ShapeError: An array has another shape.
+            UnitError: The unit is unknown or none of an effort.
+        """
+        names = tuple(joints.joints) if isinstance(joints, Robot) else tuple(joints)
+        unit = parse_unit(effort_unit, "effort")
+        clock = np.array(time, dtype=float)
+        check_shape("time", clock.shape, ("N",))
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration, "effort": effort}
+        arrays: dict[str, Any] = {key: np.array(value, dtype=float) for key, value in given.items() if value is not None}
+        for key, array in arrays.items():
+            check_shape(key, array.shape, (len(clock), len(names)))
+        if effort is not None:
+            arrays["effort"] *= unit.factor
+        si = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[unit.kind]
+        digest = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in (clock, *arrays.values())))
+        return cls(name, names, clock, **arrays, effort_unit=si, sha256=digest.hexdigest(), rows=np.arange(1, len(clock) + 1))
+
+    @classmethod
+    def from_frame(cls, frame: Any, robot: Robot, *, layout: LogLayout | None = None, name: str = "log") -> Recording:
+        """A log from a data frame, by the header names that files have (``t``, ``q_<joint>``, ``tau_<joint>`` …).
+
+        Args:
+            frame: A pandas, polars or pyarrow table, or a mapping of column names to arrays of shape (N,).
+            robot: The robot that moved.
+            layout: Columns, units and sides that differ from the default.
+            name: Name of the log.
+
+        Returns:
+            The recording, columns in the order of the robot's joints.
+
+        Raises:
+            LogError: The columns do not fit the robot.
+            UnitError: A unit is unknown or measures something else.
+        """
+        from .readers.frames import array_hash, table_of_frame
+        from .readers.read import recording_of_table
+
+        table = table_of_frame(frame, name)
+        return replace(recording_of_table(table, robot, layout, name), path="", sha256=array_hash(table))
+
+    def ordered(self, robot: Robot) -> Recording:
+        """The same log with its columns in the order of a robot's joints.
+
+        Args:
+            robot: The robot.
+
+        Returns:
+            The recording; itself if the order is right already.
+
+        Raises:
+            LogError: Its joints are not those of the robot.
+        """
+        if self.joints == robot.joints:
+            return self
+        if sorted(self.joints) != sorted(robot.joints):
+            raise LogError("the log's joints are not the robot's", where=self.path or self.name, got=", ".join(self.joints),
+                           expected=", ".join(robot.joints), remedy="rename them, or lock those that were not logged")  # fmt: skip
+        place = [self.joints.index(joint) for joint in robot.joints]
+        changes: dict[str, Any] = {key: value[:, place] for key, value in self.signals() if not key.startswith("wrench ")}
+        return replace(self, joints=robot.joints, **changes)
 
     def signals(self) -> Iterator[tuple[str, Array]]:
         """The two-dimensional signals that are present.

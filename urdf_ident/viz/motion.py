@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from ..data.joint_side import joint_side
 from ..data.readers.columns import LogLayout
+from ..data.readers.formats import TEXT, open_table
 from ..data.readers.read import read_recording
 from ..data.readers.sources import LogSource
-from ..data.readers.tables import open_table
 from ..data.recording import Recording
 from ..errors import LogError, check_shape
 from ..linalg import Array
@@ -160,7 +160,7 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
 
 
 def _is_trajectory(path: Path, robot: Robot) -> bool:
-    if not path.is_file():
+    if not path.is_file() or path.suffix.lower() not in TEXT:
         return False
     names = open_table(path).names or ()
     wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}

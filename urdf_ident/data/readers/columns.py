@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...errors import LogError, nearest
 from ...model.robot import Robot, lock_words
+from .formats import Choice
+from .headers import default_header
 from .tables import Table
 
 Column = int | str
@@ -33,6 +35,7 @@ WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 _NUMBERED = {
     "position": "q|pos|position", "velocity": "dq|qd|qdot|v|vel|velocity", "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
     "effort": "tau|torque|effort", "motor_position": "qm", "motor_velocity": "vm|dqm|qmd",
+    "position_target": "position_target", "effort_target": "effort_target", "torque_target": "torque_target",
 }  # fmt: skip
 
 
@@ -50,6 +53,8 @@ class LogLayout:
             unit of angle is meant for turning joints, a unit of length for sliding ones.
         position_side: Where positions, velocities and accelerations were measured: "joint" or "motor".
         effort_side: Where the effort acts: "joint" or "motor".
+        topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.
+        joints: Robot joint → its name in the log, where the two differ.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +63,13 @@ class LogLayout:
     units: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     position_side: str = "joint"
     effort_side: str = "joint"
+    topic: str | None = None
+    joints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def choice(self) -> Choice:
+        """What is to be looked for in a file that holds more than one table."""
+        return Choice(self.topic, self.joints)
 
 
 @dataclass(frozen=True)
@@ -69,12 +81,14 @@ class ColumnMap:
         joints: Quantity → one column per joint, in *model* order.
         wrenches: Frame → its six columns, force first.
         notes: Choices that the user should know of.
+        units: ``time`` or a quantity → unit that the header tells.
     """
 
     time: int | None
     joints: Mapping[str, tuple[int, ...]]
     wrenches: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
@@ -96,16 +110,27 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     rest = [key for key in quantities if key not in given]
     named: dict[str, tuple[int, ...]] = {}
     notes: list[str] = []
-    if table.names is not None and rest:
-        named, notes = _named(table, robot, rest, strict="position" in rest)
-    wrenches = _wrenches(table) if table.names is not None else {}
+    units: dict[str, str] = {}
+    original, wrenches = table.names, {}
+    if original is not None:
+        wrenches = _wrenches(table)
+        header = default_header(original, robot, layout.joints, table.path)
+        told = {"t": "time", **{prefix: key for key, prefix in PREFIXES.items()}}
+        units = {told[prefix]: unit for prefix, unit in header.units.items() if told[prefix] not in given}
+        if rest:
+            spelled = replace(table, names=header.names)
+            named, notes = _named(spelled, robot, rest, strict="position" in rest)
+            notes = [*(header.notes if "position" in named else ()), *notes]
     time = _time(table, layout)
+    if time is None and original is not None and "t" in header.names and "time" not in layout.columns:
+        time = header.names.index("t")
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
-    if table.names is not None and not given:
-        ignored = [name for k, name in enumerate(table.names) if k not in used and name and not _of_locked(name, robot)]
+    if original is not None and not given:
+        ignored = [name for k, name in enumerate(original) if k not in used and name and not _of_locked(name, robot)]
         if ignored:
-            notes.append(f"columns ignored: {', '.join(ignored)}")
-    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes))
+            more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
+            notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
+    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units)
 
 
 def _time(table: Table, layout: LogLayout) -> int | None:

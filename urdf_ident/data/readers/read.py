@@ -1,4 +1,4 @@
-"""Reading logs: text tables in, recordings in SI units and model order out.
+"""Reading logs: tables of any format in, recordings in SI units and model order out.
 
 Nothing is judged or repaired here. A row that cannot be read stays as NaN with its row number, so that
 :mod:`quality` can say where it was.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from ...model.robot import Robot
 from ...units import KINDS, Unit, parse_unit
 from ..recording import Recording
 from .columns import PREFIXES, ColumnMap, LogLayout, find_columns
+from .formats import open_table
 from .sources import LogSource, expand_logs, log_source
-from .tables import Table, open_table
+from .tables import Table
 
 __all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_recordings"]
 
@@ -55,33 +57,76 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
     layout = layout or LogLayout()
     _check_layout(layout)
     source = log_source(source, layout)
-    values: dict[str, Array] = {}
+    tables = _open(source, robot, layout)
+    with ThreadPoolExecutor(1) as beside:  # hashing a long log takes as long as reading it
+        hashing = beside.submit(lambda: [table.sha256() for table, _ in tables])
+        recording = _recording(tables, robot, layout, source.name, source.path)
+        hashes = hashing.result()
+    digest = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return replace(recording, sha256=digest)
+
+
+def recording_of_table(table: Table, robot: Robot, layout: LogLayout | None = None, name: str = "log") -> Recording:
+    """A recording from a table that is open already, such as one made from a data frame.
+
+    Args:
+        table: The table.
+        robot: The robot that moved.
+        layout: Columns, units and sides that differ from the default.
+        name: Name of the log.
+
+    Returns:
+        The log in SI units.
+
+    Raises:
+        LogError: The columns do not fit the robot.
+        UnitError: A unit is unknown or measures something else.
+    """
+    layout = layout or LogLayout()
+    _check_layout(layout)
+    return _recording([(table, list(PREFIXES))], robot, layout, name, table.path)
+
+
+def _recording(tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout, name: str, path: str) -> Recording:
+    values: dict[str, Any] = {}
     wrenches: dict[str, Array] = {}
     notes: list[str] = []
+    units: dict[str, str] = {}
     time: Array | None = None
-    tables = _open(source)
+    rows = np.empty(0, dtype=np.int64)
     for table, quantities in tables:
         found = _find(table, robot, layout, quantities)
-        wanted = [column for columns in (*found.joints.values(), *found.wrenches.values()) for column in columns]
-        wanted = wanted if found.time is None or time is not None else [found.time, *wanted]
-        block = iter(table.read(wanted).T)
+        groups = [*found.joints.items(), *((f"wrench {frame}", columns) for frame, columns in found.wrenches.items())]
         if found.time is not None and time is None:
-            time = next(block) * _time_factor(layout)
-        for quantity, columns in found.joints.items():
-            values[quantity] = np.stack([next(block) for _ in columns], axis=1)
-        for frame, columns in found.wrenches.items():
-            wrenches[frame] = np.stack([next(block) for _ in columns], axis=1)
-        notes += found.notes
-    first = tables[0][0]
+            groups.append(("time", (found.time,)))
+        cells = table.cells([columns for _, columns in groups])
+        if table is tables[0][0]:
+            rows = cells.rows
+        elif len(cells.rows) != len(rows):
+            raise LogError(
+                "the parts of a split log differ in length", where=table.path, got=f"{len(cells.rows)} rows",
+                expected=f"{len(rows)} as in {tables[0][0].path}", remedy="cut them to the same rows",
+            )  # fmt: skip
+        units.update(found.units)
+        for (quantity, _), array in zip(groups, cells.groups, strict=True):
+            if quantity == "time":
+                time = array[:, 0]
+            elif quantity.startswith("wrench "):
+                wrenches[quantity.removeprefix("wrench ")] = array
+            else:
+                values[quantity] = array
+        notes += [*table.notes, *found.notes]
     if "position" not in values:
-        raise LogError("the log holds no joint positions", where=source.path, expected="q_<joint> columns",
+        raise LogError("the log holds no joint positions", where=path, expected="q_<joint> columns",
                        remedy="describe the columns in the project file (`log: {columns: ...}`)")  # fmt: skip
-    effort_unit = _to_si(values, robot, layout)
-    digest = first.sha256 if len(tables) == 1 else hashlib.sha256("".join(t.sha256 for t, _ in tables).encode()).hexdigest()
+    described = replace(layout, units={**units, **layout.units})
+    if time is not None:
+        time = _seconds(time, described)
+    effort_unit = _to_si(values, robot, described)
     return Recording(
-        name=source.name, joints=robot.joints, time=_clock(time, len(first), layout, source.path), **values,
+        name=name, joints=robot.joints, time=_clock(time, len(rows), layout, path), **values,
         effort_unit=effort_unit, position_side=layout.position_side, effort_side=layout.effort_side, wrenches=wrenches,
-        path=source.path, sha256=digest, rows=first.rows, notes=tuple(notes),
+        path=path, rows=rows, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -122,23 +167,16 @@ def _check_layout(layout: LogLayout) -> None:
             raise LogError("unknown side", where="log.side", got=side, expected="joint or motor")
 
 
-def _open(source: LogSource) -> list[tuple[Table, list[str]]]:
+def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:
     """Each file with the quantities that it may hold; the positions' file first."""
     files = dict(source.files)
     if "" in files:
-        return [(open_table(files[""]), list(PREFIXES))]
+        return [(open_table(files[""], robot, layout.choice), list(PREFIXES))]
     main = files.get("position", source.files[0][1])
     holds: dict[str, list[str]] = {main: []}
     for quantity in ("time", *PREFIXES):
         holds.setdefault(files.get(quantity, main), []).append(quantity)
-    opened = [(open_table(path), quantities) for path, quantities in holds.items()]
-    for table, _ in opened[1:]:
-        if len(table) != len(opened[0][0]):
-            raise LogError(
-                "the parts of a split log differ in length", where=table.path, got=f"{len(table)} rows",
-                expected=f"{len(opened[0][0])} as in {opened[0][0].path}", remedy="cut them to the same rows",
-            )  # fmt: skip
-    return opened
+    return [(open_table(path, robot, layout.choice), quantities) for path, quantities in holds.items()]
 
 
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
@@ -170,9 +208,14 @@ def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Arr
     return np.asarray(np.arange(count) / layout.rate)
 
 
-def _time_factor(layout: LogLayout) -> float:
+def _seconds(time: Array, layout: LogLayout) -> Array:
+    """Time in seconds; a clock that counts from long ago loses its first value, so that its digits are kept."""
     unit = layout.units.get("time", "s")
-    return parse_unit(unit if isinstance(unit, str) else unit[0], "time").factor
+    factor = parse_unit(unit if isinstance(unit, str) else unit[0], "time").factor
+    if factor == 1.0:
+        return time
+    known = time[np.isfinite(time)]
+    return np.asarray((time - known[0]) * factor) if len(known) and abs(known[0]) * factor > 1e8 else np.asarray(time * factor)
 
 
 def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
@@ -191,7 +234,8 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         on_motor = quantity in _MOTOR or (layout.position_side == "motor" and kind != "effort")
         factors = [_factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
                    for unit, sliding in zip(units, robot.prismatic, strict=True)]  # fmt: skip
-        values[quantity] = array * np.array(factors)
+        if any(factor != 1.0 for factor in factors):
+            array *= np.array(factors)
         if quantity == "effort":
             kinds = {"torque" if unit.kind == "force" else unit.kind for unit in units}
             if len(kinds) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import LogError, MissingFileError, nearest
-from ...files import read_bytes
 from .columns import LogLayout
-
-_SUFFIXES = (".csv", ".txt", ".tsv", ".dat")
+from .formats import PACKED, is_bag_folder, is_log_name
+from .lerobot import episodes, is_dataset, split_episode
+from .tables import file_hash
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,8 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
     """Finds the logs that the arguments stand for.
 
     Args:
-        arguments: Files, folders (every table in them), globs, or stems of split logs.
+        arguments: Files, folders (every log in them), bags' folders, LeRobot data sets (every episode in them) or single
+            episodes (``DATASET/episode_000003``), globs, or stems of split logs.
         layout: Its ``files`` say what the parts of a split log are called.
 
     Returns:
@@ -76,25 +76,45 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
         return source
     path = str(source)
     files = _parts(path, layout) if layout.files else (("", path),)
-    return LogSource(Path(path).stem, path, files)
+    return LogSource(_short(path), path, files)
 
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
     path = Path(argument)
     if path.is_dir():
-        members = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
-        tables = [p for p in members if p.suffix.lower() == ".csv"] or [p for p in members if p.suffix.lower() in _SUFFIXES]
-        if not tables:
+        found = _in_folder(path)
+        if not found:
             raise MissingFileError(
-                "the folder holds no log", where=argument, expected="*.csv", remedy="name the files themselves"
+                "the folder holds no log",
+                where=argument,
+                expected="*.csv, a bag or a LeRobot data set",
+                remedy="name the files themselves",
             )
-    elif path.exists():
-        tables = [path]
+    elif path.exists() or split_episode(path) is not None:
+        found = [argument]
     else:
-        tables = [Path(match) for match in sorted(glob.glob(argument)) if Path(match).is_file()] if _is_glob(argument) else []
-        if not tables:
+        matches = sorted(glob.glob(argument)) if _is_glob(argument) else []
+        found = [log for match in matches for log in ([match] if Path(match).is_file() else _logs_of_folder(Path(match)))]
+        if not found:
             raise _missing(argument)
-    return {str(table): (("", str(table)),) for table in tables}
+    return {log: (("", log),) for log in found}
+
+
+def _in_folder(path: Path) -> list[str]:
+    """Logs of a folder: the folder itself where it is one, else the files, bags and data sets in it."""
+    own = _logs_of_folder(path)
+    if own:
+        return own
+    members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+    files = [p for p in members if p.is_file() and is_log_name(p)]
+    tables = [p for p in files if p.suffix.lower() == ".csv"] or files
+    return [*map(str, tables), *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
+
+
+def _logs_of_folder(path: Path) -> list[str]:
+    if is_dataset(path):
+        return [str(path / f"episode_{episode.number:06d}") for episode in episodes(path)]
+    return [str(path)] if is_bag_folder(path) else []
 
 
 def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -150,25 +170,38 @@ def _missing(argument: str) -> MissingFileError:
     parent = Path(argument).parent
     if not parent.is_dir():
         return MissingFileError("log not found", where=argument, remedy=f"the folder {parent} does not exist")
-    logs = [p.name for p in sorted(parent.iterdir()) if p.suffix.lower() in _SUFFIXES][:20]
+    logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)][:20]
     hint = nearest(Path(argument).name, logs) if logs else "check the path"
     return MissingFileError("log not found", where=argument, remedy=hint)
 
 
 def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
-    seen: dict[str, str] = {}
+    """Refuses files of the same content; only files of one size are read for it."""
+    sizes: dict[tuple[int, ...], list[str]] = {}
     for path in paths:
-        digest = hashlib.sha256(b"".join(read_bytes(part, "log") for _, part in found[path])).hexdigest()
-        if digest in seen:
-            raise LogError("the same log is given twice", where=path, got=f"the content of {seen[digest]}",
-                           remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
-        seen[digest] = path
+        parts = [Path(part) for _, part in found[path]]
+        if all(part.is_file() for part in parts):
+            sizes.setdefault(tuple(part.stat().st_size for part in parts), []).append(path)
+    for group in sizes.values():
+        seen: dict[tuple[str, ...], str] = {}
+        for path in group if len(group) > 1 else ():
+            digest = tuple(file_hash(part) for _, part in found[path])
+            if digest in seen:
+                raise LogError("the same log is given twice", where=path, got=f"the content of {seen[digest]}",
+                               remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
+            seen[digest] = path
+
+
+def _short(path: str) -> str:
+    """Name of a log without suffixes."""
+    name = Path(path)
+    return Path(name.stem).stem if name.suffix.lower() in PACKED else name.stem
 
 
 def _names(paths: list[str]) -> list[str]:
     """Short names; those that would be equal get their folder (or the whole path) in front."""
-    names = [Path(path).stem for path in paths]
-    for longer in (lambda p: f"{Path(p).parent.name}/{Path(p).stem}", str):
+    names = [_short(path) for path in paths]
+    for longer in (lambda p: f"{Path(p).parent.name}/{_short(p)}", str):
         twice = Counter(names)
         names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
     return names

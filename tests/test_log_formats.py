@@ -1,0 +1,615 @@
+"""Logs in other formats than CSV: what each library of the format writes is read as the same recording."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.readers.sources import expand_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import LogError, MissingExtraError, MissingFileError, ShapeError
+from urdf_ident.model.robot import Robot
+
+ROWS = 60
+NAMES = ("j1", "j2", "j3")
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+def samples(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Time (N,), positions, velocities and efforts (N, 3)."""
+    generator = np.random.default_rng(seed)
+    t = np.arange(ROWS) * 0.01
+    return t, *(generator.standard_normal((ROWS, 3)) for _ in range(3))
+
+
+def default_columns(seed: int = 0, prefixes: tuple[str, ...] = ("q", "v", "tau")) -> dict[str, np.ndarray]:
+    t, *blocks = samples(seed)
+    named = {
+        f"{prefix}_{joint}": block[:, k]
+        for prefix, block in zip(prefixes, blocks, strict=True)
+        for k, joint in enumerate(NAMES)
+    }
+    return {"t": t, **named}
+
+
+def check(log, seed: int = 0) -> None:
+    t, q, v, tau = samples(seed)
+    np.testing.assert_allclose(log.time - log.time[0], t, atol=1e-7)
+    np.testing.assert_allclose(log.position, q)
+    np.testing.assert_allclose(log.velocity, v)
+    np.testing.assert_allclose(log.effort, tau)
+    assert len(log.sha256) == 64
+
+
+def csv_text(header: str | None = None) -> str:
+    columns = default_columns()
+    rows = [",".join(f"{value:.17g}" for value in row) for row in zip(*columns.values(), strict=True)]
+    return "\n".join([header or ",".join(columns), *rows]) + "\n"
+
+
+# ---- text ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_compressed_csv(tmp_path: Path, robot: Robot, suffix: str) -> None:
+    path, data = tmp_path / f"run.csv{suffix}", csv_text().encode()
+    if suffix == ".zst":
+        pa = pytest.importorskip("pyarrow")
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            stream.write(data)
+    else:
+        path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}[suffix](data))
+    check(read_recording(path, robot))
+    assert [source.name for source in expand_logs([tmp_path])] == ["run"]
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(LogError, match="compressed log is broken"):
+        read_recording(path, robot)
+
+
+def test_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path, robot: Robot, monkeypatch) -> None:
+    monkeypatch.setattr("urdf_ident.data.readers.streams._FREE", 1 << 20)
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=9) as stream:
+        stream.write(csv_text().encode())
+        for _ in range(3):
+            stream.write(b"0,0,0,0,0,0,0,0,0,0\n" * 52_000)
+    with pytest.raises(LogError, match="unpacks to far more"):
+        read_recording(path, robot)
+
+
+def test_quoted_numbers_and_iso_time_stamps(tmp_path: Path, robot: Robot) -> None:
+    t, *blocks = samples()
+    lines = ["time," + ",".join(f'"{p}_{j}"' for p in ("q", "v", "tau") for j in NAMES)]
+    for k, second in enumerate(t):
+        lines.append(
+            f"2024-02-29T23:59:59.{round(second * 1e6):06d}+01:00,"
+            + ",".join(f'"{x:.17g}"' for block in blocks for x in block[k])
+        )
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(lines))
+    check(read_recording(path, robot))
+    lines[20] = lines[20].replace('"', "'", 3)  # a row that needs the slow way
+    lines[30] = "2024-13-45" + lines[30][10:]
+    path.write_text("\n".join(lines))
+    log = read_recording(path, robot)
+    assert np.isnan(log.time[29])
+    np.testing.assert_allclose(np.delete(log.time, 29), np.delete(t, 29), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "timestamp," + ",".join(f"{w}_{k}" for w in ("actual_q", "actual_qd", "tau_J") for k in range(3)),
+        "time," + ",".join(f"{w}[{k}]" for w in ("q", "dq", "tau_J") for k in range(3)),
+        "__time," + ",".join(f"/joint_states/{j}/{w}" for w in ("position", "velocity", "effort") for j in NAMES),
+        "timestamp," + ",".join(f"{j}.{w}" for w in ("pos", "vel", "torque") for j in NAMES),
+        "t [s]," + ",".join(f"{w}_{j} [{u}]" for w, u in (("q", "rad"), ("v", "rad/s"), ("tau", "Nm")) for j in NAMES),
+        "header.stamp," + ",".join(f"field.{w}{k}" for w in ("position", "velocity", "effort") for k in range(3)),
+    ],
+)
+def test_headers_of_other_programs(tmp_path: Path, robot: Robot, header: str) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text(csv_text(header))
+    check(read_recording(path, robot))
+
+
+def test_ur_controller_columns_are_currents_with_their_targets(tmp_path: Path, robot: Robot) -> None:
+    words = ("target_q", "actual_q", "actual_qd", "actual_current", "target_current", "target_moment")
+    header = ",".join(["timestamp", *(f"{word}_{k}" for word in words for k in range(3))])
+    row = ",".join(str(value) for value in range(19))
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([header, row, row]))
+    log = read_recording(path, robot)
+    assert log.effort_unit == "A"
+    np.testing.assert_array_equal(log.position[0], [4, 5, 6])
+    np.testing.assert_array_equal(log.effort[0], [10, 11, 12])
+    np.testing.assert_array_equal(log.effort_target[0], [13, 14, 15])
+    np.testing.assert_array_equal(log.torque_target[0], [16, 17, 18])
+    np.testing.assert_array_equal(log.position_target[0], [1, 2, 3])
+
+
+def test_units_in_the_header_are_used_and_the_project_file_beats_them(tmp_path: Path, robot: Robot) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("time_ms," + ",".join(f"q_{j} [deg]" for j in NAMES) + "\n0,0,90,180\n10,0,90,180\n")
+    log = read_recording(path, robot)
+    np.testing.assert_allclose(log.position[0], [0, np.pi / 2, np.pi])
+    np.testing.assert_allclose(log.time, [0, 0.01])
+    log = read_recording(path, robot, LogLayout(units={"position": "rad", "time": "s"}))
+    np.testing.assert_allclose(log.position[0], [0, 90, 180])
+    np.testing.assert_allclose(log.time, [0, 10])
+
+
+# ---- joint names -------------------------------------------------------------------------------------
+
+
+def renamed(tmp_path: Path, names: list[str]) -> Path:
+    path = tmp_path / "run.csv"
+    path.write_text(csv_text(",".join(["t", *(f"{p}_{name}" for p in ("q", "v", "tau") for name in names)])))
+    return path
+
+
+def test_names_of_the_same_robot_are_matched_and_said(tmp_path: Path, robot: Robot) -> None:
+    log = read_recording(renamed(tmp_path, ["left_joint_03", "left_joint_01", "left_joint_02"]), robot)
+    _, q, _, _ = samples()
+    np.testing.assert_allclose(log.position, q[:, [1, 2, 0]])
+    assert any("left_joint_01 for j1" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("names", [["a1", "a2", "a4"], ["shoulder", "elbow", "wrist"]])
+def test_names_of_another_robot_are_refused(tmp_path: Path, robot: Robot, names: list[str]) -> None:
+    with pytest.raises(LogError, match=r"names no joint|no column holds"):
+        read_recording(renamed(tmp_path, names), robot)
+
+
+def test_two_arms_in_one_log_need_a_word(tmp_path: Path, robot: Robot) -> None:
+    names = [f"{side}_j{k}" for side in ("left", "right") for k in (1, 2, 3)]
+    path = tmp_path / "run.csv"
+    path.write_text(",".join(["t", *(f"q_{name}" for name in names)]) + "\n" + "0,1,2,3,4,5,6\n" * 3)
+    with pytest.raises(LogError, match=r"several ways.*left_j1.*right_j1.*log: \{joints"):
+        read_recording(path, robot)
+    log = read_recording(path, robot, LogLayout(joints={f"j{k}": f"right_j{k}" for k in (1, 2, 3)}))
+    np.testing.assert_array_equal(log.position[0], [4, 5, 6])
+    with pytest.raises(LogError, match="did you mean 'right_j1'"):
+        read_recording(path, robot, LogLayout(joints={"j1": "rigt_j1"}))
+
+
+# ---- arrays -----------------------------------------------------------------------------------------
+
+
+def test_parquet_arrow_and_feather(tmp_path: Path, robot: Robot) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    table = pa.table({**default_columns(), "comment": ["text"] * ROWS})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=17)
+    feather.write_feather(table, tmp_path / "b.feather")
+    with pa.ipc.new_stream(str(tmp_path / "d.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=13)
+    for name in ("a.parquet", "b.feather", "d.arrow"):
+        log = read_recording(tmp_path / name, robot)
+        check(log)
+        assert any("comment" in note for note in log.notes)
+
+
+def test_parquet_of_lists_and_of_time_stamps(tmp_path: Path, robot: Robot) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    t, q, v, tau = samples()
+    stamps = pa.array(np.round(t * 1e9).astype("datetime64[ns]") + np.timedelta64(1_700_000_000, "s"))
+    lists = {name: pa.array(list(block)) for name, block in (("position", q), ("velocity", v), ("effort", tau))}
+    pq.write_table(pa.table({"timestamp": stamps, **lists}), tmp_path / "run.parquet")
+    log = read_recording(tmp_path / "run.parquet", robot)
+    np.testing.assert_allclose(log.time - log.time[0], t, atol=1e-6)
+    np.testing.assert_array_equal(log.effort, tau)
+    lists["effort"] = pa.array([row[: 2 + (k < 30)] for k, row in enumerate(tau)])  # a joint goes missing half way
+    pq.write_table(pa.table({"timestamp": stamps, **lists}), tmp_path / "run.parquet")
+    with pytest.raises(LogError, match="'effort' differ in length"):
+        read_recording(tmp_path / "run.parquet", robot)
+
+
+def test_numpy_files(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    np.savez_compressed(tmp_path / "a.npz", t=t, q=q.T, dq=v, tau=tau, name="no series")
+    check(read_recording(tmp_path / "a.npz", robot))
+    np.save(tmp_path / "b.npy", np.column_stack([t, q, v, tau]))
+    layout = LogLayout(columns={"time": 0, "position": [1, 2, 3], "velocity": [4, 5, 6], "effort": [7, 8, 9]})
+    check(read_recording(tmp_path / "b.npy", robot, layout))
+    np.save(tmp_path / "c.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(LogError, match="Python objects"):
+        read_recording(tmp_path / "c.npy", robot)
+
+
+def test_matlab_and_hdf5(tmp_path: Path, robot: Robot) -> None:
+    from scipy.io import savemat
+
+    t, q, v, tau = samples()
+    run = {"time": t, "q": q, "dq": v, "tau": tau, "note": "text", "gain": 3.0}
+    savemat(tmp_path / "a.mat", run)
+    savemat(tmp_path / "b.mat", {"run": {**run}, "other": {**run, "q": 2 * q}})
+    check(read_recording(tmp_path / "a.mat", robot))
+    check(read_recording(tmp_path / "b.mat", robot, LogLayout(topic="run")))
+    with pytest.raises(LogError, match=r"no group 'rum'.*did you mean 'run'"):
+        read_recording(tmp_path / "b.mat", robot, LogLayout(topic="rum"))
+    h5py = pytest.importorskip("h5py")
+    for name, block in (("c.h5", b""), ("d.mat", b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))):
+        with h5py.File(tmp_path / name, "w", userblock_size=len(block)) as file:
+            for key in ("time", "q", "dq", "tau"):
+                file[key] = (
+                    np.atleast_2d(run[key]).T if name == "c.h5" and key == "time" else np.transpose(run[key])
+                )  # as MATLAB
+        if block:
+            with open(tmp_path / name, "r+b") as stream:
+                stream.write(block)
+        check(read_recording(tmp_path / name, robot))
+
+
+def test_hdf5_links_to_other_files_are_not_followed(tmp_path: Path, robot: Robot) -> None:
+    h5py = pytest.importorskip("h5py")
+    t, q, _, tau = samples()
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["tau"] = tau
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file["t"], file["q"] = t, q
+        file["tau"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/tau")
+        file["loop"] = file["/"]
+    log = read_recording(tmp_path / "run.h5", robot)
+    assert log.effort is None
+    assert any("not followed: tau" in note for note in log.notes)
+
+
+def test_arrays_and_frames(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    check(Recording.from_arrays(t, q, tau, velocity=v, joints=robot))
+    backwards = Recording.from_arrays(list(t), q[:, ::-1], tau[:, ::-1], velocity=v[:, ::-1], joints=("j3", "j2", "j1"))
+    check(backwards.ordered(robot))
+    current = Recording.from_arrays(t, q, 1000 * tau, joints=robot, effort_unit="mA")
+    assert current.effort_unit == "A"
+    np.testing.assert_allclose(current.effort, tau)
+    with pytest.raises(ShapeError, match=r"'effort', got \(59, 3\), expected \(60, 3\)"):
+        Recording.from_arrays(t, q, tau[1:], joints=robot)
+    with pytest.raises(LogError, match=r"joints are not the robot's"):
+        Recording.from_arrays(t, q, joints=("a", "b", "c")).ordered(robot)
+    check(Recording.from_frame(default_columns(), robot))
+    pa = pytest.importorskip("pyarrow")
+    check(Recording.from_frame(pa.table(default_columns()), robot))
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(default_columns())
+    check(Recording.from_frame(frame, robot))
+    clock = pd.DataFrame({**default_columns(), "t": pd.to_datetime("2024-05-01") + pd.to_timedelta(t, unit="s"), "note": "x"})
+    check(Recording.from_frame(clock, robot))
+    check(Recording.from_frame(frame.drop(columns="t").set_index(pd.Index(t, name="time")), robot))
+
+
+# ---- bags ---------------------------------------------------------------------------------------------
+
+
+def write_bag(folder: Path, kind: str, publishers: list[tuple[str, list[str], np.ndarray, dict[str, np.ndarray]]]) -> Path:
+    """A bag with JointState messages: (topic, joint names, times, quantity → values) of each publisher."""
+    pytest.importorskip("rosbags")
+    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.rosbag2 import StoragePlugin
+    from rosbags.rosbag2 import Writer as Writer2
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC if kind == "ros1" else Stores.ROS2_HUMBLE)
+    State, Header, Time = (
+        store.types[f"{p}/msg/{n}"]
+        for p, n in (("sensor_msgs", "JointState"), ("std_msgs", "Header"), ("builtin_interfaces", "Time"))
+    )
+    path = folder / ("run.bag" if kind == "ros1" else f"run_{kind}")
+    writer = Writer1(path) if kind == "ros1" else Writer2(path, version=9, storage_plugin=StoragePlugin[kind.upper()])
+    with writer:
+        topics = dict.fromkeys(topic for topic, *_ in publishers)
+        connections = {topic: writer.add_connection(topic, "sensor_msgs/msg/JointState", typestore=store) for topic in topics}
+        queue = sorted((time, p, k) for p, (_, _, times, _) in enumerate(publishers) for k, time in enumerate(times))
+        for time, p, k in queue:
+            topic, names, _, values = publishers[p]
+            stamp = 1_700_000_000_000_000_000 + round(time * 1e9)
+            extra = {"seq": k} if kind == "ros1" else {}
+            header = Header(stamp=Time(sec=stamp // 10**9, nanosec=stamp % 10**9), frame_id="", **extra)
+            parts = [np.array(values[key][k] if key in values else [], dtype=float) for key in ("q", "v", "tau")]
+            message = State(header, names, *parts)
+            raw = (
+                store.serialize_ros1(message, "sensor_msgs/msg/JointState")
+                if kind == "ros1"
+                else store.serialize_cdr(message, "sensor_msgs/msg/JointState")
+            )
+            writer.write(connections[topic], stamp + 5_000_000, raw)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["sqlite3", "mcap", "ros1"])
+def test_bags_of_every_kind(tmp_path: Path, robot: Robot, kind: str) -> None:
+    t, q, v, tau = samples()
+    order = [2, 0, 1]
+    publisher = ("/joint_states", [NAMES[k] for k in order], t, {"q": q[:, order], "v": v[:, order], "tau": tau[:, order]})
+    path = write_bag(tmp_path, kind, [publisher])
+    check(read_recording(path, robot))
+    if kind != "ros1":
+        file = next(p for p in path.iterdir() if p.suffix in (".db3", ".mcap"))
+        check(read_recording(file, robot))
+        assert [source.path for source in expand_logs([tmp_path])] == [str(path)]
+    broken = tmp_path / f"cut{path.suffix or '.' + kind}"
+    data = (path if kind == "ros1" else file).read_bytes()
+    broken.write_bytes(data[: len(data) // 3])
+    with pytest.raises(LogError, match=r"broken|no topic"):
+        read_recording(broken, robot)
+
+
+def test_topic_with_effort_is_chosen_and_can_be_overridden(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    path = write_bag(
+        tmp_path,
+        "mcap",
+        [
+            ("/commands", list(NAMES), np.arange(600) * 0.001, {"q": np.zeros((600, 3))}),
+            ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau}),
+            ("/gripper", ["finger"], t, {"q": q[:, :1], "v": v[:, :1], "tau": tau[:, :1]}),
+        ],
+    )
+    log = read_recording(path, robot)
+    check(log)
+    assert any("/joint_states chosen" in note and "/commands (no effort)" in note for note in log.notes)
+    silent = read_recording(path, robot, LogLayout(topic="commands"))
+    assert len(silent) == 600
+    assert silent.effort is None
+    assert any("/commands logs no effort" in note for note in silent.notes)
+    with pytest.raises(LogError, match=r"no topic 'joint_state'.*did you mean '/joint_states'"):
+        read_recording(path, robot, LogLayout(topic="joint_state"))
+    with pytest.raises(LogError, match=r"does not hold the joints j1.*got finger"):
+        read_recording(path, robot, LogLayout(topic="/gripper"))
+
+
+def test_interleaved_publishers_are_joined(tmp_path: Path, robot: Robot) -> None:
+    t = np.arange(200) * 0.01
+    late = t[:150] * 1.2 + 0.004  # slower and out of step
+
+    def motion(time: np.ndarray, joints: list[int]) -> dict[str, np.ndarray]:
+        return {
+            key: np.stack([np.sin(time + k + shift) for k in joints], axis=1) for shift, key in enumerate(("q", "v", "tau"))
+        }
+
+    path = write_bag(
+        tmp_path,
+        "sqlite3",
+        [
+            ("/joint_states", ["j3", "j1"], t, motion(t, [2, 0])),
+            ("/joint_states", ["j2"], late, motion(late, [1])),
+        ],
+    )
+    log = read_recording(path, robot)
+    assert any("2 publishers, joined" in note for note in log.notes)
+    true = np.stack([np.sin(log.time + k) for k in range(3)], axis=1)
+    np.testing.assert_allclose(log.position, true, atol=2e-4)
+
+
+def test_topic_that_changes_its_joints_half_way(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    half = ROWS // 2
+    swapped = [1, 0, 2]
+    path = write_bag(
+        tmp_path,
+        "mcap",
+        [
+            ("/joint_states", list(NAMES), t[:half], {"q": q[:half], "v": v[:half], "tau": tau[:half]}),
+            (
+                "/joint_states",
+                [*(NAMES[k] for k in swapped), "tool"],
+                t[half:],
+                {
+                    key: np.column_stack([block[half:][:, swapped], block[half:, 0]])
+                    for key, block in (("q", q), ("v", v), ("tau", tau))
+                },
+            ),
+            ("/joint_states", ["tool"], t + 0.003, {"q": q[:, :1]}),
+        ],
+    )
+    log = read_recording(path, robot)
+    check(log)
+    assert any("60 of 120 messages do not hold all joints" in note for note in log.notes)
+
+
+def test_controller_states_and_types_that_nobody_knows(tmp_path: Path, robot: Robot) -> None:
+    pytest.importorskip("rosbags")
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    store.register(get_types_from_msg("int32 x\n", "odd_msgs/msg/Odd"))
+    text = "std_msgs/Header header\nstring[] joint_names\n" + "".join(
+        f"trajectory_msgs/JointTrajectoryPoint {part}\n" for part in ("reference", "feedback")
+    )
+    kind = "control_msgs/msg/JointTrajectoryControllerState"
+    store.register(get_types_from_msg(text, kind))
+    types = store.types
+    Time, Duration = types["builtin_interfaces/msg/Time"], types["builtin_interfaces/msg/Duration"]
+    Point, State = types["trajectory_msgs/msg/JointTrajectoryPoint"], types[kind]
+    t, q, v, tau = samples()
+    with Writer(tmp_path / "run", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        odd = writer.add_connection("/odd", "odd_msgs/msg/Odd", typestore=store)
+        writer.write(odd, 1, b"\0\1")
+        connection = writer.add_connection("/controller_state", kind, typestore=store)
+        for k, time in enumerate(t):
+            stamp = round((1000 + time) * 1e9)
+            header = types["std_msgs/msg/Header"](stamp=Time(sec=stamp // 10**9, nanosec=stamp % 10**9), frame_id="")
+            none = np.zeros(0)
+            reference = Point(q[k] + 1, none, none, none, Duration(0, 0))
+            message = State(header, list(NAMES), reference, Point(q[k], v[k], none, tau[k], Duration(0, 0)))
+            writer.write(connection, stamp, store.serialize_cdr(message, kind))
+    log = read_recording(tmp_path / "run", robot)
+    check(log)
+    np.testing.assert_allclose(log.position_target, q + 1)
+    assert any("/odd" in note for note in log.notes)
+
+
+def test_real_bag_of_a_robot_with_another_name(data: Path) -> None:
+    pytest.importorskip("rosbags")
+    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    log = read_recording(data / "bags/franka_panda_exciting_trajectory.db3", robot)
+    assert len(log) == 727
+    assert any("fer_joint1 for panda_joint1" in note for note in log.notes)
+    assert 23 < log.time[-1] < 25
+
+
+# ---- LeRobot --------------------------------------------------------------------------------------------
+
+
+def write_lerobot(root: Path, version: int, features: dict[str, dict], episodes: list[dict[str, np.ndarray]]) -> Path:
+    """A data set in the layout that LeRobot documents: v2 has a file an episode, v3 many episodes in a file."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    def arrow(number: int, columns: dict[str, np.ndarray], start: int):
+        n = len(next(iter(columns.values())))
+        lists = {
+            key: pa.array(list(value.astype(np.float32)), pa.list_(pa.float32(), value.shape[1]))
+            for key, value in columns.items()
+        }
+        return pa.table(
+            {
+                **lists,
+                "timestamp": pa.array(np.arange(n, dtype=np.float32) / 50),
+                "frame_index": np.arange(n),
+                "episode_index": np.full(n, number),
+                "index": start + np.arange(n),
+                "task_index": np.zeros(n, dtype=int),
+            }
+        )
+
+    starts = np.concatenate([[0], np.cumsum([len(next(iter(e.values()))) for e in episodes])])
+    tables = [arrow(k, columns, int(starts[k])) for k, columns in enumerate(episodes)]
+    path = {
+        2: "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
+        3: "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
+    }
+    info = {
+        "codebase_version": {2: "v2.1", 3: "v3.0"}[version],
+        "robot_type": "arm",
+        "fps": 50,
+        "total_episodes": len(episodes),
+        "total_frames": int(starts[-1]),
+        "chunks_size": 1000,
+        "data_path": path[version],
+        "video_path": None,
+        "features": features,
+    }
+    (root / "meta").mkdir(parents=True)
+    (root / "data/chunk-000").mkdir(parents=True)
+    (root / "meta/info.json").write_text(json.dumps(info))
+    if version == 2:
+        for k, table in enumerate(tables):
+            pq.write_table(table, root / f"data/chunk-000/episode_{k:06d}.parquet")
+    else:
+        pq.write_table(pa.concat_tables(tables), root / "data/chunk-000/file-000.parquet")
+        (root / "meta/episodes/chunk-000").mkdir(parents=True)
+        n = len(episodes)
+        index = {
+            "episode_index": np.arange(n),
+            "data/chunk_index": np.zeros(n, int),
+            "data/file_index": np.zeros(n, int),
+            "dataset_from_index": starts[:-1],
+            "dataset_to_index": starts[1:],
+            "length": np.diff(starts),
+        }
+        pq.write_table(pa.table(index), root / "meta/episodes/chunk-000/file-000.parquet")
+    return root
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_every_episode_of_a_lerobot_data_set_is_a_log(tmp_path: Path, robot: Robot, version: int) -> None:
+    names = [f"{joint}.pos" for joint in NAMES]
+    features = {
+        "observation.state": {"dtype": "float32", "shape": [3], "names": names if version == 3 else {"motors": names}},
+        "observation.effort": {"dtype": "float32", "shape": [3], "names": list(NAMES)},
+        "action": {"dtype": "float32", "shape": [3], "names": names},
+    }
+    runs = [samples(seed) for seed in range(3)]
+    parts = [
+        {"observation.state": q[: 20 + k], "observation.effort": tau[: 20 + k], "action": v[: 20 + k]}
+        for k, (_, q, v, tau) in enumerate(runs)
+    ]
+    root = write_lerobot(tmp_path / "set", version, features, parts)
+    sources = expand_logs([root])
+    assert [source.name for source in sources] == ["episode_000000", "episode_000001", "episode_000002"]
+    for k, source in enumerate(sources):
+        log = read_recording(source, robot)
+        assert len(log) == 20 + k
+        np.testing.assert_allclose(log.position, runs[k][1][: 20 + k], rtol=1e-6)
+        np.testing.assert_allclose(log.effort, runs[k][3][: 20 + k], rtol=1e-6)
+        np.testing.assert_allclose(log.position_target, runs[k][2][: 20 + k], rtol=1e-6)
+        np.testing.assert_allclose(log.time, np.arange(20 + k) / 50, atol=1e-6)
+    assert len({read_recording(source, robot).sha256 for source in sources}) == 3
+    assert len(read_recording(root / "episode_000001", robot)) == 21
+    with pytest.raises(LogError, match="no episode 7"):
+        read_recording(root / "episode_000007", robot)
+
+
+def test_lerobot_without_effort_says_so_and_stays_in_its_folder(tmp_path: Path, robot: Robot) -> None:
+    features = {
+        "observation.state": {"dtype": "float32", "shape": [3], "names": list(NAMES)},
+        "action": {"dtype": "float32", "shape": [3], "names": None},
+    }
+    _, q, v, _ = samples()
+    root = write_lerobot(tmp_path / "set", 2, features, [{"observation.state": q, "action": v}])
+    log = read_recording(root / "episode_000000", robot)
+    assert log.effort is None
+    assert any("logs no effort (features: observation.state, action)" in note for note in log.notes)
+    info = json.loads((root / "meta/info.json").read_text())
+    for path, words in (
+        ("../secret/{episode_index}.parquet", "leads out"),
+        ("data/{x.__class__}.parquet", "no episode"),
+        ("{other}.parquet", "place holder"),
+    ):
+        (root / "meta/info.json").write_text(json.dumps({**info, "data_path": path}))
+        with pytest.raises(LogError, match=words):
+            expand_logs([root])
+
+
+# ---- wrong kinds and missing libraries ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.npz", "a.h5", "a.db3", "a.mcap", "a.bag"])
+def test_name_and_content_that_differ(tmp_path: Path, robot: Robot, name: str) -> None:
+    (tmp_path / name).write_text(csv_text())
+    with pytest.raises(LogError, match="whatever its name says"):
+        read_recording(tmp_path / name, robot)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "head"),
+    [("pyarrow", "parquet", b"PAR1"), ("h5py", "hdf5", b"\x89HDF\r\n\x1a\n"), ("rosbags", "ros", b"#ROSBAG V2.0\n")],
+)
+def test_missing_library_is_named_with_its_pip_line(
+    tmp_path: Path, robot: Robot, monkeypatch, module: str, extra: str, head: bytes
+) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / "run").write_bytes(head + bytes(100))
+    with pytest.raises(MissingExtraError, match=rf"needs the package {module}.*pip install 'urdf-ident\[{extra}\]'"):
+        read_recording(tmp_path / "run", robot)
+
+
+def test_folders_that_are_no_logs(tmp_path: Path, robot: Robot) -> None:
+    with pytest.raises(MissingFileError, match="Is a directory"):
+        read_recording(tmp_path, robot)
+    (tmp_path / "metadata.yaml").write_text("rosbag2_bagfile_information: [1]")
+    (tmp_path / "x.db3").write_bytes(b"")
+    with pytest.raises(LogError, match="bag is broken"):
+        read_recording(tmp_path, robot)

@@ -1,0 +1,94 @@
+"""What the messages of a bag say of joints, whatever their type is called: told by the fields that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Interfaces of a DynamicJointState that are known.
+_INTERFACES = {"position": "q", "velocity": "v", "acceleration": "a", "effort": "tau", "torque": "tau"}
+_FRANKA = {"q": "q", "dq": "v", "tau_J": "tau", "q_d": "position_target"}
+
+
+@dataclass
+class Sample:
+    """One message.
+
+    Attributes:
+        stamp: Its header's time [ns], 0 if it has none.
+        names: Joints it speaks of; numbers as text where it gives no names.
+        values: Column prefix (``q``, ``v``, ``tau`` …) → one number a joint.
+    """
+
+    stamp: int
+    names: tuple[str, ...]
+    values: dict[str, Sequence[float]] = field(default_factory=dict)
+
+
+def sample_of(message: Any) -> Sample | None:
+    """Reads the joints out of a message.
+
+    Understood are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
+    ``control_msgs/DynamicJointState`` and Franka's robot state (``q``, ``dq``, ``tau_J``).
+
+    Args:
+        message: As the library deserialised it.
+
+    Returns:
+        The sample; None when the message tells no joint position.
+    """
+    stamp = _stamp(message)
+    for reader in (_joint_state, _controller_state, _dynamic_state, _franka_state):
+        found = reader(message, stamp)
+        if found is not None and len(found.values.get("q", ())) == len(found.names) > 0:
+            values = {key: value for key, value in found.values.items() if len(value) == len(found.names)}
+            return Sample(stamp, found.names, values)
+    return None
+
+
+def _stamp(message: Any) -> int:
+    stamp = getattr(getattr(message, "header", None), "stamp", None)
+    return 0 if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def _joint_state(message: Any, stamp: int) -> Sample | None:
+    if not all(hasattr(message, name) for name in ("name", "position", "velocity", "effort")):
+        return None
+    return Sample(stamp, tuple(message.name), {"q": message.position, "v": message.velocity, "tau": message.effort})
+
+
+def _controller_state(message: Any, stamp: int) -> Sample | None:
+    point: Any = getattr(message, "feedback", None) or getattr(message, "actual", None)
+    if not hasattr(message, "joint_names") or not hasattr(point, "positions"):
+        return None
+    values = {"q": point.positions, "v": point.velocities, "a": point.accelerations, "tau": point.effort}
+    target: Any = getattr(message, "reference", None) or getattr(message, "desired", None)
+    if hasattr(target, "positions"):
+        values["position_target"] = target.positions
+    return Sample(stamp, tuple(message.joint_names), values)
+
+
+def _dynamic_state(message: Any, stamp: int) -> Sample | None:
+    parts = getattr(message, "interface_values", None)
+    if not hasattr(message, "joint_names") or parts is None or len(parts) != len(message.joint_names):
+        return None
+    names, values = [], []
+    for name, part in zip(message.joint_names, parts, strict=True):
+        own = {
+            _INTERFACES[key]: float(value)
+            for key, value in zip(part.interface_names, part.values, strict=False)
+            if key in _INTERFACES
+        }
+        if "q" in own:
+            names.append(name)
+            values.append(own)
+    keys = set.intersection(*(set(own) for own in values)) if values else set()
+    return Sample(stamp, tuple(names), {key: [own[key] for own in values] for key in keys})
+
+
+def _franka_state(message: Any, stamp: int) -> Sample | None:
+    if not all(hasattr(message, name) for name in ("q", "dq", "tau_J")):
+        return None
+    names = tuple(str(k + 1) for k in range(len(message.q)))
+    return Sample(stamp, names, {prefix: getattr(message, key) for key, prefix in _FRANKA.items() if hasattr(message, key)})

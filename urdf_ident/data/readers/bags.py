@@ -1,0 +1,319 @@
+"""ROS bags, read by `rosbags` (``pip install 'urdf-ident[ros]'``): ROS 2 in SQLite or MCAP, folders or files, and ROS 1.
+
+A topic is chosen by what it holds: positions of the robot's joints, and efforts if any topic has them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import LogError, UrdfIdentError, nearest
+from ...linalg import Array
+from ...model.robot import Robot
+from .bag_messages import Sample, sample_of
+from .joint_names import match_joints
+from .tables import ArrayTable, decoding
+
+#: Messages of a topic that are looked at before one is chosen.
+_LOOK = 200
+
+
+@dataclass
+class _Topic:
+    """A topic with joint states, and what its first messages hold."""
+
+    name: str
+    connections: list[Any]
+    count: int
+    joints: set[str] = field(default_factory=set)
+    effort: bool = False
+
+
+def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: dict[str, str] | None = None) -> ArrayTable:
+    """Reads the joint states of a bag.
+
+    Args:
+        path: A bag's folder, a .db3, .mcap or .bag file.
+        robot: Whose joints are wanted.
+        topic: The topic, or None to choose.
+        joints: Robot joint → its name in the bag, where they differ.
+
+    Returns:
+        Columns ``t`` [s since the first message], ``q_<joint>``, ``v_<joint>``, ``tau_<joint>`` by the bag's joint names.
+
+    Raises:
+        MissingExtraError: rosbags is not installed.
+        LogError: The bag is broken, or no topic holds the robot's joints.
+    """
+    with decoding(path, "bag", "ros"), _reader(Path(path)) as reader:
+        notes: list[str] = []
+        chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
+        samples, stamps = _samples(reader, chosen.connections, notes)
+    wanted, _ = match_joints(sorted({name for sample in samples for name in sample.names}), robot, joints or {}, str(path))
+    names = [wanted[joint] for joint in robot.joints if joint in wanted]
+    numbered = [str(k + 1) for k in range(robot.n)]
+    if not names and set(samples[0].names) >= set(numbered):
+        names = numbered
+    missing = [joint for joint in robot.joints if joint not in wanted] if names != numbered else []
+    if missing:
+        held = sorted({name for sample in samples for name in sample.names})
+        raise LogError(
+            f"the topic {chosen.name} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            where=str(path),
+            got=", ".join(held[:12]),
+            remedy="lock what was not recorded, choose another log.topic, or pair the names in log.joints",
+        )
+    clock, signals = _joined(samples, stamps, names, chosen.name, notes)
+    mark = "" if names == numbered else "_"
+    columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
+    if not any(prefix == "tau" for prefix, _ in signals):
+        notes.append(f"topic {chosen.name} logs no effort")
+    return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
+
+
+def _files(path: Path) -> tuple[str, ...]:
+    if path.is_file():
+        return (str(path),)
+    return tuple(str(p) for p in sorted(path.iterdir()) if p.is_file() and p.suffix in (".db3", ".mcap", ".yaml", ".zstd"))
+
+
+class _Reader:
+    """One way to read bags of either kind."""
+
+    def __init__(self, storage: Any, ros1: bool) -> None:
+        from rosbags.typesys import Stores, get_typestore
+
+        self.storage, self.ros1 = storage, ros1
+        self.standard = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
+        self.stores: dict[str, Any] = {}
+
+    def store(self, connection: Any) -> Any:
+        """Where a type is known: the standard types, else the definition that the bag brings."""
+        kind = connection.msgtype
+        if kind in self.standard.fielddefs:
+            return self.standard
+        if kind not in self.stores:
+            from rosbags.interfaces import MessageDefinitionFormat
+            from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+
+            form, text = connection.msgdef.format, connection.msgdef.data
+            types: dict[Any, Any] = {}
+            if form == MessageDefinitionFormat.MSG:
+                types = dict(get_types_from_msg(text, kind))
+            elif form == MessageDefinitionFormat.IDL:
+                types = dict(get_types_from_idl(text))
+            store = get_typestore(Stores.EMPTY)
+            store.register({**{name: value for name, value in self.standard.fielddefs.items() if name not in types}, **types})
+            self.stores[kind] = store
+        return self.stores[kind]
+
+    def sample(self, connection: Any, raw: bytes) -> Sample | None:
+        """The joints of one message; None for a message that cannot be taken apart or tells of none."""
+        store = self.store(connection)
+        message = (
+            store.deserialize_ros1(raw, connection.msgtype) if self.ros1 else store.deserialize_cdr(raw, connection.msgtype)
+        )
+        return sample_of(message)
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[_Reader]:
+    from rosbags.rosbag1 import Reader as Reader1
+    from rosbags.rosbag2.reader import DirectoryReader
+    from rosbags.rosbag2.storage_mcap import McapReader
+    from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
+
+    if path.is_dir():
+        if not (path / "metadata.yaml").is_file():
+            raise LogError(
+                "the bag's folder has no metadata.yaml", where=str(path), remedy="name its .db3 or .mcap file itself"
+            )
+        storage: Any = DirectoryReader(path)
+    else:
+        with open(path, "rb") as stream:
+            head = stream.read(16)
+        ros1 = head.startswith(b"#ROSBAG")
+        storage = Reader1(path) if ros1 else McapReader(path) if head.startswith(b"\x89MCAP") else Sqlite3Reader(path)
+    storage.open()
+    try:
+        yield _Reader(storage, isinstance(storage, Reader1))
+    finally:
+        storage.close()
+
+
+def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]:
+    """Topics whose messages tell joint positions."""
+    found: dict[str, _Topic] = {}
+    unknown = []
+    for connection in list(reader.storage.connections):
+        own = _Topic(connection.topic, [connection], connection.msgcount)
+        try:
+            for k, (_, _, raw) in enumerate(reader.storage.messages([connection])):
+                sample = reader.sample(connection, bytes(raw))
+                if sample is None and k > 3 and not own.joints:
+                    break
+                if sample is not None:
+                    own.joints |= set(sample.names)
+                    own.effort |= _has_effort(sample)
+                if k >= _LOOK:
+                    break
+        except Exception as error:  # a type without a definition, or a broken message: other topics may do
+            if isinstance(error, UrdfIdentError | MemoryError):
+                raise
+            unknown.append(f"{connection.topic} ({connection.msgtype})")
+            if not own.joints:
+                continue
+        if own.joints:
+            topic = found.setdefault(own.name, _Topic(own.name, [], 0))
+            topic.connections.append(connection)
+            topic.count += own.count
+            topic.joints |= own.joints
+            topic.effort |= own.effort
+    if unknown:
+        notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
+    if not found:
+        held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
+        raise LogError(
+            "no topic of the bag tells joint positions",
+            where=str(path),
+            got=held or "no topics",
+            expected="sensor_msgs/JointState",
+            remedy="record /joint_states" + ("; types without definition need a bag in MCAP" if unknown else ""),
+        )
+    return list(found.values())
+
+
+def _has_effort(sample: Sample) -> bool:
+    return bool(np.isfinite(np.asarray(sample.values.get("tau", ()), dtype=float)).any()) and bool(np.any(sample.values["tau"]))
+
+
+def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: str, notes: list[str]) -> _Topic:
+    if wanted is not None:
+        match = [topic for topic in topics if topic.name.strip("/") == wanted.strip("/")]
+        if not match:
+            raise LogError(
+                f"no topic '{wanted}' with joint states",
+                where=f"{where} (log.topic)",
+                remedy=nearest(wanted, [topic.name for topic in topics]),
+            )
+        return match[0]
+
+    def worth(topic: _Topic) -> tuple[int, bool, int]:
+        fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
+        return int(2 * fits), topic.effort, topic.count
+
+    chosen = max(topics, key=worth)
+    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
+    if others:
+        notes.append(
+            f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
+            "log.topic overrides"
+        )
+    return chosen
+
+
+def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
+    """All messages of a topic with their times [s since the first]; broken ones are left out and counted."""
+    samples: list[Sample] = []
+    received: list[int] = []
+    broken = 0
+    try:
+        for connection, when, raw in reader.storage.messages(connections):
+            try:
+                sample = reader.sample(connection, bytes(raw))
+            except Exception as error:  # one message that cannot be taken apart
+                if isinstance(error, MemoryError):
+                    raise
+                sample = None
+            if sample is None:
+                broken += 1
+                continue
+            samples.append(sample)
+            received.append(when)
+    except Exception as error:  # the end of a recording that was cut short
+        if len(samples) < 2 or isinstance(error, MemoryError):
+            raise
+        notes.append(f"the bag breaks off after {len(samples)} messages ({' '.join(str(error).split())[:80]})")
+    if broken:
+        notes.append(f"{broken} messages without joint positions left out")
+    stamps = [sample.stamp for sample in samples]
+    if not samples:
+        raise LogError("the topic holds no readable message", remedy="choose another with log.topic")
+    if stamps.count(0) > 1:  # one may be the beginning of a simulated clock
+        notes.append("messages without a stamp: the time of recording is used")
+        stamps = received
+    first = stamps[0]
+    return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
+
+
+Signals = dict[tuple[str, str], Array]
+
+
+def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
+    """Clock and signals from messages: those that hold every joint, else those of several publishers, on one clock."""
+    whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
+    if whole:
+        if len(whole) < len(samples):
+            notes.append(_partial(samples, whole, topic))
+        return time[whole], _signals([samples[k] for k in whole], names)
+    groups: dict[frozenset[str], list[int]] = {}
+    for k, sample in enumerate(samples):
+        groups.setdefault(frozenset(sample.names), []).append(k)
+    owner = {name: max((group for group in groups if name in group), key=lambda group: len(groups[group])) for name in names}
+    used = Counter(owner.values())
+    base = max(used, key=lambda group: (used[group], len(groups[group])))
+    clocks = {group: time[groups[group]] for group in used}
+    begin, end = max(clock.min() for clock in clocks.values()), min(clock.max() for clock in clocks.values())
+    clock = clocks[base]
+    clock = clock[(clock >= begin) & (clock <= end)]
+    if len(clock) < 2:
+        raise LogError(
+            "the publishers of the topic do not overlap in time",
+            where=topic,
+            got=" | ".join(", ".join(sorted(group)[:3]) for group in used),
+            remedy="lock the joints of the one that is not wanted",
+        )
+    notes.append(
+        f"topic {topic} has {len(used)} publishers, joined on the stamps of {', '.join(sorted(base)[:3])}; "
+        "the others are interpolated"
+    )
+    joined: Signals = {}
+    for group in used:
+        order = np.argsort(clocks[group], kind="stable")
+        own = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
+        joined.update({key: np.interp(clock, clocks[group][order], values) for key, values in own.items()})
+    prefixes = {prefix for prefix, _ in joined if all((prefix, name) in joined for name in names)}
+    return clock, {key: values for key, values in joined.items() if key[0] in prefixes}
+
+
+def _partial(samples: list[Sample], whole: list[int], topic: str) -> str:
+    left = len(samples) - len(whole)
+    inside = set(range(whole[0], whole[-1] + 1)) - set(whole)
+    where = "among" if inside else "before" if whole[0] > 0 and whole[-1] == len(samples) - 1 else "after"
+    return f"topic {topic}: {left} of {len(samples)} messages do not hold all joints ({where} those that do) and are left out"
+
+
+def _signals(samples: list[Sample], names: list[str]) -> Signals:
+    """Signals by quantity and joint; what some messages lack is NaN there, what most lack is left out."""
+    found: Signals = {}
+    places: dict[tuple[str, ...], list[int]] = {}
+    keys = Counter(key for sample in samples for key in sample.values)
+    for prefix in sorted(key for key, count in keys.items() if 2 * count > len(samples)):
+        values = np.full((len(samples), len(names)), np.nan)
+        for row, sample in zip(values, samples, strict=True):
+            if prefix in sample.values:
+                at = places.get(sample.names)
+                if at is None:
+                    at = places[sample.names] = [sample.names.index(name) for name in names]
+                row[:] = np.asarray(sample.values[prefix], dtype=float)[at]
+        if prefix == "tau" and not np.any(np.nan_to_num(values)):
+            continue  # filled with zeros: a driver without torque sensing
+        found.update({(prefix, name): values[:, k] for k, name in enumerate(names)})
+    return found

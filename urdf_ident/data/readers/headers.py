@@ -1,0 +1,235 @@
+"""Header names of other programs in the default spelling: ROS, LeRobot, UR's RTDE, Franka, and plain words.
+
+``actual_q_0``, ``joint_1.pos``, ``/joint_states/elbow/position``, ``tau_J[3]``, ``q1 [deg]`` become ``q0``, ``q_joint_1``,
+``q_elbow``, ``tau3``, ``q1``. Names in the default spelling are left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import UnitError
+from ...model.robot import Robot
+from ...units import parse_unit
+from .joint_names import match_joints
+
+#: Default prefix → what other programs call the quantity; the first that occurs in a header is taken.
+WORDS = {
+    "q": ("actual_q", "joint_positions?", "positions?", "pos", "q_actual", "q_meas", "q"),
+    "v": ("actual_qd", "joint_velocit(?:y|ies)", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
+    "a": ("joint_accelerations?", "accelerations?", "acc", "ddq", "qdd", "qddot", "a"),
+    "tau": (
+        "tau_j",
+        "joint_torques?",
+        "joint_efforts?",
+        "efforts?",
+        "torques?",
+        "tau_meas",
+        "tau",
+        "actual_current",
+        "joint_currents?",
+        "motor_currents?",
+        "present_current",
+        "currents?",
+    ),
+    "qm": ("motor_positions?", "qm"),
+    "vm": ("motor_velocit(?:y|ies)", "vm", "dqm", "qmd"),
+    "position_target": ("target_q", "q_d", "q_des", "q_desired", "q_ref", "desired_positions?", "position_target", "q_cmd"),
+    "effort_target": ("target_current", "effort_target", "current_target"),
+    "torque_target": ("target_moment", "torque_target"),
+}
+#: Times, and the unit that the name tells.
+TIMES = {
+    "t": "",
+    "time": "",
+    "timestamp": "",
+    "stamp": "",
+    "__time": "s",
+    "time_s": "s",
+    "t_s": "s",
+    "elapsed": "",
+    "elapsed_time": "",
+    "header.stamp": "s",
+    "time_ms": "ms",
+    "t_ms": "ms",
+    "timestamp_ms": "ms",
+    "time_us": "us",
+    "t_us": "us",
+    "timestamp_us": "us",
+    "time_ns": "ns",
+    "timestamp_ns": "ns",
+    "%time": "ns",
+    "field.header.stamp": "ns",
+}
+_TARGETS = ("position_target", "effort_target", "torque_target")
+_UNIT = re.compile(r"\s*[\[(]\s*([^\]\[()]*[^\]\[()\d\s][^\]\[()]*)\s*[\])]\s*$")
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header in the default spelling.
+
+    Attributes:
+        names: Column names; columns that mean nothing keep theirs.
+        units: Quantity prefix (or "t") → unit that the names tell.
+        notes: Choices that the user should know of.
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], where: str) -> Header:
+    """Brings a header to the default spelling.
+
+    Args:
+        names: Column names of the file.
+        robot: The robot.
+        joints: Robot joint → its name in the log, from the project file.
+        where: The log, for messages.
+
+    Returns:
+        The header.
+
+    Raises:
+        LogError: Joint names fit the robot in several ways.
+    """
+    if not names:
+        return Header((), {})
+    bare, units = zip(*(_without_unit(name) for name in names), strict=True)
+    pairs: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    if default_spelling(bare, robot):  # nothing of it is guessed
+        pairs = {joint: joint for joint in (*robot.joints, *robot.locked)}
+        parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in _parsed(bare, pairs)]
+    else:
+        logged = _logged_joints(bare)
+        given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
+        pairs, notes = match_joints(logged, robot, given, where)
+        spelled = {name: joint for joint, name in pairs.items()}
+        for joint in (*robot.joints, *robot.locked):
+            spelled.setdefault(joint, joint)
+        parsed = [item for _, item in _parsed(bare, spelled)]
+    chosen = _chosen(parsed, bare)
+    strangers = any(joint != name for joint, name in pairs.items())
+    known = set(names)
+    result, told = [], {}
+    for k, name in enumerate(names):
+        item = parsed[k]
+        default = name
+        if bare[k].lower() in TIMES and "t" not in known:
+            default, unit = "t", units[k] or TIMES[bare[k].lower()]
+            known.add("t")
+            if unit:
+                told["t"] = unit
+        elif item is not None and chosen.get(item[0]) == item[2:]:
+            prefix, key, word, _ = item
+            if not key:  # a bare word speaks of the only joint
+                default = f"{prefix}_{robot.joints[0]}" if robot.n == 1 else name
+            else:
+                default = f"{prefix}{key}" if key.isdigit() else f"{prefix}_{key}"
+            if default != name and default in known:
+                default = name
+            else:
+                known.add(default)
+                unit = units[k] or ("A" if "current" in word else "")
+                if unit:
+                    told.setdefault(prefix, unit)
+        elif item is None and strangers and name.startswith(("q_", "position_", "pos_")):
+            default = f"({name})"  # of a joint of another arm in the same log
+        result.append(default)
+    return Header(tuple(result), told, tuple(notes))
+
+
+def default_spelling(names: Sequence[str], robot: Robot) -> bool:
+    """Whether a header names positions in the default way, so that nothing of it is guessed.
+
+    Args:
+        names: Column names.
+        robot: The robot.
+
+    Returns:
+        True for ``q_<joint>`` (or ``position_<joint>``, ``pos_<joint>``) of any joint of the robot.
+    """
+    return any(f"{prefix}_{joint}" in names for prefix in ("q", "position", "pos") for joint in (*robot.joints, *robot.locked))
+
+
+def _without_unit(name: str) -> tuple[str, str]:
+    """``q1 [deg]`` without its unit, and the unit."""
+    match = _UNIT.search(name)
+    if match:
+        try:
+            return name[: match.start()], parse_unit(match[1]).name
+        except UnitError:
+            pass
+    return name.strip(), ""
+
+
+_POSITION = "|".join(WORDS["q"])
+_BEFORE = re.compile(rf"(?:.*[/.:])?(?:{_POSITION})[_./\[]([^\[\]]*[a-z][^\[\]]*?)\]?", re.IGNORECASE)
+_AFTER = re.compile(rf"(?:.*/)?([^/]*[a-z][^/]*?)[./](?:{_POSITION})", re.IGNORECASE)
+_AFTER_SCORE = re.compile(r"(?:.*/)?([^/]*[a-z][^/]*?)_(?:pos|position)", re.IGNORECASE)
+
+
+def _logged_joints(names: Sequence[str]) -> list[str]:
+    """Names that the header gives to joints: what is left of the names of positions."""
+    found: dict[str, None] = {}
+    for pattern in (_AFTER, _BEFORE, _AFTER_SCORE):
+        for name in names:
+            match = pattern.fullmatch(name)
+            if match and not _is_word(name) and not _is_word(match[1]):
+                found.setdefault(match[1])
+        if found:
+            break
+    return list(found)
+
+
+_ALL = re.compile("|".join(f"(?:{word})" for words in WORDS.values() for word in words), re.IGNORECASE)
+_ANY_WORD = re.compile(rf"(?:{_ALL.pattern})[_\[./ ]*\d*\]?", re.IGNORECASE)
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name is that of a quantity with at most a number: ``target_q_3``, ``q_d``."""
+    return _ANY_WORD.fullmatch(name) is not None or name.lower() in ("target", "desired", "actual", "target_0")
+
+
+#: Targets first: ``target_q`` ends like ``q``.
+_ORDER = [(key, word) for key in (*_TARGETS, *(key for key in WORDS if key not in _TARGETS)) for word in WORDS[key]]
+Parsed = tuple[str, str, str, str]
+
+
+def _parsed(names: Sequence[str], joints: Mapping[str, str]) -> list[tuple[str, Parsed | None]]:
+    return [(name, _parse(name, joints)) for name in names]
+
+
+def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
+    """Prefix, joint or number, word and path of a column name; None for a name that means nothing."""
+    spelled = "|".join(re.escape(joint) for joint in sorted(joints, key=len, reverse=True)) or "(?!)"
+    for prefix, word in _ORDER:
+        match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]({spelled})\]?", name, re.IGNORECASE)
+        if match and match[3] in joints:
+            return prefix, joints[match[3]], word, match[1] or ""
+        match = re.fullmatch(rf"(.*[/.])?({spelled})[_./ ]({word})", name, re.IGNORECASE)
+        if match and match[2] in joints:
+            return prefix, joints[match[2]], word, match[1] or ""
+    for prefix, word in _ORDER:
+        match = re.fullmatch(rf"(.*[/.:])?({word})[_\[./ ]*(\d*)\]?", name, re.IGNORECASE)
+        if match:
+            return prefix, match[3], word, match[1] or ""
+    return None
+
+
+def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Per quantity the word and the path that are taken: the first word of the list, then the path with most columns."""
+    found: dict[str, tuple[str, str]] = {}
+    for prefix, words in WORDS.items():
+        groups: dict[tuple[str, str], int] = {}
+        for item in parsed:
+            if item is not None and item[0] == prefix:
+                groups[item[2:]] = groups.get(item[2:], 0) + 1
+        if groups:
+            found[prefix] = max(groups, key=lambda group: (-words.index(group[0]), groups[group]))
+    return found

@@ -1,0 +1,190 @@
+"""Parquet, Arrow and Feather files, read by pyarrow column by column (``pip install 'urdf-ident[parquet]'``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from .tables import Cells, Table, decoding
+
+_BATCH = 1 << 16
+#: Elements of a list column beyond which it is a picture or a cloud of points, not one number a joint.
+_LONGEST = 512
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where a column of numbers is: its field, and its element where the field holds lists (else None)."""
+
+    name: str
+    field: str
+    element: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetTable(Table):
+    """A Parquet, Arrow or Feather file.
+
+    Attributes:
+        kind: "parquet" or "arrow".
+        columns: Its columns of numbers.
+        rows: First row and one past the last row of the log, where the file holds several; else None.
+    """
+
+    kind: str
+    columns: tuple[Column, ...]
+    rows: tuple[int, int] | None = None
+
+    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
+        """See :meth:`Table.cells`.
+
+        Args:
+            groups: 0-based column numbers.
+
+        Returns:
+            The arrays; nulls are NaN.
+
+        Raises:
+            LogError: The file is broken, or a list changes its length.
+        """
+        file = self.files[0]
+        fields = list(dict.fromkeys(self.columns[column].field for group in groups for column in group))
+        with decoding(file, f"{self.kind} file", "parquet"):
+            total = _count(file, self.kind)
+            begin, end = self.rows or (0, total)
+            if not 0 <= begin < end <= total:
+                raise LogError(
+                    "the log's rows are not in its file",
+                    where=self.path,
+                    got=f"rows {begin} to {end} of {total}",
+                    remedy="check the data set's index",
+                )
+            arrays = [np.empty((end - begin, len(group))) for group in groups]
+            for name in fields:  # one after the other: only one is unpacked at a time
+                places = [
+                    (array[:, k], self.columns[column].element or 0)
+                    for array, group in zip(arrays, groups, strict=True)
+                    for k, column in enumerate(group)
+                    if self.columns[column].field == name
+                ]
+                at = -begin
+                for batch in _batches(file, self.kind, [name]):
+                    low, high = max(0, -at), min(batch.num_rows, end - begin - at)
+                    if low < high:
+                        values = _numbers(batch.slice(low, high - low), name, self._lengths(name), file)
+                        for target, element in places:
+                            target[at + low : at + high] = values[:, element]
+                    at += batch.num_rows
+        return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
+
+    def _lengths(self, field: str) -> int | None:
+        elements = [column.element for column in self.columns if column.field == field]
+        return None if elements == [None] else len(elements)
+
+
+def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[str]] | None = None) -> ParquetTable:
+    """Opens a file of Arrow columns; lists of numbers become one column an element.
+
+    Args:
+        path: The file.
+        kind: "parquet" or "arrow" (IPC file or stream; Feather is one).
+        names: Field → names of its elements; ``<field>_<k>`` where it says nothing.
+
+    Returns:
+        The table; fields that hold no numbers are left out.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LogError: The file is broken, or holds no numbers.
+    """
+    with decoding(path, f"{kind} file", "parquet"):
+        first = next(iter(_batches(str(path), kind, None, 1)), None)
+        if first is None or first.num_rows == 0:
+            raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
+        columns: list[Column] = []
+        skipped = []
+        for field in first.schema.names:
+            found = _columns(first, field, (names or {}).get(field))
+            columns += found
+            skipped += [] if found else [field]
+    if not columns:
+        raise LogError("no column of the log holds numbers", where=str(path), got=", ".join(skipped[:8]))
+    notes = (f"fields without numbers left out: {', '.join(skipped)}",) if skipped else ()
+    return ParquetTable(str(path), tuple(c.name for c in columns), len(columns), (str(path),), notes, kind, tuple(columns))
+
+
+def _columns(batch: Any, field: str, names: Sequence[str] | None) -> list[Column]:
+    import pyarrow.types as types
+
+    kind = batch.schema.field(field).type
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind):
+        return [Column(names[0] if names and len(names) == 1 else field, field, None)]
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+            return []
+        length = len(batch.column(batch.schema.get_field_index(field))[0].as_py() or ())
+        if not 0 < length <= _LONGEST:
+            return []
+        own = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
+        return [Column(name, field, k) for k, name in enumerate(own)]
+    return []
+
+
+def _batches(path: str, kind: str, fields: list[str] | None, rows: int = _BATCH) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path, memory_map=False) as file:
+            yield from file.iter_batches(batch_size=rows, columns=fields, use_threads=False)
+        return
+    with pa.memory_map(path) as source:
+        try:
+            reader = pa.ipc.open_file(source)
+            batches: Iterator[Any] = (reader.get_batch(k) for k in range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            source.seek(0)
+            batches = iter(pa.ipc.open_stream(source))
+        for batch in batches:
+            batch.validate(full=True)
+            yield batch if fields is None else batch.select(fields)
+
+
+def _count(path: str, kind: str) -> int:
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(path).num_rows)
+    return sum(batch.num_rows for batch in _batches(path, kind, None))
+
+
+def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
+    """One field of a batch as (rows, elements)."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    column = batch.column(batch.schema.get_field_index(field))
+    if length is not None:
+        lengths = column.value_lengths() if not types.is_fixed_size_list(column.type) else None
+        if column.null_count or (lengths is not None and set(lengths.unique().to_pylist()) != {length}):
+            raise LogError(
+                f"the lists of '{field}' differ in length",
+                where=where,
+                expected=f"{length} numbers in every row",
+                remedy="cut the log where its joints change",
+            )
+        return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float).reshape(len(column), length)
+    if types.is_timestamp(column.type) or types.is_duration(column.type):
+        per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+        ticks = column.cast(pa.int64())
+        return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
+    if not (types.is_floating(column.type) or types.is_integer(column.type)):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)[:, None]
