@@ -167,8 +167,13 @@ class Recording:
         if self.joints == robot.joints:
             return self
         if sorted(self.joints) != sorted(robot.joints):
-            raise LogError("the log's joints are not the robot's", where=self.path or self.name, got=", ".join(self.joints),
-                           expected=", ".join(robot.joints), remedy="rename them, or lock those that were not logged")  # fmt: skip
+            raise LogError(
+                "the log's joints are not the robot's",
+                where=self.path or self.name,
+                got=", ".join(self.joints),
+                expected=", ".join(robot.joints),
+                remedy="rename them, or lock those that were not logged",
+            )
         place = [self.joints.index(joint) for joint in robot.joints]
         changes: dict[str, Any] = {key: value[:, place] for key, value in self.signals() if not key.startswith("wrench ")}
         return replace(self, joints=robot.joints, **changes)

@@ -53,6 +53,7 @@ def identify(
     project = project or Project()
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
+    logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
     _refuse_overlap([*logs, *sweeps], held_out)
     loops = project.compensation
     if loops.residual != "none" or sweeps:
