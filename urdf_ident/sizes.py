@@ -32,5 +32,5 @@ DEEPEST_XML, MOST_ELEMENTS = 64, 1_000_000
 LARGEST_NUMBER = 1e12
 #: Moving joints of one model; the columns of its regressor grow with them, and its reduction with their cube.
 MOST_JOINTS = 512
-#: Samples that a log or a simulation may have after its clock was made even.
+#: Samples of a log whose clock was made even, samples and steps of a simulation.
 MOST_SAMPLES = 200_000_000

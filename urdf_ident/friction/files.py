@@ -39,6 +39,8 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
     Raises:
         ModelError: Unknown name or field, a field that is missing, or no numbers.
     """
+    if not isinstance(settings, Mapping):
+        raise ModelError("friction is no mapping", where=where, got=repr(settings)[:60], expected="law: numbers of the joints")
     laws, notes = [], []
     for name, value in settings.items():
         law, options, note = _understood(name, value, where)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape
 from ..linalg import Array
 from ..samples import freeze_arrays
+from ..sizes import MOST_SAMPLES
 
 
 class Trajectory(ABC):
@@ -64,10 +65,13 @@ class Trajectory(ABC):
             Shape (N,) [s]; the last one is the last multiple of the period that is not beyond the end.
 
         Raises:
-            LimitError: The rate is not positive.
+            LimitError: The rate is not positive, or there are more than :data:`.sizes.MOST_SAMPLES`.
         """
         if not rate > 0:
             raise LimitError("the sampling rate must be positive", got=f"{rate} Hz")
+        if not self.duration * rate < MOST_SAMPLES:
+            got, expected = f"{self.duration:g} s at {rate:g} Hz", f"fewer than {MOST_SAMPLES:g}"
+            raise LimitError("the motion has too many samples", got=got, expected=expected)
         return np.arange(int(np.floor(self.duration * rate * (1 + 1e-12) + 1e-9)) + 1) / rate
 
     def write(self, path: str | Path, rate: float = 1000.0) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, SimulationError
 from ..friction import friction_from_mapping
 from ..model.robot import Robot
 from ..motion.trajectories import Trajectory
@@ -22,6 +22,7 @@ from ..simulation.from_model import rotors_and_friction
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import SimulatedLog, simulate
 from ..simulation.truth import read_truth
+from ..sizes import MOST_SAMPLES
 from .experiment_elastic import build_elastic_plant, motor_law
 
 
@@ -145,6 +146,11 @@ def run_experiment(
     settings = project.simulation
     plant = plant or true_plant(project, robot)
     seed = settings.seed if seed is None else seed
+    if not trajectory.duration * max(settings.rate, 1.0 / settings.step) < MOST_SAMPLES:
+        raise SimulationError(
+            "the simulation has too many steps", got=f"{trajectory.duration:g} s in steps of {settings.step:g} s",
+            expected=f"fewer than {MOST_SAMPLES:g}", remedy="shorten the motion, or raise simulation.step",
+        )  # fmt: skip
     if isinstance(plant, ElasticPlant):
         return simulate_elastic(
             plant, motor_law(project, plant, robot, trajectory), trajectory, sensors=settings.sensors.build(),

@@ -66,7 +66,9 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     for key in settings:
         if key not in KEYS:
             raise ModelError(f"unknown key '{key}'", where=where, remedy=nearest(str(key), KEYS))
-    names = list(settings.get("joints") or robot.joints)
+    names = settings.get("joints") or list(robot.joints)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelError("'joints' is no list of names", where=where, got=repr(names)[:60])
     missing = [joint for joint in robot.joints if joint not in names]
     if missing:
         raise ModelError(f"the truth says nothing about joint '{missing[0]}'", where=where, got=names)

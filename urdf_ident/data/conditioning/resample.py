@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
+from ...sizes import MOST_SAMPLES
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
 
@@ -61,6 +62,13 @@ def _resample(part: Recording, rate: float, even: bool) -> Piece:
 
     time = part.time
     apart = np.concatenate([[True], np.diff(time) > 0.2 / rate])  # a spline through near-equal stamps would swing
+    if not (time[-1] - time[0]) * rate < min(MOST_SAMPLES, 100.0 * len(time) + 1e6):  # one stamp far from all others
+        worst = int(np.argmax(np.diff(time)))
+        raise LogError(
+            "the clock jumps too far to be made even", where=f"{part.name}, row {worst + 1}",
+            got=f"{time[worst + 1] - time[worst]:.3g} s between two rows", expected=f"about {1 / rate:.3g} s",
+            remedy="cut the log there, or correct the time stamp",
+        )  # fmt: skip
     grid = np.arange(time[0], time[-1], 1 / rate)
 
     def cubic(x: Array | None) -> Array | None:
