@@ -54,7 +54,7 @@ def test_rows_are_not_delayed(factor: int) -> None:
 def test_streamed_rows_are_the_filtered_signal(
     model: DynamicModel, factor: int, at_once: int, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows_module, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(rows_module, "AT_ONCE", at_once * factor)
     segment, kept = make_segment(model, samples, sigma=0.5), RowFilter(factor)
     expected = [kept.apply(x) for x in raw_rows(model, segment)]
     pieces, begin = [], 0

@@ -24,3 +24,58 @@ def triangle(*stack: Any) -> Array:
     if rows.shape[0] == 0:
         return np.zeros((0, rows.shape[1]))
     return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+class Absorber:
+    """A triangular factor that takes up rows as they come; rows wait until there are enough of them to be worth it.
+
+    Args:
+        width: Number of columns.
+        waiting: Rows that wait, at most about.
+    """
+
+    def __init__(self, width: int, waiting: int = 1024) -> None:
+        self.width, self.waiting = width, max(waiting, width)
+        self._factor: Array | None = None
+        self._parts: list[Array] = []
+        self._count = 0
+
+    def add(self, rows: Array) -> None:
+        """Takes rows up.
+
+        Args:
+            rows: Shape (m, width); kept until they are absorbed, so not to be changed.
+        """
+        self._parts.append(rows)
+        self._count += len(rows)
+        if self._count >= self.waiting:
+            self._absorb()
+
+    def factor(self) -> Array:
+        """A factor of all rows so far: no more rows than columns.
+
+        Returns:
+            Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular unless there were no more rows than that.
+        """
+        if self._factor is None:
+            rows = np.vstack(self._parts) if self._parts else np.zeros((0, self.width))
+            return rows if len(rows) <= self.width else triangle(rows)
+        if self._parts:
+            self._absorb()
+        return self._factor
+
+    def _absorb(self) -> None:
+        from scipy.linalg import lapack
+
+        rows = np.empty((self.width, self._count)).T  # columns one after the other, as LAPACK has them
+        np.concatenate(self._parts, out=rows)
+        old = np.zeros((self.width, self.width), order="F") if self._factor is None else np.asfortranarray(self._factor)
+        if self.width:  # Householder reflections of a triangle on top of rows (Elmroth, Gustavson 2000)
+            old, _, _, info = lapack.dtpqrt(0, min(_REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
+            if info != 0:
+                raise ValueError(f"LAPACK refuses argument {-info}")
+        self._factor, self._parts, self._count = old, [], 0
+
+
+#: Reflections at a time; for the few dozen columns of a row group.
+_REFLECTIONS = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,21 @@ class Segment:
     def time(self) -> Array:
         """Shape (N,) [s], on the log's clock."""
         return self.start + np.arange(len(self)) / self.rate
+
+    def window(self, begin: int, end: int) -> Segment:
+        """Samples ``begin`` to ``end`` (exclusive), without what came before them: for what has no memory.
+
+        Args:
+            begin: First sample.
+            end: One past the last sample.
+
+        Returns:
+            The piece, sharing memory.
+        """
+        names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external")
+        arrays = {name: getattr(self, name) for name in names}
+        cut: dict[str, Any] = {name: None if array is None else array[begin:end] for name, array in arrays.items()}
+        return replace(self, start=self.start + begin / self.rate if self.rate else self.start, before=None, twin=None, **cut)
 
     def slice(self, begin: int, end: int) -> Segment:
         """Samples ``begin`` to ``end`` (exclusive).

@@ -23,7 +23,7 @@ from ..linalg import Array
 from ..samples import Segment
 from .base import BaseParameters, reduce_to_base
 from .drive import Drive
-from .engine import pinocchio as engine
+from .engine.rigid import CHUNK, rigid_of
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
 from .terms import AppliedTerm, RotorInertia, term_from_dict
@@ -46,6 +46,28 @@ class RowGroup:
     mix: Array
     columns: NDArray[np.intp]
     scale: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """Columns of a row group without those that follow from the others, whatever the motion.
+
+    Attributes:
+        places: Which columns of the group are left, shape (c,).
+        expansion: E with ``all columns = left ones @ E``, shape (c, k).
+    """
+
+    places: NDArray[np.intp]
+    expansion: Array
+
+
+def _remembers(term: Term) -> bool:
+    """Whether a term depends on what was before a sample."""
+    return bool(getattr(term, "memory", False))
+
+
+def _loaded(terms: Sequence[AppliedTerm]) -> bool:
+    return any(item.term.loaded for item in terms)
 
 
 class DynamicModel:
@@ -233,9 +255,33 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of ``parameters[10 n:]``.
         """
-        segment = self._with_reference_torque(segment)
-        values = [item.term.columns(self._axis_motion(segment, item)) for item in self.terms]
+        return self._term_values(self._with_reference_torque(segment), self.terms)
+
+    def _term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
+        values = [item.term.columns(self._axis_motion(segment, item)) for item in terms]
         return np.hstack([np.zeros((len(segment), 0)), *values])
+
+    def term_chunks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
+        """Values of all term columns, piece by piece: only terms with memory are made for the whole segment.
+
+        Args:
+            segment: A whole segment at full rate.
+            chunk: Samples a piece.
+
+        Yields:
+            The slice of samples and :meth:`term_columns` of it, shape (≤ chunk, k).
+        """
+        lasting = [item for item in self.terms if _remembers(item.term)]
+        passing = [item for item in self.terms if not _remembers(item.term)]
+        widths = [len(item.term.symbols) for item in self.terms]
+        memory = np.repeat([_remembers(item.term) for item in self.terms], widths).astype(bool)
+        whole = self._term_values(self._with_reference_torque(segment) if _loaded(lasting) else segment, lasting)
+        for begin in range(0, len(segment), chunk):
+            part = slice(begin, min(begin + chunk, len(segment)))
+            values = np.empty((part.stop - begin, len(memory)))
+            values[:, memory] = whole[part]
+            values[:, ~memory] = self._term_values(self._with_reference_torque(segment.window(begin, part.stop)), passing)
+            yield part, values
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         j, reference, before = item.axis, segment.reference_torque, segment.before
@@ -255,32 +301,52 @@ class DynamicModel:
         """
         if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
             return segment
-        torque = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
-            torque[part] += rigid @ self.reference_theta
-        return replace(segment, reference_torque=torque)
+        torque = rigid_of(self.robot).torque(self.reference_theta, segment.q, segment.v, segment.a)
+        return replace(segment, reference_torque=torque if segment.external is None else torque - segment.external)
 
-    def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:
+    @cached_property
+    def compact(self) -> tuple[Compact, ...]:
+        """Per row group, the columns of which all its columns are combinations, whatever the motion."""
+        kept, expansion = rigid_of(self.robot).spanning
+        found = []
+        for group in self.groups:
+            inertial = group.columns[group.columns < self.n_inertial]
+            own = np.flatnonzero(np.isin(kept, inertial))
+            present = rigid_of(self.robot).present(group.mix, inertial)
+            own = own[present[np.searchsorted(inertial, kept[own])]]
+            terms = len(group.columns) - len(inertial)
+            matrix = np.zeros((len(own) + terms, len(group.columns)))
+            matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * present
+            matrix[len(own) :, len(inertial) :] = np.eye(terms)
+            places = np.concatenate([np.searchsorted(inertial, kept[own]), len(inertial) + np.arange(terms)])
+            found.append(Compact(places.astype(np.intp), matrix))
+        return tuple(found)
+
+    def _inertial_columns(self, segment: Segment, part: slice, compact: bool) -> list[Array]:
+        """Per row group its inertial columns, shape (columns, samples)."""
+        wanted = []
+        for k, group in enumerate(self.groups):
+            columns = group.columns if not compact else group.columns[self.compact[k].places]
+            wanted.append((group.mix, columns[columns < self.n_inertial]))
+        return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment))
+
+    def row_blocks(self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
         """The rows of the estimation problem, piece by piece.
 
         Args:
             segment: A whole segment at full rate.
             chunk: Samples a piece.
+            compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
 
         Yields:
-            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)).
+            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
         """
-        terms = self.term_columns(segment)
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a, chunk):
+        for part, terms in self.term_chunks(segment, chunk):
             blocks = []
-            for group in self.groups:
-                inertial = group.columns[group.columns < self.n_inertial]
-                used = np.flatnonzero(group.mix)
-                first = rigid[:, used[0]][:, inertial] * group.mix[used[0]]
-                for i in used[1:]:
-                    first += rigid[:, i][:, inertial] * group.mix[i]
-                own = group.columns[len(inertial) :] - self.n_inertial
-                blocks.append(np.hstack([first, terms[part][:, own] * group.scale[len(inertial) :]]))
+            for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
+                own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
+                scale = group.scale[len(group.columns) - len(own) :]
+                blocks.append(np.vstack([rigid, terms[:, own].T * scale[:, None]]).T)
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
@@ -330,9 +396,7 @@ class DynamicModel:
         """
         theta = np.asarray(theta, dtype=float)
         tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
-            tau[part] += rigid @ theta[: self.n_inertial]
-        return np.asarray(tau)
+        return np.asarray(tau + rigid_of(self.robot).torque(theta[: self.n_inertial], segment.q, segment.v, segment.a))
 
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.

@@ -26,7 +26,7 @@ from ..linalg import Array
 from ..samples import Segment
 from .drive import Drive
 from .dynamic_model import DynamicModel, RowGroup
-from .engine import pinocchio as engine
+from .engine.rigid import CHUNK, rigid_of
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
 from .terms import AppliedTerm, RotorInertia, term_from_dict
@@ -230,28 +230,29 @@ class ElasticModel(DynamicModel):
             motor[:, np.arange(self.n), rotor] += turned.motor
         return link, motor
 
-    def row_blocks(self, segment: Segment, chunk: int = engine.CHUNK) -> Iterator[tuple[slice, list[Array]]]:
+    def row_blocks(self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
         """The rows of the estimation problem, piece by piece.
 
         Args:
             segment: A whole segment at full rate, with the motor side.
             chunk: Samples a piece.
+            compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
 
         Yields:
-            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)).
+            The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
 
         Raises:
             ModelError: The segment has no motor side.
         """
         link, motor = self._term_rows(segment)
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a, chunk):
+        for begin in range(0, len(segment), chunk):
+            part = slice(begin, min(begin + chunk, len(segment)))
             blocks = []
-            for group in self.groups:
+            for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
                 kind, j = group.name.split(":", 1)[0], group.joint
-                inertial = group.columns[group.columns < self.n_inertial]
-                own = group.columns[len(inertial) :] - self.n_inertial
-                terms = link if kind == "link" else motor if kind == "motor" else link + motor
-                blocks.append(np.hstack([rigid[:, j][:, inertial], terms[part, j][:, own]]))
+                own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
+                sides = {"link": (link,), "motor": (motor,), "joint": (link, motor)}[kind]
+                blocks.append(np.vstack([rigid, sum(side[part, j][:, own] for side in sides).T]).T)  # type: ignore[union-attr]
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
@@ -329,8 +330,7 @@ class ElasticModel(DynamicModel):
         link_terms, motor_terms = self._term_rows(segment)
         own = theta[self.n_inertial :]
         link, motor = link_terms @ own, motor_terms @ own
-        for part, rigid in engine.regressor_chunks(self.robot, segment.q, segment.v, segment.a):
-            link[part] += rigid @ theta[: self.n_inertial]
+        link += rigid_of(self.robot).torque(theta[: self.n_inertial], segment.q, segment.v, segment.a)
         return link, motor, link + motor
 
     def spring_torque(self, theta: Array, segment: Segment) -> Array:

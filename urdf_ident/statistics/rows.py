@@ -10,22 +10,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 
 from ..data.conditioning.filters import HALF_WIDTH, decimate
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, ModelError
-from ..linalg import Array, triangle
+from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
 from .statistic import Layout, Statistic, StatisticSet
 
 #: Time blocks a log is cut into.
 BLOCKS = 32
-#: Decimated rows that are made at a time.
-ROWS_AT_ONCE = 64
+#: Samples whose rows are made at a time, about.
+AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,7 @@ class RowFilter:
 
     def taps(self) -> Array:
         """Weights of the FIR filter, shape (2·half + 1,), summing to 1."""
-        if self.factor == 1:
-            return np.ones(1)
-        half = HALF_WIDTH * self.factor
-        k = np.arange(-half, half + 1)
-        taps = np.sinc(0.8 * k / self.factor) * np.kaiser(len(k), 6.0)
-        return np.asarray(taps / taps.sum())
+        return _taps(self.factor)
 
     def output_rows(self, samples: int) -> int:
         """Rows that a segment gives.
@@ -81,27 +76,77 @@ class RowFilter:
             return x
         if self.kind == "chebyshev":
             return decimate(x, self.factor)
-        rows = self.output_rows(len(x))
-        return np.asarray(self.matrix(rows) @ x[: (rows - 1) * self.factor + len(self.taps())]) if rows else x[:0]
+        if self.output_rows(len(x)) == 0:
+            return x[:0]
+        return np.vstack([rows.T for rows in _Decimator(self).rows([x.T])])
 
-    def matrix(self, rows: int) -> Array:
-        """The FIR filter and decimation as a banded matrix.
+
+@lru_cache(maxsize=64)
+def _taps(factor: int) -> Array:
+    if factor == 1:
+        return np.ones(1)
+    half = HALF_WIDTH * factor
+    k = np.arange(-half, half + 1)
+    taps = np.sinc(0.8 * k / factor) * np.kaiser(len(k), 6.0)
+    taps /= taps.sum()
+    taps.setflags(write=False)
+    return np.asarray(taps)
+
+
+class _Decimator:
+    """The FIR filter and decimation of signals that come in pieces.
+
+    Samples are cut into parts of the length of the decimation; every part gives, by one matrix product, what it adds to
+    the few rows it is under the filter of, and a row is the sum over the parts.
+
+    Args:
+        row_filter: The filter.
+    """
+
+    def __init__(self, row_filter: RowFilter) -> None:
+        self.factor = row_filter.factor
+        taps = row_filter.taps()
+        self.parts = -(-len(taps) // self.factor)
+        self.length = len(taps)
+        self.weights = np.zeros(self.parts * self.factor)
+        self.weights[: len(taps)] = taps
+        self.kept: list[Array] = []
+        self.seen, self.made = 0, 0
+
+    def rows(self, pieces: Sequence[Array]) -> list[Array]:
+        """What can be made after another piece.
 
         Args:
-            rows: Number of rows it makes.
+            pieces: Signals, shapes (k, samples) each; a whole number of parts unless it is the last piece.
 
         Returns:
-            Shape (rows, (rows − 1)·factor + len(taps)).
+            Rows, shapes (k, rows).
         """
-        taps = self.taps()
-        out = np.zeros((rows, (rows - 1) * self.factor + len(taps)))
-        for k in range(rows):
-            out[k, k * self.factor : k * self.factor + len(taps)] = taps
-        return out
+        samples = pieces[0].shape[1]
+        self.seen += samples
+        parts = -(-samples // self.factor)
+        table = self.weights.reshape(self.parts, self.factor)
+        total = max(0, (self.seen - self.length) // self.factor + 1) - self.made
+        made = []
+        for k, piece in enumerate(pieces):
+            width = len(piece)
+            if samples != parts * self.factor:
+                piece = np.hstack([piece, np.zeros((width, parts * self.factor - samples))])
+            shares = (table @ np.ascontiguousarray(piece).reshape(width * parts, self.factor).T).reshape(-1, width, parts)
+            if len(self.kept) > k:
+                shares = np.concatenate([self.kept[k], shares], axis=2)
+            rows = shares[0, :, :total].copy()
+            for b in range(1, self.parts):
+                rows += shares[b, :, b : b + total]
+            made.append(rows)
+            rest = shares[:, :, total:].copy()
+            self.kept[k : k + 1] = [rest]
+        self.made += total
+        return made
 
 
 def filtered_rows(
-    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array | None = None
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array | None = None, *, compact: bool = False
 ) -> Iterator[tuple[int, list[Array]]]:
     """Rows ``[columns | tau]`` of every row group, filtered and decimated, a bounded piece at a time.
 
@@ -115,6 +160,7 @@ def filtered_rows(
         segment: With measured ``tau``.
         row_filter: The filter, the same for columns and tau.
         weights: Of the samples' squared residuals, shape (N, groups), 0 to 1; all 1 if None.
+        compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
 
     Yields:
         Index of the first row in the segment, and per row group an array (rows, k + 1).
@@ -124,38 +170,39 @@ def filtered_rows(
     """
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
-    plain = _plain_rows if weights is None else partial(_weighted_rows, weights=weights)
+    made = (
+        _plain_rows(model, segment, row_filter, compact)
+        if weights is None
+        else _weighted_rows(model, segment, row_filter, weights, compact)
+    )
     count = np.sqrt(segment.repeats)
-    for first, rows in plain(model, segment, row_filter):
+    for first, rows in made:
         yield first, rows if segment.repeats == 1 else [x * count for x in rows]
 
 
-def _plain_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+def _plain_rows(
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, compact: bool
+) -> Iterator[tuple[int, list[Array]]]:
     targets = model.row_targets(segment.tau, segment.external)  # type: ignore[arg-type]
+    options = {"compact": True} if compact else {}
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
-        (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment))
+        (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), **options)
         yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
         return
-    span = ROWS_AT_ONCE * row_filter.factor
-    matrix = row_filter.matrix(ROWS_AT_ONCE)
-    kept: list[Array] | None = None
-    first = 0
-    for part, blocks in model.row_blocks(segment, chunk=span):
-        fresh = [np.column_stack([block, targets[part, i]]) for i, block in enumerate(blocks)]
-        kept = fresh if kept is None else [np.vstack([a, b]) for a, b in zip(kept, fresh, strict=True)]
-        rows = row_filter.output_rows(len(kept[0]))
-        while rows > 0:
-            m = min(rows, ROWS_AT_ONCE)
-            used = (m - 1) * row_filter.factor + len(row_filter.taps())
-            F = matrix[:m, :used]
-            yield first, ([F @ x[:used] for x in kept] if row_filter.factor > 1 else [x[:used] for x in kept])
-            first += m
-            kept = [x[m * row_filter.factor :] for x in kept]
-            rows -= m
+    decimator, first = _Decimator(row_filter), 0
+    span = row_filter.factor * max(1, AT_ONCE // row_filter.factor)
+    for part, blocks in model.row_blocks(segment, chunk=span, **options):
+        pieces = [np.vstack([block.T, targets[part, i]]) for i, block in enumerate(blocks)]
+        if row_filter.factor > 1:
+            pieces = decimator.rows(pieces)
+        rows = pieces[0].shape[1]
+        if rows:
+            yield first, [piece.T for piece in pieces]
+            first += rows
 
 
 def _weighted_rows(
-    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array, compact: bool
 ) -> Iterator[tuple[int, list[Array]]]:
     if row_filter.kind != "fir":
         raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
@@ -163,7 +210,7 @@ def _weighted_rows(
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
     scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows without a sample left weigh nothing
     weighted = _Weighted(model, weights)
-    for first, rows in _plain_rows(weighted, segment, row_filter):  # type: ignore[arg-type]
+    for first, rows in _plain_rows(weighted, segment, row_filter, compact):  # type: ignore[arg-type]
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]
 
@@ -177,8 +224,8 @@ class _Weighted:
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
         return self.model.row_targets(tau, external) * self.weights
 
-    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
-        for part, blocks in self.model.row_blocks(segment, chunk=chunk):
+    def row_blocks(self, segment: Segment, chunk: int, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
+        for part, blocks in self.model.row_blocks(segment, chunk=chunk, compact=compact):
             yield part, [block * self.weights[part, i : i + 1] for i, block in enumerate(blocks)]
 
 
@@ -219,34 +266,32 @@ def accumulate(
             expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
             remedy="record longer, or raise signals.decimate",
         )  # fmt: skip
-    layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
-    factors: dict[tuple[int, int], tuple[Array, int]] = {}
+    layouts = tuple(
+        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
+        for group, some in zip(model.groups, model.compact, strict=True)
+    )
+    factors: dict[tuple[int, int], tuple[Absorber, int]] = {}
     done = 0
     for k, segment in enumerate(segments):
         offset = done
-        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k]):
+        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True):
             rows = len(pieces[0])
             block_of = (offset + first + np.arange(rows)) * blocks // total
             for block in np.unique(block_of):
-                mask = block_of == block
+                begin, end = np.searchsorted(block_of, [block, block + 1])
                 for g, piece in enumerate(pieces):
-                    old, count = factors.get((int(block), g), (piece[:0], 0))
-                    factors[int(block), g] = (_absorb(old, piece[mask]), count + int(mask.sum()))
+                    absorber, count = factors.get((int(block), g)) or (Absorber(piece.shape[1]), 0)
+                    absorber.add(piece[begin:end])
+                    factors[int(block), g] = absorber, count + int(end - begin)
             done = offset + first + rows
             if progress is not None:
                 progress(done)
     entries = tuple(
-        Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
-        for (block, g), (R, rows) in sorted(factors.items())
+        Statistic(log, block, layouts[g].group, layouts[g].expanded(absorber.factor()), rows, segments[0].repeats)
+        for (block, g), (absorber, rows) in sorted(factors.items(), key=lambda item: item[0])
     )
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, entries, digest)
-
-
-def _absorb(factor: Array, rows: Array) -> Array:
-    """Stacks rows under a factor; it is triangularised once it has grown past a few times its width."""
-    stacked = np.vstack([factor, rows])
-    return triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
 
 
 def build_statistics(

@@ -1,4 +1,4 @@
-"""The currency of estimation: triangular factors instead of rows (design §1).
+"""The currency of estimation: small factors instead of rows.
 
 Per log, time block and row group one factor R of ``[instruments | candidate columns | effort channels]``.
 ``RᵀR`` holds every second-order fact about the rows, so that all least-squares estimators, cross-validation
@@ -8,7 +8,7 @@ are merged (stacked and factored again) at the moment of solving and never down-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,6 +33,8 @@ class Layout:
         columns: Indices into theta of the candidate columns, shape (k,).
         channels: Names of the effort channels, at least one.
         instruments: Indices into theta of the instrument columns (empty without instruments).
+        places: Which of ``columns`` the others follow from whatever the motion, shape (c,), or None where that is not known.
+        expansion: E with ``all columns = those at places @ E``, shape (c, k), or None.
     """
 
     group: str
@@ -40,6 +42,36 @@ class Layout:
     columns: NDArray[np.intp]
     channels: tuple[str, ...] = ("tau",)
     instruments: tuple[int, ...] = ()
+    places: NDArray[np.intp] | None = None
+    expansion: Array | None = None
+
+    def expanded(self, factor: Array) -> Array:
+        """A factor of the columns at :attr:`places` as one of all columns.
+
+        Args:
+            factor: Shape (m, len(places) + channels).
+
+        Returns:
+            Shape (m, width).
+        """
+        if self.expansion is None:
+            return factor
+        count = len(self.expansion)
+        return np.hstack([factor[:, :count] @ self.expansion, factor[:, count:]])
+
+    def merged(self, factors: Sequence[Array]) -> Array:
+        """One factor of several; columns that follow from others take no part in the work.
+
+        Args:
+            factors: Shapes (m_i, width).
+
+        Returns:
+            Shape (≤ width, width).
+        """
+        if self.expansion is None or self.places is None or self.instruments:
+            return triangle(*factors)
+        channels = np.arange(len(self.columns), self.width)
+        return self.expanded(triangle(np.vstack(factors)[:, np.concatenate([self.places, channels])]))
 
     @property
     def width(self) -> int:
@@ -53,7 +85,7 @@ class Statistic:
 
     Attributes:
         log, block, group: Which rows.
-        R: Shape (≤ width, width).
+        R: Shape (≤ width, width); with ``RᵀR`` as of the rows, not always triangular.
         rows: Their number.
         repeats: Periods that each is the mean of; such rows are √repeats times their size.
     """
@@ -203,7 +235,7 @@ class StatisticSet:
         for (log, group), parts in gathered.items():
             rows = sum(e.rows for e in parts)
             repeats = sum(e.rows * e.repeats for e in parts) / max(rows, 1)
-            entries.append(Statistic(log, 0, group, triangle(*(e.R for e in parts)), rows, repeats))
+            entries.append(Statistic(log, 0, group, self.layout(group).merged([e.R for e in parts]), rows, repeats))
         return replace(self, entries=tuple(entries))
 
     def shifted(self, change: ArrayLike) -> StatisticSet:
@@ -247,7 +279,7 @@ class StatisticSet:
             parts = [entry.R for entry in self.entries if entry.group == group]
             if not parts:
                 raise EstimationError("no data left for a row group", where=group)
-            self._factors[group] = triangle(*parts)
+            self._factors[group] = self.layout(group).merged(parts)
         return self._factors[group]
 
     def stacked(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> Array:

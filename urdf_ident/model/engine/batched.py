@@ -1,0 +1,304 @@
+"""The inertial regressor of many samples at a time: Pinocchio's columns, chunk by chunk.
+
+Angular velocity, angular acceleration and the acceleration of the origin go from the base to the tips, in the directions of
+each body (Luh, Walker, Paul 1980). The torque that a joint needs for one unit of a parameter of a body it carries is the
+power that force and moment of that unit have in the motion of that joint alone (Atkeson, An, Hollerbach 1986), so that a
+column costs a few products. Only the columns that are asked for are made, in the rows of the joints that carry the
+body. It is written down once a robot as a :class:`.Program`, with all that the robot's geometry makes zero left out.
+
+Joints that turn or slide about one fixed axis are known here. For all others :func:`tree_of` returns None, and Pinocchio,
+which stays the reference, makes the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...linalg import Array
+from ..robot import Robot
+from .program import Parameter, Program, Row, Tape, Value
+
+#: A matrix of rows and known numbers.
+Matrix = list[list[Value]]
+#: Products of inertia in the order of Pinocchio's parameters: Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+_PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Constants of a kinematic tree whose joints turn or slide about one axis each.
+
+    Attributes:
+        parent: Index of the joint before each joint, −1 for the base; parents come first.
+        sliding: Which joints slide.
+        rotation, translation: Placement of each joint in its parent, shapes (n, 3, 3) and (n, 3) [m].
+        axis: Unit vector of each joint in its own frame, shape (n, 3).
+        gravity: Shape (3,) [m/s²].
+    """
+
+    parent: tuple[int, ...]
+    sliding: tuple[bool, ...]
+    rotation: Array
+    translation: Array
+    axis: Array
+    gravity: Array
+
+
+_AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+_ALIGNED = {f"JointModel{kind}{axis}": vector for kind in ("R", "RUB", "P") for axis, vector in _AXES.items()}
+_ANY_AXIS = ("JointModelRevoluteUnaligned", "JointModelRevoluteUnboundedUnalignedTpl", "JointModelRevoluteUnboundedUnaligned",
+             "JointModelPrismaticUnaligned")  # fmt: skip
+
+
+def tree_of(robot: Robot) -> Tree | None:
+    """The constants of a robot's tree.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The tree, or None where a joint is of a kind that is not known here.
+    """
+    model, sliding, axes = robot.model, [], []
+    for j in range(1, model.njoints):
+        joint, kind = model.joints[j], model.joints[j].shortname()
+        if joint.nv != 1 or joint.idx_v != j - 1 or (kind not in _ALIGNED and kind not in _ANY_AXIS):
+            return None
+        data = joint.createData()
+        state = np.zeros(joint.idx_q + joint.nq)
+        state[joint.idx_q] = 1.0 if joint.nq == 2 else 0.0
+        joint.calc(data, state)
+        moves = np.asarray(data.S, dtype=float).ravel()
+        sliding.append(bool(np.abs(moves[:3]).max() > 0.5 * np.abs(moves).max()))
+        axes.append(moves[:3] if sliding[-1] else moves[3:])
+    placements = list(model.jointPlacements)[1:]
+    return Tree(
+        tuple(int(k) - 1 for k in list(model.parents)[1:]),
+        tuple(sliding),
+        np.array([placement.rotation for placement in placements]),
+        np.array([placement.translation for placement in placements]),
+        np.array(axes),
+        np.asarray(model.gravity.linear, dtype=float),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """What is known of one body, in its own directions: rates, acceleration of its origin less gravity, its joints' axes.
+
+    ``gain`` is the matrix G with acceleration ``a + G r`` at the point r; per joint that moves the body, ``axis`` is its
+    direction and ``arm`` the velocity that one unit of its rate gives the origin.
+    """
+
+    turn: list[Value]
+    turn_rate: list[Value]
+    acceleration: list[Value]
+    gain: Matrix
+    axis: dict[int, list[Value]]
+    arm: dict[int, list[Value]]
+
+
+def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]]) -> Program:
+    """Writes the columns of some rows down.
+
+    Args:
+        tree: The robot's constants.
+        groups: Per row group, how the joint rows combine to its row, shape (n,), and which inertial parameters are made:
+            indices, ten a body as in ``inertial_parameters``.
+
+    Returns:
+        A program whose inputs are :func:`program_inputs` and whose outputs are the groups' columns, one group after the
+        other.
+    """
+    tape, n = Tape(), len(tree.parent)
+    cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
+    bodies: list[_Body] = []
+    for i in range(n):
+        bodies.append(_moved(tape, tree, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i])))
+    outputs: list[Value] = []
+    for mix, columns in groups:
+        for column in columns:
+            body, k = divmod(int(column), 10)
+            total: Value = 0.0
+            for joint in np.flatnonzero(mix):
+                if int(joint) in bodies[body].axis:
+                    part = _column(tape, bodies[body], int(joint), tree.sliding[joint], k)
+                    total = tape.add(total, tape.multiply(float(mix[joint]), part))
+            outputs.append(total)
+    return tape.program(outputs)
+
+
+def torque_program(tree: Tree) -> Program:
+    """Writes the joints' torques down, with the inertial parameters left open.
+
+    Args:
+        tree: The robot's constants.
+
+    Returns:
+        A program whose inputs are :func:`program_inputs`, whose parameters are the 10·n inertial ones and whose outputs
+        are the n torques.
+    """
+    tape, n = Tape(), len(tree.parent)
+    cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
+    bodies: list[_Body] = []
+    for i in range(n):
+        bodies.append(_moved(tape, tree, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i]), arms=False))
+    wrenches = [_wrench(tape, body, 10 * i) for i, body in enumerate(bodies)]
+    torques: list[Value] = [0.0] * n
+    for i in reversed(range(n)):
+        force, moment = wrenches[i]
+        torques[i] = tape.dot([float(x) for x in tree.axis[i]], force if tree.sliding[i] else moment)
+        if tree.parent[i] >= 0:
+            down, turned = (_seen_before(tape, tree, i, cosine[i], sine[i], x) for x in (force, moment))
+            lever = tape.cross(_offset(tape, tree, i, q[i]), down)
+            before = wrenches[tree.parent[i]]
+            wrenches[tree.parent[i]] = tape.plus(before[0], down), tape.plus(tape.plus(before[1], turned), lever)
+    return tape.program(torques)
+
+
+def _wrench(tape: Tape, body: _Body, first: int) -> tuple[list[Value], list[Value]]:
+    """Force and moment about its origin that move a body, from its ten parameters."""
+    centre = [Parameter(first + 1 + k) for k in range(3)]
+    products = {pair: Parameter(first + 4 + k) for k, pair in enumerate(_PAIRS)}
+
+    def weighed(terms: Sequence[tuple[Value, Parameter]]) -> Value:
+        total: Value = 0.0
+        for x, parameter in terms:
+            if x != 0.0:
+                total = tape.add(total, tape.weigh(x, parameter))
+        return total
+
+    def turned(x: Sequence[Value]) -> list[Value]:
+        return [weighed([(x[j], products[min(i, j), max(i, j)]) for j in range(3)]) for i in range(3)]
+
+    a = body.acceleration
+    force = [
+        tape.add(weighed([(a[i], Parameter(first))]), weighed(list(zip(body.gain[i], centre, strict=True)))) for i in range(3)
+    ]
+    lever = []
+    for i, j in ((1, 2), (2, 0), (0, 1)):
+        lever.append(tape.add(weighed([(a[j], centre[i])]), weighed([(a[i], centre[j])]), sign=-1.0))
+    spun = tape.cross(body.turn, turned(body.turn))
+    return force, tape.plus(tape.plus(turned(body.turn_rate), spun), lever)
+
+
+def program_inputs(q: Array, v: Array, a: Array) -> Array:
+    """The rows that a program is given.
+
+    Args:
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+    Returns:
+        Cosines, sines, positions, velocities, accelerations, shape (5 n, N).
+    """
+    return np.concatenate([np.cos(q).T, np.sin(q).T, q.T, v.T, a.T])
+
+
+def _offset(tape: Tape, tree: Tree, i: int, q: Row) -> list[Value]:
+    """From the origin of the body before body i to its own, in the directions of the body before."""
+    offset: list[Value] = [float(x) for x in tree.translation[i]]
+    if tree.sliding[i]:
+        offset = tape.plus(offset, [tape.multiply(float(k), q) for k in tree.rotation[i] @ tree.axis[i]])
+    return offset
+
+
+def _seen(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
+    """A vector of the body before in the directions of body i."""
+    if tree.sliding[i]:
+        return tape.transform(tree.rotation[i].T, x)
+    frame = _frame(tree.axis[i])
+    x0, x1, x2 = tape.transform((tree.rotation[i] @ frame).T, x)
+    c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1))
+    c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0), sign=-1.0)
+    return tape.transform(frame, [c0, c1, x2])
+
+
+def _seen_before(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
+    """Inverse of :func:`_seen`."""
+    if tree.sliding[i]:
+        return tape.transform(tree.rotation[i], x)
+    frame = _frame(tree.axis[i])
+    x0, x1, x2 = tape.transform(frame.T, x)
+    c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)
+    c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0))
+    return tape.transform(tree.rotation[i] @ frame, [c0, c1, x2])
+
+
+def _moved(
+    tape: Tape, tree: Tree, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool = True
+) -> _Body:
+    """Body i from the body before it."""
+    cosine, sine, q, v, a = inputs
+    slides, axis = tree.sliding[i], tree.axis[i]
+    along = [float(k) for k in axis]
+    still: list[Value] = [0.0, 0.0, 0.0]
+    if tree.parent[i] < 0:
+        start: list[Value] = [-float(g) for g in tree.gravity]
+        before = _Body(still, still, start, [still, still, still], {}, {})
+    else:
+        before = bodies[tree.parent[i]]
+    offset, seen = _offset(tape, tree, i, q), partial(_seen, tape, tree, i, cosine, sine)
+    turn, turn_rate = seen(before.turn), seen(before.turn_rate)
+    reached = [tape.dot(row, offset) for row in before.gain]
+    acceleration = seen(tape.plus(before.acceleration, reached))
+    moving: list[Value] = [tape.multiply(k, v) for k in along]
+    pushed: list[Value] = [tape.multiply(k, a) for k in along]
+    across = tape.cross(turn, moving)
+    if slides:
+        acceleration = tape.plus(tape.plus(acceleration, pushed), [tape.multiply(2.0, x) for x in across])
+    else:
+        turn_rate = tape.plus(tape.plus(turn_rate, pushed), across)
+        turn = tape.plus(turn, moving)
+    own: list[Value] = list(along)
+    axes, levers = {i: own}, {i: own if slides else still}
+    for joint, line in before.axis.items() if arms else ():
+        base = before.arm[joint]
+        axes[joint] = seen(line)
+        levers[joint] = seen(base if tree.sliding[joint] else tape.plus(base, tape.cross(line, offset)))
+    return _Body(turn, turn_rate, acceleration, _gain(tape, turn, turn_rate), axes, levers)
+
+
+def _frame(axis: Array) -> Array:
+    """A rotation that takes z to an axis; for x, y and z one of zeros and ones."""
+    main = int(np.argmax(np.abs(axis)))
+    other = np.eye(3)[(main + 1) % 3]
+    first = other - axis * (axis @ other)
+    first = first / np.linalg.norm(first)
+    return np.column_stack([first, np.cross(axis, first), axis])
+
+
+def _gain(tape: Tape, w: Sequence[Value], rate: Sequence[Value]) -> Matrix:
+    """The matrix of ``x → rate × x + w × (w × x)``."""
+    square = [tape.multiply(x, x) for x in w]
+    matrix: Matrix = [[0.0] * 3 for _ in range(3)]
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        matrix[k][k] = tape.multiply(-1.0, tape.add(square[i], square[j]))
+        product = tape.multiply(w[i], w[j])
+        matrix[i][j] = tape.add(product, rate[k], sign=-1.0)
+        matrix[j][i] = tape.add(product, rate[k])
+    return matrix
+
+
+def _column(tape: Tape, body: _Body, joint: int, slides: bool, k: int) -> Value:
+    """What a joint feels of one unit of parameter k of a body."""
+    axis, arm = body.axis[joint], body.arm[joint]
+    if k == 0:
+        return tape.dot(arm, body.acceleration)
+    if k < 4:
+        force = tape.dot(arm, [row[k - 1] for row in body.gain])
+        if slides:
+            return force
+        i, j = k % 3, (k + 1) % 3
+        moment = tape.add(tape.multiply(body.acceleration[i], axis[j]), tape.multiply(body.acceleration[j], axis[i]), sign=-1.0)
+        return tape.add(moment, force) if force != 0.0 else moment
+    if slides:
+        return 0.0
+    i, j = _PAIRS[k - 4]
+    w, rate, spin = body.turn, body.turn_rate, tape.cross(axis, body.turn)
+    pairs = [(i, j)] if i == j else [(i, j), (j, i)]
+    return tape.dot([x[i] for i, _ in pairs for x in (axis, spin)], [x[j] for _, j in pairs for x in (rate, w)])

@@ -1,0 +1,226 @@
+"""Rigid-body columns and torques of many samples, by the engine that suits the robot and the amount of work.
+
+The programs of :mod:`.batched` make them for trees of turning and sliding joints, in numba or in NumPy (:mod:`.compiled`);
+Pinocchio makes them for all other robots, and for the few samples for which a program does not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import check_shape
+from ...linalg import Array, triangle
+from ..robot import Robot
+from . import pinocchio
+from .batched import Tree, program_inputs, regressor_program, torque_program, tree_of
+from .compiled import runner, wanted_engine
+from .program import Program
+
+#: Samples at a time, in NumPy and in numba: calls are to be long, and the workspace is to stay in the cache.
+CHUNK, COMPILED_CHUNK = 1024, 256
+#: Numbers in the workspace of a program, at most, unless the chunk gets shorter than 64.
+_WORKSPACE = 1_000_000
+#: Fewer samples than this are left to Pinocchio.
+FEW = 96
+#: A column is another's multiple, or zero, where random motion shows less of it than this share.
+_SAME, _ZERO = 1e-10, 1e-13
+#: What a reduction counts as one of the others again; those that it keeps come first, so that nothing is lost of them.
+_COARSE = 1e-4
+
+#: How joint rows combine to a row, and the inertial columns that are made in it.
+Group = tuple[Array, NDArray[np.intp]]
+
+
+class Rigid:
+    """The engine of one robot.
+
+    Args:
+        robot: The robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self._programs: dict[Any, Program] = {}
+
+    @cached_property
+    def tree(self) -> Tree | None:
+        """Constants of the tree; None where Pinocchio does the work."""
+        return None if wanted_engine() == "pinocchio" else tree_of(self.robot)
+
+    def name(self, samples: int) -> str:
+        """Which engine makes the columns.
+
+        Args:
+            samples: How many there are.
+
+        Returns:
+            "numba", "numpy" or "pinocchio", with a reason where it is not the one that would be expected.
+        """
+        if self.tree is None:
+            asked = wanted_engine() == "pinocchio"
+            return "pinocchio" if asked else "pinocchio (a joint that neither turns nor slides about one axis)"
+        return runner(100.0 * self.robot.n * samples)[1]
+
+    def columns(self, groups: Sequence[Group], q: Array, v: Array, a: Array, total: int | None = None) -> list[Array]:
+        """Inertial columns of some rows.
+
+        Args:
+            groups: The rows and their columns.
+            q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            total: Samples of which these are a part, for the choice of the engine; N if None.
+
+        Returns:
+            Per group, shape (columns, N) [unit of torque per unit of parameter].
+
+        Raises:
+            ShapeError: The arrays disagree.
+        """
+        _check(self.robot, q, v, a)
+        ends = np.cumsum([len(columns) for _, columns in groups])[:-1]
+        if self.tree is None or len(q) < FEW:
+            made = pinocchio.regressor(self.robot, q, v, a)
+            return [np.ascontiguousarray(np.tensordot(mix, made, axes=(0, 1))[:, columns].T) for mix, columns in groups]
+        key = tuple((mix.tobytes(), columns.tobytes()) for mix, columns in groups)
+        if key not in self._programs:
+            self._programs[key] = regressor_program(self.tree, [(mix, [int(k) for k in columns]) for mix, columns in groups])
+        return np.split(self._run(self._programs[key], q, v, a, total), ends)
+
+    def torque(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
+        """Torque of the rigid bodies, gravity included.
+
+        Args:
+            theta: Inertial parameters, shape (10·n,) or (10·n, k).
+            q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+        Returns:
+            Shape (N, n) or (N, n, k) [N·m or N].
+
+        Raises:
+            ShapeError: The arrays disagree.
+        """
+        _check(self.robot, q, v, a)
+        theta = np.asarray(theta, dtype=float)
+        if theta.ndim == 2:
+            return np.stack([self.torque(one, q, v, a) for one in theta.T], axis=2)
+        check_shape("theta", theta.shape, (10 * self.robot.n,))
+        if self.tree is None or len(q) < FEW:
+            out = np.empty(np.shape(q))
+            for part, made in pinocchio.regressor_chunks(self.robot, q, v, a):
+                out[part] = made @ theta
+            return out
+        if "torque" not in self._programs:
+            self._programs["torque"] = torque_program(self.tree)
+        return self._run(self._programs["torque"].with_parameters(theta), q, v, a, None).T
+
+    def _run(self, program: Program, q: Array, v: Array, a: Array, total: int | None) -> Array:
+        run, name = runner(float(len(program.code)) * (total or len(q)))
+        most = max(64, _WORKSPACE // max(program.rows, 1))
+        chunk = min(most, COMPILED_CHUNK if name.startswith("numba") else CHUNK, len(q))
+        work, out = np.empty((program.rows, chunk)), np.empty((program.outputs, len(q)))
+        for begin in range(0, len(q), chunk):
+            part = slice(begin, begin + chunk)
+            inputs = program_inputs(q[part], v[part], a[part])
+            room = work[:, : inputs.shape[1]]
+            if inputs.shape[1] < chunk:
+                room = np.empty((program.rows, inputs.shape[1]))
+            room[program.inputs] = inputs
+            run(program, room)
+            out[:, part] = room[: program.outputs]
+        return out
+
+    @cached_property
+    def spanning(self) -> tuple[NDArray[np.intp], Array]:
+        """Inertial columns of which all others are combinations, whatever the motion, and the combinations.
+
+        Returns:
+            Their indices, shape (b,), and E with ``Y = Y[:, indices] E``, shape (b, 10·n).
+        """
+        made = self._sample
+        R = triangle(made.reshape(-1, made.shape[2]))
+        norms = np.linalg.norm(R, axis=0)
+        scaled = R / np.where(norms > 0, norms, 1.0)
+        kept = _independent(scaled, np.arange(len(norms)), _COARSE)
+        rest = np.setdiff1d(np.arange(len(norms)), kept)
+        kept = np.sort(np.concatenate([kept, _independent(scaled, rest, _SAME, kept)])).astype(np.intp)
+        others = np.setdiff1d(np.arange(len(norms)), kept)
+        E = np.zeros((len(kept), len(norms)))
+        E[np.arange(len(kept)), kept] = 1.0
+        E[:, others] = np.linalg.lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
+        E[:, others] *= norms[others] / norms[kept][:, None]
+        return kept, E
+
+    @cached_property
+    def _sample(self) -> Array:
+        """The regressor on random motion that knows no limits, shape (N, n, 10 n)."""
+        n, generator = self.robot.n, np.random.default_rng(0)
+        count = 40 + 2 * n
+        reach = np.where(self.robot.prismatic, 1.0, np.pi)
+        q = generator.uniform(-reach, reach, (count, n))
+        v, a = (scale * generator.standard_normal((count, n)) for scale in (2.0, 5.0))
+        return pinocchio.regressor(self.robot, q, v, a)
+
+    def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which columns are not zero in a row, whatever the motion.
+
+        Args:
+            mix: How the joint rows combine to it, shape (n,).
+            columns: Inertial columns, shape (k,).
+
+        Returns:
+            Shape (k,).
+        """
+        made = self._sample[:, :, columns]
+        size, most = np.linalg.norm(np.tensordot(mix, made, axes=(0, 1)), axis=0), np.linalg.norm(made, axis=(0, 1))
+        return np.asarray(size > _ZERO * np.abs(mix).max() * np.maximum(most, 1e-300))
+
+
+def _independent(
+    scaled: Array, order: NDArray[np.intp], tolerance: float, given: Sequence[int] | NDArray[np.intp] = ()
+) -> NDArray[np.intp]:
+    """Columns that are further than the tolerance from the span of the given ones and those taken before them."""
+    Q = np.zeros((len(scaled), min(scaled.shape)))
+    count = 0
+    if len(given):
+        basis = np.linalg.qr(scaled[:, np.asarray(given, dtype=np.intp)])[0]
+        count = basis.shape[1]
+        Q[:, :count] = basis
+    found = []
+    for j in order:
+        rest = scaled[:, j]
+        for _ in range(2):
+            rest = rest - Q[:, :count] @ (Q[:, :count].T @ rest)
+        distance = float(np.linalg.norm(rest))
+        if distance > tolerance and count < Q.shape[1]:
+            Q[:, count] = rest / distance
+            count += 1
+            found.append(int(j))
+    return np.array(found, dtype=np.intp)
+
+
+def _check(robot: Robot, q: Array, v: Array, a: Array) -> None:
+    check_shape("q", np.shape(q), ("N", robot.n))
+    for name, array in (("v", v), ("a", a)):
+        check_shape(name, np.shape(array), (len(q), robot.n))
+
+
+_ENGINES: WeakKeyDictionary[Robot, Rigid] = WeakKeyDictionary()
+
+
+def rigid_of(robot: Robot) -> Rigid:
+    """The engine of a robot, made once.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The engine.
+    """
+    if robot not in _ENGINES:
+        _ENGINES[robot] = Rigid(robot)
+    return _ENGINES[robot]
