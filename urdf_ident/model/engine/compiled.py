@@ -83,8 +83,9 @@ def interpret(code: Array, numbers: Array, work: Array) -> None:
     """Runs a program on a workspace.
 
     Args:
-        code, numbers: As in :class:`.Program`.
-        work: Shape (rows, N).
+        code: Operations, shape (m, 5), as in :class:`.Program`.
+        numbers: Their constants, shape (m,), in the units of the program.
+        work: Workspace, shape (rows, N), in the units of the program; changed in place.
     """
     for i in range(code.shape[0]):
         kind, k = code[i, 0], numbers[i]
