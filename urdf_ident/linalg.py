@@ -58,7 +58,7 @@ class Absorber:
             Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular unless there were no more rows than that.
         """
         if self._factor is None:
-            rows = np.vstack(self._parts) if self._parts else np.zeros((0, self.width))
+            rows = np.vstack([np.zeros((0, self.width)), *self._parts])
             return rows if len(rows) <= self.width else triangle(rows)
         if self._parts:
             self._absorb()

@@ -109,9 +109,8 @@ def freeze_arrays(item: Any) -> None:
     Args:
         item: The dataclass instance, changed in place.
     """
-    for entry in fields(item):
-        value = getattr(item, entry.name)
-        if isinstance(value, np.ndarray):
+    for name, value in list(vars(item).items()):
+        if isinstance(value, np.ndarray) and value.flags.writeable:
             view = value.view()
             view.setflags(write=False)
-            object.__setattr__(item, entry.name, view)
+            object.__setattr__(item, name, view)

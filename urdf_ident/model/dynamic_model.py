@@ -10,7 +10,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -26,48 +26,9 @@ from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
+from .row_groups import Compact, RowGroup, compact_groups
+from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict
-
-
-@dataclass(frozen=True, eq=False)
-class RowGroup:
-    """Rows of the estimation problem that share a noise level and a set of columns.
-
-    Attributes:
-        name: ``"joint:<name>"`` or ``"actuator:<name>"``.
-        joint: Index of the joint it is named after.
-        mix: Shape (n,): how the joint rows combine to this row.
-        columns: Indices into theta of the columns that are not structurally zero here, shape (k,).
-        scale: Shape (k,): factor of each term column in this row; 1 for inertial columns.
-    """
-
-    name: str
-    joint: int
-    mix: Array
-    columns: NDArray[np.intp]
-    scale: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Compact:
-    """Columns of a row group without those that follow from the others, whatever the motion.
-
-    Attributes:
-        places: Which columns of the group are left, shape (c,).
-        expansion: E with ``all columns = left ones @ E``, shape (c, k).
-    """
-
-    places: NDArray[np.intp]
-    expansion: Array
-
-
-def _remembers(term: Term) -> bool:
-    """Whether a term depends on what was before a sample."""
-    return bool(getattr(term, "memory", False))
-
-
-def _loaded(terms: Sequence[AppliedTerm]) -> bool:
-    return any(item.term.loaded for item in terms)
 
 
 class DynamicModel:
@@ -255,33 +216,20 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of ``parameters[10 n:]``.
         """
-        return self._term_values(self._with_reference_torque(segment), self.terms)
+        return self.term_values(self.with_reference_torque(segment), self.terms)
 
-    def _term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
-        values = [item.term.columns(self._axis_motion(segment, item)) for item in terms]
-        return np.hstack([np.zeros((len(segment), 0)), *values])
-
-    def term_chunks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
-        """Values of all term columns, piece by piece: only terms with memory are made for the whole segment.
+    def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
+        """Values of the columns of some terms.
 
         Args:
-            segment: A whole segment at full rate.
-            chunk: Samples a piece.
+            segment: A whole segment at full rate; with the reference torque where one of the terms reads it.
+            terms: The terms.
 
-        Yields:
-            The slice of samples and :meth:`term_columns` of it, shape (≤ chunk, k).
+        Returns:
+            Shape (N, k), columns in the order of the terms.
         """
-        lasting = [item for item in self.terms if _remembers(item.term)]
-        passing = [item for item in self.terms if not _remembers(item.term)]
-        widths = [len(item.term.symbols) for item in self.terms]
-        memory = np.repeat([_remembers(item.term) for item in self.terms], widths).astype(bool)
-        whole = self._term_values(self._with_reference_torque(segment) if _loaded(lasting) else segment, lasting)
-        for begin in range(0, len(segment), chunk):
-            part = slice(begin, min(begin + chunk, len(segment)))
-            values = np.empty((part.stop - begin, len(memory)))
-            values[:, memory] = whole[part]
-            values[:, ~memory] = self._term_values(self._with_reference_torque(segment.window(begin, part.stop)), passing)
-            yield part, values
+        values = [item.term.columns(self._axis_motion(segment, item)) for item in terms]
+        return np.hstack([np.zeros((len(segment), 0)), *values])
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         j, reference, before = item.axis, segment.reference_torque, segment.before
@@ -294,10 +242,16 @@ class DynamicModel:
         past = None if before is None else (before - offset) @ row
         return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
 
-    def _with_reference_torque(self, segment: Segment) -> Segment:
+    def with_reference_torque(self, segment: Segment) -> Segment:
         """The segment with the load of its gears, where a term reads it and the segment does not bring its own.
 
         Gears carry the frozen rigid torque, less what known wrenches do of it: a payload is carried like the robot's own.
+
+        Args:
+            segment: The segment.
+
+        Returns:
+            The same, or one with ``reference_torque``.
         """
         if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
             return segment
@@ -307,27 +261,18 @@ class DynamicModel:
     @cached_property
     def compact(self) -> tuple[Compact, ...]:
         """Per row group, the columns of which all its columns are combinations, whatever the motion."""
-        kept, expansion = rigid_of(self.robot).spanning
-        found = []
-        for group in self.groups:
-            inertial = group.columns[group.columns < self.n_inertial]
-            own = np.flatnonzero(np.isin(kept, inertial))
-            present = rigid_of(self.robot).present(group.mix, inertial)
-            own = own[present[np.searchsorted(inertial, kept[own])]]
-            terms = len(group.columns) - len(inertial)
-            matrix = np.zeros((len(own) + terms, len(group.columns)))
-            matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * present
-            matrix[len(own) :, len(inertial) :] = np.eye(terms)
-            places = np.concatenate([np.searchsorted(inertial, kept[own]), len(inertial) + np.arange(terms)])
-            found.append(Compact(places.astype(np.intp), matrix))
-        return tuple(found)
+        return compact_groups(self.robot, self.groups)
+
+    @cached_property
+    def compact_inertial(self) -> tuple[tuple[Array, NDArray[np.intp]], ...]:
+        """Per row group, how joint rows combine to it, and the inertial columns of :attr:`compact`."""
+        kept = [group.columns[some.places] for group, some in zip(self.groups, self.compact, strict=True)]
+        return tuple((group.mix, own[own < self.n_inertial]) for group, own in zip(self.groups, kept, strict=True))
 
     def _inertial_columns(self, segment: Segment, part: slice, compact: bool) -> list[Array]:
         """Per row group its inertial columns, shape (columns, samples)."""
-        wanted = []
-        for k, group in enumerate(self.groups):
-            columns = group.columns if not compact else group.columns[self.compact[k].places]
-            wanted.append((group.mix, columns[columns < self.n_inertial]))
+        whole = [(group.mix, group.columns[group.columns < self.n_inertial]) for group in self.groups]
+        wanted = self.compact_inertial if compact else whole
         return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment))
 
     def row_blocks(self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
@@ -341,7 +286,7 @@ class DynamicModel:
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
         """
-        for part, terms in self.term_chunks(segment, chunk):
+        for part, terms in term_chunks(self, segment, chunk):
             blocks = []
             for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
                 own = group.columns[group.columns >= self.n_inertial] - self.n_inertial

@@ -25,10 +25,11 @@ from ..friction import AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
 from .drive import Drive
-from .dynamic_model import DynamicModel, RowGroup
+from .dynamic_model import DynamicModel
 from .engine.rigid import CHUNK, rigid_of
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
+from .row_groups import RowGroup
 from .terms import AppliedTerm, RotorInertia, term_from_dict
 
 COUPLINGS = ("complete", "reduced")

@@ -30,6 +30,7 @@ from ..project import Project
 from ..samples import Segment
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
+from ..statistics.kept import KeptRows
 from ..statistics.rows import build_statistics
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
@@ -82,7 +83,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
     trusted = trust(model, logs, wanted.method, wanted.loss)  # wild samples found before anything listens to them
-    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights)
+    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=KeptRows())
     selected = _selected(model, produce, prepared.motion, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     model = shaped.model

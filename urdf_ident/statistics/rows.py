@@ -20,6 +20,7 @@ from ..errors import EstimationError, ModelError
 from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
+from .kept import KeptRows
 from .statistic import Layout, Statistic, StatisticSet
 
 #: Time blocks a log is cut into.
@@ -239,6 +240,7 @@ def accumulate(
     conditioning: str | None = None,
     progress: Callable[[int], None] | None = None,
     weights: Sequence[Array] | None = None,
+    kept: KeptRows | None = None,
 ) -> StatisticSet:
     """Turns one log's segments into its statistic.
 
@@ -251,6 +253,7 @@ def accumulate(
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         progress: Called with the number of rows done.
         weights: Of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
+        kept: Rows of models before, and where these are kept for models to come; not with weights.
 
     Returns:
         Factors per block and row group.
@@ -270,28 +273,56 @@ def accumulate(
         Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
         for group, some in zip(model.groups, model.compact, strict=True)
     )
-    factors: dict[tuple[int, int], tuple[Absorber, int]] = {}
+    factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
+    gathered = _Gathered(layouts, factors)
     done = 0
     for k, segment in enumerate(segments):
-        offset = done
-        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True):
+        offset, own = done, None if weights is None else weights[k]
+        made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
+        for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
             rows = len(pieces[0])
             block_of = (offset + first + np.arange(rows)) * blocks // total
-            for block in np.unique(block_of):
-                begin, end = np.searchsorted(block_of, [block, block + 1])
-                for g, piece in enumerate(pieces):
-                    absorber, count = factors.get((int(block), g)) or (Absorber(piece.shape[1]), 0)
-                    absorber.add(piece[begin:end])
-                    factors[int(block), g] = absorber, count + int(end - begin)
+            begins = np.flatnonzero(np.diff(block_of, prepend=-1))
+            for begin, end in zip(begins, [*begins[1:], rows], strict=True):
+                gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces])
             done = offset + first + rows
             if progress is not None:
                 progress(done)
-    entries = tuple(
-        Statistic(log, block, layouts[g].group, layouts[g].expanded(absorber.factor()), rows, segments[0].repeats)
-        for (block, g), (absorber, rows) in sorted(factors.items(), key=lambda item: item[0])
-    )
+    gathered.finish()
+    entries = []
+    for layout, found in zip(layouts, factors, strict=True):
+        ends = np.cumsum([len(R) for R, _ in found.values()])
+        wide = layout.expanded(np.vstack([R for R, _ in found.values()]))
+        for (block, (_, rows)), begin, end in zip(found.items(), [0, *ends[:-1]], ends, strict=True):
+            entries.append(Statistic(log, block, layout.group, wide[begin:end], rows, segments[0].repeats))
+    place = {layout.group: g for g, layout in enumerate(layouts)}
+    entries.sort(key=lambda entry: (entry.block, place[entry.group]))
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, entries, digest)
+    return StatisticSet(model.names, layouts, tuple(entries), digest)
+
+
+class _Gathered:
+    """Factors of one time block after the other."""
+
+    def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
+        self.layouts, self.factors = layouts, factors
+        self.block, self.absorbers, self.rows = -1, [], 0  # type: int, list[Absorber], int
+
+    def add(self, block: int, pieces: Sequence[Array]) -> None:
+        """Takes rows of a block up; blocks come in order."""
+        if block != self.block:
+            self.finish()
+            self.block, self.rows = block, 0
+            self.absorbers = [Absorber(piece.shape[1]) for piece in pieces]
+        for absorber, piece in zip(self.absorbers, pieces, strict=True):
+            absorber.add(piece)
+        self.rows += len(pieces[0])
+
+    def finish(self) -> None:
+        """Closes the block."""
+        for absorber, found in zip(self.absorbers, self.factors, strict=False):
+            found[self.block] = absorber.factor(), self.rows
+        self.absorbers = []
 
 
 def build_statistics(
@@ -301,6 +332,7 @@ def build_statistics(
     blocks: int = BLOCKS,
     progress: Callable[[str, int], None] | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
+    kept: KeptRows | None = None,
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
@@ -312,6 +344,7 @@ def build_statistics(
         blocks: Time blocks a log.
         progress: Called with the log's name and the number of rows done.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
+        kept: As for :func:`accumulate`.
 
     Returns:
         Factors per log, block and row group.
@@ -327,7 +360,7 @@ def build_statistics(
         conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
         part = accumulate(
             model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done,
-            weights=None if weights is None else weights[log.name],
+            weights=None if weights is None else weights[log.name], kept=kept,
         )  # fmt: skip
         total = part if total is None else total.merged(part)
     if total is None:

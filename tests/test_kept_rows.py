@@ -1,0 +1,63 @@
+"""Rows that are kept from one model to the next are those that are made anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.kept import KeptRows
+from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.statistic import StatisticSet
+
+SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(robot_path("szabo_3r"))
+
+
+def piece(robot: Robot, samples: int, seed: int, **more: object) -> Segment:
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples)[:, None] / 100.0
+    q = np.sin(t * rng.uniform(0.5, 2.0, robot.n) + rng.uniform(0, 6, robot.n))
+    v, a = np.gradient(q, 0.01, axis=0), np.gradient(np.gradient(q, 0.01, axis=0), 0.01, axis=0)
+    return Segment("run", 0.0, 100.0, q, v, a, rng.normal(size=q.shape), external=0.1 * rng.normal(size=q.shape), **more)  # type: ignore[arg-type]
+
+
+def same(one: StatisticSet, other: StatisticSet) -> None:
+    assert one.fingerprint == other.fingerprint
+    assert [(e.log, e.block, e.group, e.rows) for e in one.entries] == [
+        (e.log, e.block, e.group, e.rows) for e in other.entries
+    ]
+    for a, b in zip(one.entries, other.entries, strict=True):
+        np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, atol=1e-9 * max(1.0, np.abs(b.R).max() ** 2))
+
+
+@pytest.mark.parametrize("factor", [1, 4])
+@pytest.mark.parametrize("coupled", [False, True])
+def test_kept_rows_make_the_same_factors(robot: Robot, factor: int, coupled: bool) -> None:
+    segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
+    kept, row_filter = KeptRows(), RowFilter(factor)
+    drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
+    rng = np.random.default_rng(3)
+    for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
+        model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
+        same(accumulate(model, "run", segments, row_filter, kept=kept), accumulate(model, "run", segments, row_filter))
+
+
+def test_what_is_too_much_is_not_kept(robot: Robot) -> None:
+    segment, kept = piece(robot, 2000, 0), KeptRows(most=1000)
+    model = DynamicModel(robot, friction=SIMPLE)
+    assert kept.rows(model, segment, RowFilter(1)) is None
+    same(accumulate(model, "run", [segment], RowFilter(1), kept=kept), accumulate(model, "run", [segment], RowFilter(1)))
+    small = KeptRows(most=20_000)  # room for the equations of one model, not for all terms
+    for friction in (SIMPLE, MANY):
+        model = DynamicModel(robot, friction=friction).with_reference(np.ones(30))
+        same(accumulate(model, "run", [segment], RowFilter(8), kept=small), accumulate(model, "run", [segment], RowFilter(8)))
+    assert small.held <= small.most

@@ -1,0 +1,132 @@
+"""Rows that stay from one model to the next: while friction laws are chosen, most columns are those of the model before.
+
+The rigid-body columns do not depend on the laws, and a law's columns do not depend on the other laws. Filtered and decimated
+they are small, so they are kept; only what reads the rigid torque, which changes with every estimate, is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import EstimationError
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.terms import AppliedTerm
+from ..samples import Segment
+
+if TYPE_CHECKING:
+    from .rows import RowFilter
+
+#: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
+MOST = 8_000_000
+#: Numbers of term columns at the full rate that are filtered at a time.
+AT_ONCE = 2_000_000
+
+
+class KeptRows:
+    """Rows of some logs, as long as this object lives.
+
+    Args:
+        most: Numbers that are kept.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most, self.held = most, 0
+        self._kept: dict[Hashable, list[Array]] = {}
+
+    def rows(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]] | None:
+        """What :func:`.filtered_rows` makes of a segment with ``compact``, in one piece.
+
+        Args:
+            model: The dynamic model.
+            segment: With measured ``tau``.
+            row_filter: The filter, the same for columns and tau.
+
+        Returns:
+            One piece at most; None where rows of this model, or so many, are not kept.
+
+        Raises:
+            EstimationError: The segment holds no torque.
+        """
+        count, width = row_filter.output_rows(len(segment)), sum(len(some.places) + 1 for some in model.compact)
+        if isinstance(model, ElasticModel) or row_filter.kind != "fir" or count * width > self.most // 2:
+            return None
+        if segment.tau is None:
+            raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
+        return iter([(0, self._made(model, segment, row_filter))] if count else [])
+
+    def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
+        rigid = self._rigid(model, segment, row_filter)
+        terms = self._terms(model, segment, row_filter)
+        targets = row_filter.apply(model.row_targets(segment.tau, segment.external))  # type: ignore[arg-type]
+        scale, found = np.sqrt(segment.repeats), []
+        for g, (group, columns) in enumerate(zip(model.groups, rigid, strict=True)):
+            own = group.columns[group.columns >= model.n_inertial] - model.n_inertial
+            spread = group.scale[len(group.columns) - len(own) :]
+            rows = np.column_stack([columns, *(terms[k] * s for k, s in zip(own, spread, strict=True)), targets[:, g]])
+            found.append(rows if scale == 1.0 else rows * scale)
+        return found
+
+    def _rigid(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
+        """Per row group its independent inertial columns, filtered, shape (rows, columns)."""
+        wanted = model.compact_inertial
+        key = (segment, row_filter, model.robot, tuple((mix.tobytes(), columns.tobytes()) for mix, columns in wanted))
+        if key not in self._kept:
+            bare = model.with_terms([])
+            pieces = [blocks for _, blocks in _filtered(bare, segment, row_filter)]
+            self._keep(key, [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)])
+            return self._kept.get(key) or [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)]
+        return self._kept[key]
+
+    def _terms(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
+        """All term columns, filtered, shape (rows,) each, before they are spread over row groups."""
+        found: dict[int, list[Array]] = {}
+        missing: list[int] = []
+        for k, item in enumerate(model.terms):
+            key = _key(model, segment, row_filter, item)
+            if key is not None and key in self._kept:
+                found[k] = self._kept[key]
+            else:
+                missing.append(k)
+        whole = model.with_reference_torque(segment) if any(model.terms[k].term.loaded for k in missing) else segment
+        size = max(1, AT_ONCE // max(len(segment), 1))
+        for begin in range(0, len(missing), size):
+            some = missing[begin : begin + size]
+            items = [model.terms[k] for k in some]
+            made = row_filter.apply(model.term_values(whole, items))
+            ends = np.cumsum([len(item.term.symbols) for item in items])[:-1]
+            for k, item, columns in zip(some, items, np.split(made, ends, axis=1), strict=True):
+                found[k] = list(np.ascontiguousarray(columns.T))
+                key = _key(model, segment, row_filter, item)
+                if key is not None:
+                    self._keep(key, found[k])
+        return [column for k in range(len(model.terms)) for column in found[k]]
+
+    def _keep(self, key: Hashable, arrays: Sequence[Array]) -> None:
+        size = sum(array.size for array in arrays)
+        if self.held + size <= self.most:
+            self._kept[key] = list(arrays)
+            self.held += size
+
+
+def _filtered(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+    from .rows import filtered_rows
+
+    for first, rows in filtered_rows(model, segment, row_filter, compact=True):
+        yield first, rows if segment.repeats == 1 else [x / np.sqrt(segment.repeats) for x in rows]
+
+
+def _key(model: DynamicModel, segment: Segment, row_filter: RowFilter, item: AppliedTerm) -> Hashable:
+    """What a term's columns depend on; None where they change with every estimate."""
+    if item.term.loaded:
+        return None
+    key = (segment, row_filter, model.drive, item)
+    try:
+        hash(key)
+    except TypeError:  # a law with a list in it
+        return None
+    return key
