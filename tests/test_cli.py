@@ -60,7 +60,8 @@ def identified(work: Path) -> Path:
 
 
 def test_identify_writes_what_the_contract_says(identified: Path) -> None:
-    assert sorted(p.name for p in identified.iterdir()) == ["arm_identified.urdf", "identification.json", "joints.yaml"]
+    names = ["arm_identified.urdf", "identification.json", "joints.yaml", "report.html", "series.json"]
+    assert sorted(p.name for p in identified.iterdir()) == names
     data = json.loads((identified / "identification.json").read_text())
     wanted = ["schema", "verdict", "robot", "inputs", "joints", "parameters", "links", "bodies",
         "friction", "drive", "signals", "weights", "covariance", "counts", "condition", "rank_gap",
@@ -70,7 +71,8 @@ def test_identify_writes_what_the_contract_says(identified: Path) -> None:
     assert data["consistency"]["consistent"]
     score = data["validation"][0]
     assert {"log", "mean_rmse", "relative", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse"} <= set(score)
-    assert set(score["per_joint"][0]) == {"joint", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
+    own = {"joint", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
+    assert set(score["per_joint"][0]) == own | {"fit_rmse", "urdf_rmse", "urdf_friction_rmse"}
     assert score["relative"] < 0.06 < 0.2 * score["urdf_mean_rmse"] / score["mean_rmse"]
     assert score["mean_rmse"] < score["urdf_friction_mean_rmse"] < score["urdf_mean_rmse"]
     entry = data["parameters"]["standard"][0]
@@ -79,9 +81,14 @@ def test_identify_writes_what_the_contract_says(identified: Path) -> None:
 
 def test_summary_fits_one_screen(identified: Path) -> None:
     text = (identified.parent / "stdout.txt").read_text()
-    assert "GOOD" in text
-    assert "kg" in text
-    assert len(text.splitlines()) < 50
+    assert "GOOD" in text.splitlines()[0]
+    for joint in ("j1", "j2", "j3"):
+        assert re.search(rf"^ +{joint} .*%", text, re.MULTILINE)
+    assert "not known" in text
+    assert "report.html" in text
+    assert len(text.splitlines()) <= 15
+    assert max(map(len, text.splitlines()[:-1])) <= 100  # the last line holds a path
+    assert "\x1b" not in text
 
 
 def test_identified_urdf_has_the_friction_and_the_torques(identified: Path) -> None:

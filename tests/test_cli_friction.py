@@ -38,7 +38,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 
 
 def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_path: Path) -> None:
-    result = run("identify", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
+    result = run("identify", "-v", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "cross-validated over 2 folds (friction laws chosen on all of them)" in result.stdout
     lines = result.stdout.splitlines()
@@ -63,7 +63,7 @@ def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_pat
 
 
 def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tmp_path: Path) -> None:
-    result = run("identify", work / "arm.urdf", work / "short.csv", "-o", tmp_path)
+    result = run("identify", "-v", work / "arm.urdf", work / "short.csv", "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "s of motion cannot tell friction laws apart" in result.stdout
     assert "viscous, Coulomb and offset are used" in result.stdout
@@ -73,7 +73,7 @@ def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tm
 
 
 def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: Path, tmp_path: Path) -> None:
-    result = run("identify", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
+    result = run("identify", "-v", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert re.search(r"no reversals of j1, j2, j3: Coulomb friction and offset look the same there.*both ways", result.stdout)
     friction = json.loads((tmp_path / "identification.json").read_text())["friction"]
@@ -92,6 +92,6 @@ def test_a_constant_target_current_is_no_torque_constant(work: Path, robot: Robo
     project = tmp_path / "p.yaml"
     project.write_text("log: {units: {effort: A}}\n")
     out = tmp_path / "out"
-    assert_refused(run("identify", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out), 2,
+    assert_refused(run("identify", "-v", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out), 2,
                    "target current of j1|effort_target", "constant|does not change", "drive.gain")  # fmt: skip
     assert not out.exists() or not list(out.iterdir())

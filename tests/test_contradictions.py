@@ -124,7 +124,7 @@ def test_doubts_are_in_the_summary_once_and_what_is_unseen_is_no_number() -> Non
         logs.append(replace(recording, name=f"log{seed}", position=still, effort=recording.effort * [1, 1, 1, -1]))
     project = parse_project({"model": {"friction": ["viscous", "coulomb"]}})
     ident = identify(project.build_model(ARM), logs, project=project)
-    text = ident.summary()
+    text = ident.summary(verbose=True)
     assert text.count("j4 has the wrong sign") == 1
     assert "warning in log0 and 2 more: j3: the joint does not move" in text
     row = next(line for line in text.splitlines() if line.startswith("  j3 "))
@@ -136,7 +136,7 @@ def test_units_of_mixed_joints_are_all_named() -> None:
     robot = Robot.from_urdf(mixed)
     project = parse_project({"model": {"friction": ["viscous", "coulomb"]}})
     ident = identify(project.build_model(robot), [log_of(robot)], project=project)
-    assert "Ia [kg·m² or kg]  Fv [N·m·s/rad or N·s/m]  Fc [N·m or N]" in ident.summary()
+    assert "Ia [kg·m² or kg]  Fv [N·m·s/rad or N·s/m]  Fc [N·m or N]" in ident.summary(verbose=True)
 
 
 def test_inspect_says_which_joint(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_through_the_project_file(model: DynamicModel, recordings: list[Recordin
     data = json.loads(ident.save(tmp_path / "a.json").read_text())
     swept = data["signals"]["sweep"]
     assert swept["chosen"] == data["signals"]["cutoff"]
-    assert "cut-off tried" in ident.summary()
-    assert load(tmp_path / "a.json").summary() == ident.summary()
+    assert "cut-off tried" in ident.summary(verbose=True)
+    assert load(tmp_path / "a.json").summary(verbose=True) == ident.summary(verbose=True)
     assert "sweep" not in identify(model, recordings).signals
     with pytest.raises(ProjectError, match="cutoff"):
         parse_project({"signals": {"cutoff": "heldout"}})

@@ -173,7 +173,7 @@ def test_a_stiffness_below_the_encoder_count_is_unseen_and_spoils_nothing(logs, 
     assert np.isinf(ident.std_error[index])
     assert ident.from_data[index] < 1e-6
     assert any("stiffness of 'joint_2' is not seen" in note for note in ident.solver["notes"])
-    assert "unseen" in ident.summary()
+    assert "unseen" in ident.summary(verbose=True)
     assert ident.term_values("K")["joint_1"] == pytest.approx(K[0], rel=0.01)
     ident.save(tmp_path / "out.json")
     entry = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["elasticity"]["joint_2"]

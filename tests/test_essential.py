@@ -145,13 +145,13 @@ def test_the_result_names_them(tmp_path: Path) -> None:
         counts[rule] = data["counts"]["essential"]
         if rule == "none":
             assert data["parameters"]["base"][0]["essential"] is None
-            assert "essential" not in ident.summary()
+            assert "essential" not in ident.summary(verbose=True)
             continue
         names = {entry["name"] for entry in data["parameters"]["base"] if entry["essential"]}
         assert names == set(data["essential"]["names"])
         assert len(names) == counts[rule]
         assert {f"Fc_{joint}" for joint in robot.joints} <= names
-        assert f"{counts[rule]} of {len(ident.fit.base)} combinations are essential" in ident.summary()
+        assert f"{counts[rule]} of {len(ident.fit.base)} combinations are essential" in ident.summary(verbose=True)
         assert load(tmp_path / f"{rule}.json").essential == data["essential"]
         gone = [step["removed"] for step in data["essential"]["removed"]]
         assert len(gone) + counts[rule] == len(ident.fit.base)

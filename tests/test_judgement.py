@@ -171,7 +171,7 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
         "compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1}, "estimation": {"method": "irls"},
     })  # fmt: skip
     ident = ui.identify(model, [excitation(model.robot, 1).take(slice(0, 1200))], project=asked)
-    assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary()
+    assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary(verbose=True)
     zero = np.zeros(3)
     assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
 
@@ -182,7 +182,7 @@ def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel
     signals = {"cutoff": 2.0, "decimate": 12.0}
     ident = ui.identify(model, [short], project=parse_project({"compensation": {"residual": "auto"}, "signals": signals}))
     assert ident.residual is None
-    assert "not judged on held-out motion, residual none: too few samples for a residual" in ident.summary()
+    assert "not judged on held-out motion, residual none: too few samples for a residual" in ident.summary(verbose=True)
     with pytest.raises(EstimationError, match="too few samples for a residual"):
         ui.identify(model, [short], project=parse_project({"compensation": {"residual": "rbf"}, "signals": signals}))
 

@@ -353,7 +353,7 @@ def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path
     assert 0 < ident.cross_validation["relative"] < 0.1
     again = load(ident.save(tmp_path / "i.json"))
     assert again.estimation["method"] == ident.fit.method == again.fit.method
-    assert ident.fit.method.split()[0].upper() in ident.summary()
+    assert ident.fit.method.split()[0].upper() in ident.summary(verbose=True)
 
 
 def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:

@@ -283,7 +283,7 @@ def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
     weights = likelihood_weights(model, [prepared(model, recording)])
     assert found.fit.method == "ml"
     assert dict(found.fit.row_weights) == pytest.approx(weights)
-    assert "periodic: averaged, 5 periods of 4 s; " in found.summary()
+    assert "periodic: averaged, 5 periods of 4 s; " in found.summary(verbose=True)
     assert found.inputs[0]["periods"]["count"] == 5
     with pytest.raises(EstimationError, match=r"no log repeats its motion.*several periods"):
         identify(model, [replace(recording.take(slice(0, 700)), sha256="")], project=project)

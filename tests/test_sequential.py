@@ -169,7 +169,7 @@ def in_process(*arguments: object) -> str:
 def test_identify_offers_the_next_motion_and_writes_it_on_request(work: Path) -> None:
     (work / "q.yaml").write_text("model: {friction: [viscous, coulomb]}\nexcitation: {budget: 0.5, duration: 6}\n")
     options = ("identify", work / "arm.urdf", work / "log.csv", "-c", work / "q.yaml", "-o", work / "out")
-    offered = in_process(*options)
+    offered = in_process(*options, "-v")
     assert re.search(
         r"^next: .*after 6 s the standard errors of the [0-9]+ weakest are [0-9.]+ times smaller.*--next", offered, re.MULTILINE
     )

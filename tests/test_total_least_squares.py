@@ -214,7 +214,7 @@ def test_a_payload_that_no_log_carries_is_said() -> None:
     for pattern, said in (("loaded*", True), ("laden*", False)):
         payload = {"logs": [pattern], **PAYLOAD}
         project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "drive": {"payload": payload}})
-        summary = identify(project.build_model(robot), [log], project=project).summary()
+        summary = identify(project.build_model(robot), [log], project=project).summary(verbose=True)
         assert ("drive.payload.logs is loaded*, the logs are laden_a" in summary) == said
 
 

@@ -35,6 +35,7 @@ Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Files, folder
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Go on in spite of findings that refuse a log.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print everything: choices, tables, advice.")]
 Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="What `identify` wrote.")]
 
 
@@ -172,3 +173,20 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
         for _, path in log.files:
             note_input(path, "log")
     return read_recordings(logs, robot, layout, jobs=jobs) if logs else []
+
+
+def coloured(text: str) -> str:
+    """A summary whose verdict has its colour on a terminal; plain in a pipe, and where NO_COLOR is set.
+
+    Args:
+        text: Lines, the first one with the verdict.
+
+    Returns:
+        The text to print.
+    """
+    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return text
+    first, *rest = text.split("\n", 1)
+    for word, colour in (("GOOD", typer.colors.GREEN), ("USABLE", typer.colors.YELLOW), ("POOR", typer.colors.RED)):
+        first = first.replace(f": {word}", f": {typer.style(word, fg=colour, bold=True)}", 1)
+    return "\n".join([first, *rest])

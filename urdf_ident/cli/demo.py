@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..progress import steps
-from .common import app
-
-if TYPE_CHECKING:
-    pass
+from .common import Verbose, app, coloured
+from .report import report_lines
 
 
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the motions, the noise and the URDF's errors.")] = 0,
+    verbose: Verbose = False,
 ) -> None:
     """The whole tool, offline, on a bundled robot: excite, simulate, identify, validate, export."""
     from ..pipeline.demo import run_demo
@@ -28,6 +27,7 @@ def demo(
         result = run_demo(out, seed=seed, progress=progress)
     robot = result.ident.model.robot
     page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
-    typer.echo(result.ident.summary())
+    typer.echo(coloured(result.ident.summary(verbose=verbose)))
     typer.echo("\n" + result.summary())
+    typer.echo("\n".join(report_lines(result.ident, out / "report.html")))
     typer.echo(f"wrote {page} (open it in a browser)")

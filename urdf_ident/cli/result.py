@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..progress import log_bars
-from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, app, open_project, read_logs
+from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
 from .motion import run_design
+from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
     from ..project import Project
@@ -33,8 +34,10 @@ def identify(
     following: Annotated[
         Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
     ] = None,
+    no_report: NoReport = False,
+    verbose: Verbose = False,
 ) -> None:
-    """The main job: writes identification.json, the corrected URDF and joints.yaml to OUT."""
+    """The main job: writes identification.json, the corrected URDF, joints.yaml and report.html to OUT."""
     from ..files import check_output, check_writable
     from ..pipeline.identify import identify as run
     from ..result.exports import result_names, write_all
@@ -44,15 +47,20 @@ def identify(
     model = project.build_model(robot)
     recordings, held_out, runs = (read_logs(some or [], robot, project, jobs) for some in (logs, validate, sweeps))
     check_writable(out)
-    for output in [out / name for name in result_names(robot)] + ([] if following is None else [following]):
+    report = [] if no_report else [out / "report.html"]
+    for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
         check_output(output)
+    say_replaced(out)
     with log_bars({recording.name for recording in recordings}) as progress:
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
-    typer.echo(ident.summary())
-    typer.echo("\n".join(["", *notes]))
+    typer.echo(coloured(ident.summary(verbose=verbose)))
+    if not no_report:
+        notes += report_lines(ident, out / "report.html")
+    typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
     if following is None:
-        _offer(project, ident)
+        if verbose and _nothing_against(ident):
+            _offer(project, ident)
     else:
         run_design(project, folder, model, following, ident)
     if ident.verdict.level == "poor":
@@ -60,9 +68,11 @@ def identify(
 
 
 @app.command()
-def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False) -> None:
-    """Scores a result on other logs; exit code 1 if it is worse than the original URDF."""
+def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False, no_report: NoReport = False) -> None:
+    """Scores a result on other logs, and shows them in validation.html beside it; exit code 1 if worse than the URDF."""
+    from ..errors import OutputError
     from ..pipeline.validate import validate as score
+    from ..pipeline.validate import with_scores
     from ..project import Project
     from ..result.file import load
 
@@ -70,6 +80,12 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
     project = Project.model_validate(ident.config)
     report = score(ident, read_logs(logs, ident.model.robot, project), force=force)
     typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
+    if not no_report:
+        try:
+            lines = report_lines(with_scores(ident, report), result.parent / "validation.html")
+        except OutputError as error:  # the scores are what was asked for
+            lines = [f"no report: {error}"]
+        typer.echo("\n".join(lines), err=as_json)
     if not report.better_than_urdf:
         raise typer.Exit(JUDGED_BAD)
 
@@ -104,6 +120,12 @@ def export(
             for note in notes if isinstance(notes, tuple) else ():
                 typer.echo(note)
             typer.echo(f"wrote {path}")
+
+
+def _nothing_against(ident: Identification) -> bool:
+    """Whether another motion is the thing to do next: not while a cause in the logs is known."""
+    findings = [finding["severity"] for log in ident.inputs for finding in log["findings"]]
+    return ident.verdict.level != "poor" and not {"warning", "refused"} & set(findings)
 
 
 def _offer(project: Project, ident: Identification) -> None:

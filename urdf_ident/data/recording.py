@@ -75,6 +75,11 @@ class Recording:
             check_shape(name, array.shape, (len(self.time), width))
         freeze_arrays(self)
 
+    def __repr__(self) -> str:
+        seconds = float(self.time[-1] - self.time[0]) if len(self) else 0.0
+        held = ", ".join(name for name, _ in self.signals())
+        return f"<Recording {self.name}: {len(self)} rows, {seconds:.3g} s, {len(self.joints)} joints; {held}>"
+
     def __len__(self) -> int:
         return len(self.time)
 

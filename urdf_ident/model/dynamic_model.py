@@ -90,6 +90,11 @@ class DynamicModel:
         #: Inertial parameters of the frozen rigid torque that load-dependent terms read, shape (10·n,), or None.
         self.reference_theta: Array | None = None
 
+    def __repr__(self) -> str:
+        laws = ", ".join(dict.fromkeys(item.term.name for item in self.terms)) or "no terms"
+        choice = " (friction still to be chosen)" if self.automatic else ""
+        return f"<DynamicModel of {self.robot.name}: {self.n} joints, {len(self.parameters)} parameters; {laws}{choice}>"
+
     def _drives_others(self, j: int) -> bool:
         """Whether motor j moves more than its own joint."""
         return bool(np.delete(self.drive.reduction[j], j).any())

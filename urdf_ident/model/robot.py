@@ -67,6 +67,10 @@ class Robot:
     order: tuple[str, ...]
     model: pin.Model
 
+    def __repr__(self) -> str:
+        locked = f", {len(self.locked)} locked" if self.locked else ""
+        return f"<Robot {self.name}: {self.n} joints{locked} ({', '.join(self.joints[:8])}{', …' if self.n > 8 else ''})>"
+
     @classmethod
     def from_urdf(
         cls,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,22 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     return score_logs(
         ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force
     )
+
+
+def with_scores(ident: Identification, report: ValidationReport) -> Identification:
+    """The result with the scores and series of other logs, for a report of them.
+
+    Args:
+        ident: The result.
+        report: Scores of other logs; those that were learnt from are shown as such.
+
+    Returns:
+        The result, whose ``validation`` and ``traces`` are those of the logs.
+    """
+    trained = {entry["log"] for entry in report.entries if entry["trained_on"]}
+    shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
+    speeds = None if ident.traces is None else ident.traces.speeds
+    return replace(ident, validation=report.entries, traces=Traces(shown, speeds))
 
 
 def prepare_held_out(

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..friction import AxisMotion
-from ..linalg import Array
 from ..model.terms import RotorInertia
+from .friction_curves import friction_columns, share
 from .identification import Identification
 
 #: Laws that a URDF can hold exactly (an offset it cannot hold at all, and nothing can stand for it).
@@ -44,11 +43,11 @@ def equivalent_friction(ident: Identification) -> EquivalentFriction:
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
-        laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and item.term.name != RotorInertia.name}
+        laws = {item.term.name for item in model.terms if share(ident, item, j) != 0 and item.term.name != RotorInertia.name}
         speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
         load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
-        curve = 0.5 * (_curve(ident, j, v, load) - _curve(ident, j, -v, load))
+        curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
         if laws <= set(_EXACT):
             values = [sum(_exact(ident, j, name)) for name in ("coulomb", "viscous")]
         else:
@@ -72,36 +71,16 @@ def armature(ident: Identification) -> dict[str, float]:
     for item in ident.model.terms:
         if item.term.name == RotorInertia.name:
             for j, joint in enumerate(ident.model.robot.joints):
-                found[joint] += float(ident.theta[column]) * _share(ident, item, j) ** 2
+                found[joint] += float(ident.theta[column]) * share(ident, item, j) ** 2
         column += len(item.term.symbols)
     return found
-
-
-def _share(ident: Identification, item: object, j: int) -> float:
-    """How fast the axis of a term turns when joint j moves alone at unit speed."""
-    return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
 
 
 def _exact(ident: Identification, j: int, name: str) -> list[float]:
     column, found = ident.model.n_inertial, []
     for item in ident.model.terms:
-        share = _share(ident, item, j)
-        if item.term.name == name and share != 0:
-            found.append(float(ident.theta[column]) * (share**2 if name == "viscous" else abs(share)))
+        part = share(ident, item, j)
+        if item.term.name == name and part != 0:
+            found.append(float(ident.theta[column]) * (part**2 if name == "viscous" else abs(part)))
         column += len(item.term.symbols)
     return found
-
-
-def _curve(ident: Identification, j: int, v: Array, load: float) -> Array:
-    """Friction torque of joint j, shape (N,), moving alone and steadily at each of the speeds v."""
-    total, column = np.zeros_like(v), ident.model.n_inertial
-    for item in ident.model.terms:
-        width = len(item.term.symbols)
-        share = _share(ident, item, j)
-        if share != 0 and item.term.name != RotorInertia.name:
-            way = np.cumsum(np.full_like(v, 1.0)) * np.sign(share * v)  # long enough for presliding to be over
-            torque = np.full_like(v, load / abs(share))
-            motion = AxisMotion(way, share * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(share * v[:1]))
-            total = total + share * (item.term.columns(motion) @ ident.theta[column : column + width])
-        column += width
-    return total

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from ..compensation.residual import Residual
 from ..documents import parse_json
 from ..errors import LogError, UrdfIdentError, check_shape
+from ..estimation.uncertainty.identifiability import Verdict
 from ..files import read_text, sources, write_text
 from ..fileset import finish
 from ..model.base import BaseParameters
@@ -66,7 +66,7 @@ def load(path: str | Path) -> Identification:
     data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
     try:
         check_result(data, SCHEMA)
-        ident = from_dict(data)
+        return from_dict(data, series=Path(path).parent / FILE)
     except UrdfIdentError as error:
         where = f"{path}, {error.where}" if error.where else str(path)
         raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
@@ -75,7 +75,6 @@ def load(path: str | Path) -> Identification:
             "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}"[:200],
             remedy="name the file that `urdf-ident identify` wrote",
         ) from error  # fmt: skip
-    return replace(ident, traces=read_series(Path(path).parent / FILE, ident.theta))
 
 
 def as_dict(ident: Identification) -> dict[str, Any]:
@@ -139,11 +138,12 @@ def as_dict(ident: Identification) -> dict[str, Any]:
     }
 
 
-def from_dict(data: Mapping[str, Any]) -> Identification:
+def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
     """Inverse of :func:`as_dict`.
 
     Args:
         data: Nested plain data.
+        series: The file of its series for pictures; without them if None, or if there is no such file.
 
     Returns:
         The result.
@@ -183,10 +183,11 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
         _array(kept["spread"]), _array(kept["relative_std"]), _array(kept["mass_std"]),
     )  # fmt: skip
-    return Identification(
+    theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
+    ident = Identification(
         model,
         fit,
-        np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float),
+        theta,
         prior,
         _array(state["factor"]),
         _array(state["baseline"]),
@@ -202,7 +203,11 @@ def from_dict(data: Mapping[str, Any]) -> Identification:
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
         compensation=data.get("compensation", {}),
         evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
+        traces=None if series is None else read_series(series, theta),
     )
+    if all("motion" in entry for entry in data["parameters"]["standard"]):  # kept: finding them again takes seconds
+        ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])
+    return ident
 
 
 def plain(value: Any) -> Any:

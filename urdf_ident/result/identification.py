@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,10 @@ from .evidence import Evidence
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
 from .traces import Traces
 from .verdict import ResultVerdict, judge
+
+if TYPE_CHECKING:
+    from .frames import Parameters
+    from .plots.accessor import Plots
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +240,20 @@ class Identification:
         rate = float(self.signals.get("decimate", 0.0)) or 100.0
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
 
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The standard parameters with units, prior, intervals and verdicts: rows, or a pandas frame (:mod:`.frames`)."""
+        from .frames import parameters
+
+        return parameters(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.accessor`)."""
+        from .plots.accessor import Plots
+
+        return Plots(self)
+
     def term_values(self, symbol: str) -> dict[str, float]:
         """Identified values of one kind of joint term.
 
@@ -258,11 +276,31 @@ class Identification:
         """How far the result can be trusted, and why (:mod:`.verdict`)."""
         return judge(self)
 
-    def summary(self) -> str:
-        """The result on one screen (:mod:`.summary`)."""
-        from .summary import summary
+    def summary(self, *, verbose: bool = False) -> str:
+        """The result in at most 14 lines (:mod:`.brief`), or in full.
 
-        return summary(self)
+        Args:
+            verbose: Everything: choices, tables, advice (:mod:`.summary`).
+
+        Returns:
+            Text.
+        """
+        from .brief import brief
+        from .summary import details
+
+        return details(self) if verbose else brief(self)
+
+    def __repr__(self) -> str:
+        robot, fit = self.model.robot, self.fit
+        return (
+            f"<Identification of {robot.name}: {self.verdict.level}; {robot.n} joints, {len(fit.base)} base parameters from "
+            f"{len(self.inputs)} log(s)>\n  .summary() .verdict .parameters .fit .plot .torque(q, v, a) .save(path)"
+        )
+
+    def _repr_html_(self) -> str:
+        from .brief import html
+
+        return html(self)
 
     def save(self, path: str | Path) -> Path:
         """Writes identification.json (:func:`.file.save`).

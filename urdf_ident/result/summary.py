@@ -1,4 +1,4 @@
-"""The result on one screen, with units."""
+"""The result in full, with units: what `-v` prints; :mod:`.brief` is what everybody reads first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _DOUBTS = 6
 _MOTIONS, _NAMED = 3, 4
 
 
-def summary(ident: Identification) -> str:
-    """What was found, what it is worth, and what the data could not tell.
+def details(ident: Identification) -> str:
+    """What was found, what it is worth, what the data could not tell, and how everything was chosen.
 
     Args:
         ident: The result.
 
     Returns:
-        Several lines of text, at most about 40 for a 6-axis arm.
+        Several lines of text, about 60 for a 6-axis arm.
     """
     fit, robot = ident.fit, ident.model.robot
     verdict = ident.verdict

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,24 @@ class Verdict:
 
     def as_dict(self) -> dict[str, object]:
         """Entries of identification.json."""
-        return {"verdict": self.level, "with": list(self.partners), "advice": self.advice}
+        parts = {"motion": self.motion, "note": self.note}
+        return {"verdict": self.level, "with": list(self.partners), "error": self.error, "advice": self.advice, **parts}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: An entry of ``parameters.standard``.
+
+        Returns:
+            The verdict.
+
+        Raises:
+            KeyError: The entry is of an older version, which did not keep all of it.
+        """
+        error = None if data["error"] is None else float(data["error"])
+        return cls(data["name"], data["verdict"], tuple(data["with"]), error, data["motion"], data["note"])
 
 
 def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:

@@ -1,0 +1,181 @@
+"""The report, the short summary and the pictures, on a result of the command line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import run, work  # noqa: F401 (a fixture)
+
+from urdf_ident.report import report_html
+from urdf_ident.result.brief import brief, joint_errors
+from urdf_ident.result.file import load
+from urdf_ident.result.friction_curves import friction_curves
+from urdf_ident.result.identification import Identification
+from urdf_ident.result.verdict import Reason, ResultVerdict
+
+VOID = {"meta", "link", "br", "path", "use", "rect", "col"}
+
+
+class Balanced(HTMLParser):
+    """Every element that is opened is closed, and no address leaves the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.addresses += [str(value) for key, value in attrs if key in ("src", "href", "xlink:href")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [str(value) for key, value in attrs if key in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def identified(work: Path) -> Path:  # noqa: F811
+    """A result with listed friction: finding laws is not what is tested here."""
+    (work / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
+    logs = (work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv")
+    done = run("identify", work / "arm.urdf", *logs, "-c", work / "p.yaml", "-o", work / "seen")
+    assert done.returncode == 0, done.stderr
+    return work / "seen"
+
+
+@pytest.fixture(scope="module")
+def ident(identified: Path) -> Identification:
+    return load(identified / "identification.json")
+
+
+def test_the_report_is_one_page_without_a_network(identified: Path, ident: Identification) -> None:
+    page = (identified / "report.html").read_text(encoding="utf-8")
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert all(address.startswith(("#", "data:")) for address in parser.addresses)
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+    assert "#ab01" not in page  # every colour became a variable
+    assert len(page) < 5e6
+    text = " ".join(parser.text)
+    for word in ("GOOD", "held-out log", "log2", "Friction", "Provenance", "j1", "l3"):
+        assert word in text
+    for row in ident.parameters:
+        assert f'data-v="{row.value}"' in page
+    assert f"{ident.validation[0]['per_joint'][0]['rmse']:.3g}" in page
+    assert page.count("<svg") == 3 + 1 + 3 + 3 + (3 + 4) + 2  # torque, errors, friction, bodies, parameters and terms, residual
+
+
+def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident: Identification) -> None:
+    page = report_html(replace(ident, traces=None), title="<script>alert(1)</script> & arm")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+    assert "The series of the logs are not at hand" in page
+
+
+def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:  # noqa: F811
+    done = run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html")
+    assert done.returncode == 0, done.stderr
+    assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()
+    done = run("plot", identified / "identification.json", "friction", "-o", tmp_path, "--format", "svg")
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (tmp_path / "friction.svg").read_text()
+    assert run("plot", identified / "identification.json", "fricton", "-o", tmp_path).returncode == 2
+
+
+def test_friction_bands_are_those_of_the_covariance(ident: Identification) -> None:
+    """Independent: the band of Fv·v + Fc·S(v) + offset from the three variances and covariances by hand."""
+    fit, n = ident.fit, ident.model.n_inertial
+    row = {int(k): place for place, k in enumerate(fit.base.independent)}
+    judged = 0
+    for curve in friction_curves(ident):
+        own = {p.symbol: n + k for k, p in enumerate(ident.model.parameters[n:]) if p.owner == curve.joint and p.symbol != "Ia"}
+        if set(own) != {"Fv", "Fc", "offset"} or not set(own.values()) <= set(row):
+            continue
+        c = np.zeros(len(fit.params))
+        for symbol, coefficient in (("Fv", curve.speed[-1]), ("Fc", 1.0), ("offset", 1.0)):
+            c[row[own[symbol]]] = coefficient
+        reach = 1.96 * np.sqrt(c @ fit.covariance @ c)
+        assert curve.interval[-1].mean() == pytest.approx(c @ fit.params, rel=1e-6)
+        assert np.ptp(curve.interval[-1]) / 2 == pytest.approx(reach, rel=0.25)  # Student's t is a little wider
+        judged += 1
+    assert judged
+    assert curve.trained[0] < 0 < curve.trained[1]
+
+
+def test_relative_errors_of_the_summary(ident: Identification) -> None:
+    kind, errors = joint_errors(ident)
+    assert kind == "held-out"
+    for error, joint in zip(errors, ident.validation[0]["per_joint"], strict=True):
+        assert error.identified == pytest.approx(joint["relative"])
+    kind, errors = joint_errors(replace(ident, validation=()))
+    assert kind == "cross-validated"
+    assert all(0 < error.identified < 0.2 for error in errors)
+
+
+@pytest.mark.parametrize("length", [10, 400])
+def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int) -> None:
+    words = "word " * (length // 5)
+    told = replace(ident)
+    told.__dict__["verdict"] = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
+    text = brief(told)
+    assert len(text.splitlines()) <= 14
+    assert max(map(len, text.splitlines())) <= 100
+    assert "POOR" in text.splitlines()[0]
+    assert "  do: word" in text
+
+
+def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:
+    joint = ident.validation[0]["per_joint"][0]
+    n = ident.model.n
+    many = {
+        **ident.validation[0],
+        "per_joint": [{**joint, "joint": f"j{k}", "rmse": joint["rmse"] * (1 + k)} for k in range(n)],
+    }
+    assert joint_errors(replace(ident, validation=(many,)))[1][-1].identified == pytest.approx(n * joint["relative"])
+
+
+def test_how_results_look_in_a_session(ident: Identification) -> None:
+    assert len(repr(ident).splitlines()) <= 10
+    assert "arm" in repr(ident)
+    assert "<table>" in ident._repr_html_()
+    for thing in (ident.model, ident.model.robot):
+        assert len(repr(thing).splitlines()) == 1
+        assert len(repr(thing)) < 200
+    assert "N·m" in ident.fit.summary() or ident.fit.summary()
+
+
+def test_parameters_as_a_frame(ident: Identification) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = ident.parameters.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == ["unit", "value", "prior", "std_error", "low", "high", "verdict"]
+    assert frame["value"].to_numpy() == pytest.approx(ident.theta)
+    assert (frame["low"] <= frame["value"]).all()
+    assert ident.parameters["Fv_j1"].unit == "N·m·s/rad"
+    with pytest.raises(KeyError):
+        ident.parameters["no such"]
+
+
+def test_pictures_in_a_session(ident: Identification) -> None:
+    axes = ident.plot.torque()
+    assert axes.shape == (2, 3)
+    line = next(line for line in axes[0, 0].lines if line.get_label() == "measured")
+    assert np.isfinite(line.get_ydata()).all()
+    assert len(ident.plot.friction()) == 3
+    assert len(ident.plot.parameters()) == 3 + 4
+    assert re.search(r"\.torque\(\)", repr(ident.plot))

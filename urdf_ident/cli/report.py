@@ -1,0 +1,140 @@
+"""Commands that show a result: report, plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .common import Force, Result, app, read_logs
+
+if TYPE_CHECKING:
+    from ..result.identification import Identification
+
+NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
+MoreLogs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[LOG...]", help="Logs to show instead of those that were kept.", show_default=False),
+]
+
+
+@app.command(
+    epilog="Examples: `urdf-ident report out/identification.json`; `urdf-ident report out/identification.json run4.csv`"
+)
+def report(
+    result: Result,
+    logs: MoreLogs = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE.html", help="The page; report.html beside the result if absent.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Writes report.html again, with other logs if some are given."""
+    from ..result.file import load
+
+    ident = with_logs(load(result), logs or [], force)
+    typer.echo("\n".join(report_lines(ident, out or result.parent / "report.html")))
+
+
+@app.command(epilog="Example: `urdf-ident plot out/identification.json torque friction -o pictures --format pdf`")
+def plot(
+    result: Result,
+    pictures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PICTURE...]", help="torque, friction, parameters, bodies, residual, errors; all if absent."),
+    ] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the pictures.")] = Path("pictures"),
+    kind: Annotated[str, typer.Option("--format", metavar="png|svg|pdf", help="Format of the files.")] = "png",
+    log: Annotated[
+        list[str] | None, typer.Option("--log", metavar="LOG", help="Log to show instead of those kept; repeatable.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Writes single pictures of a result."""
+    from ..errors import ModelError
+    from ..result.file import load
+    from ..result.plots.accessor import PICTURES
+
+    if kind not in ("png", "svg", "pdf"):
+        raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")
+    ident = with_logs(load(result), log or [], force)
+    for picture in pictures or PICTURES:
+        try:
+            typer.echo(f"wrote {ident.plot.save(picture, out / f'{picture}.{kind}')}")
+        except ModelError as error:
+            if pictures:
+                raise
+            typer.echo(f"note: no picture of {picture}: {error}")
+
+
+def with_logs(ident: Identification, logs: list[str], force: bool) -> Identification:
+    """A result with the scores and series of other logs.
+
+    Args:
+        ident: The result.
+        logs: Files, folders, globs or stems; the result stays as it is without any.
+        force: Go on in spite of findings that refuse a log.
+
+    Returns:
+        The result.
+    """
+    if not logs:
+        return ident
+    from ..pipeline.validate import validate, with_scores
+    from ..project import Project
+
+    recordings = read_logs(logs, ident.model.robot, Project.model_validate(ident.config))
+    return with_scores(ident, validate(ident, recordings, force=force))
+
+
+def report_lines(ident: Identification, path: Path, title: str = "") -> list[str]:
+    """Writes the report; without its libraries one line says so, and nothing is wrong.
+
+    Args:
+        ident: The result.
+        path: The HTML file.
+        title: Title of the page.
+
+    Returns:
+        What to say about it.
+    """
+    from ..errors import MissingExtraError
+    from ..report import write_report
+
+    try:
+        return [f"wrote {write_report(ident, path, title)}"]
+    except MissingExtraError as error:
+        return [f"no report: {error}"]
+
+
+def say_replaced(out: Path) -> None:
+    """Says which earlier result is about to be replaced.
+
+    Args:
+        out: The output folder.
+    """
+    from datetime import datetime
+
+    earlier = out / "identification.json"
+    if earlier.is_file():
+        when = datetime.fromtimestamp(earlier.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+        typer.echo(f"note: {earlier} of {when} will be replaced", err=True)
+
+
+def written_line(out: Path, notes: list[str]) -> str:
+    """The files that were written in one line, and what else must be said.
+
+    Args:
+        out: The output folder.
+        notes: Lines; those on files begin with "wrote".
+
+    Returns:
+        Lines.
+    """
+    files = [Path(note.removeprefix("wrote ")) for note in notes if note.startswith("wrote ")]
+    names = [path.name for path in files if path.parent == out]
+    line = f"  wrote {', '.join(names)} to {out}"
+    if len(line) > 100:
+        line = f"  wrote {len(names)} files to {out}" + ("; open report.html" if "report.html" in names else "")
+    return "\n".join([line, *(note for note in notes if note.startswith("no report"))])

@@ -1,0 +1,152 @@
+"""What the report says: tables and sentences, taken from the result and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..linalg import Array
+from ..model.inertia import to_com
+from ..provenance import versions
+from ..result.headline import headline
+from ..result.identification import Identification
+from ..result.summary import finding_words
+
+_VERDICT_WORDS = {
+    "identifiable": "the data tell this parameter by itself",
+    "weak": "the data say something, but less than half the parameter's size",
+    "only in combination": "the data tell a sum that this parameter is part of; its share is the URDF's",
+    "not identifiable": "these data say nothing; the value is what physics and the URDF leave",
+}
+
+
+def content(ident: Identification) -> dict[str, Any]:
+    """Everything of the report but the pictures.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        Plain data for the template.
+    """
+    return {
+        "robot": ident.model.robot.name,
+        "headline": headline(ident),
+        "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
+        "facts": _facts(ident),
+        "errors": _errors(ident),
+        "bodies": _bodies(ident),
+        "parameters": list(ident.parameters),
+        "verdicts": _verdicts(ident),
+        "motions": _motions(ident),
+        "findings": _findings(ident),
+        "choices": _choices(ident),
+        "inputs": [dict(item) for item in ident.inputs],
+        "versions": versions(),
+        "urdf_sha256": ident.model.robot.sha256,
+    }
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as people read it.
+
+    Args:
+        value: The number.
+        digits: Significant digits.
+
+    Returns:
+        Text; "∞" and "−∞" for infinite ones.
+    """
+    if not np.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "–"
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def _choices(ident: Identification) -> list[str]:
+    return [*ident.signals.get("why", ()), *ident.solver.get("notes", ()), f"standard errors: {ident.fit.covariance_kind}"]
+
+
+def _facts(ident: Identification) -> list[tuple[str, str]]:
+    fit = ident.fit
+    logs = len(ident.inputs)
+    return [
+        ("logs", f"{logs} learnt from, {len(ident.validation)} held out"),
+        ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
+        ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
+        ("can be seen", f"{len(fit.base)} combinations of {len(ident.theta)} parameters"),
+        ("condition", number(fit.condition, 3)),
+        ("estimator", fit.method.upper()),
+    ]
+
+
+def _errors(ident: Identification) -> list[dict[str, Any]]:
+    """Errors per joint over all held-out logs (RMS over logs), ours beside what the user had before."""
+    if not ident.validation:
+        return []
+    rows = []
+    for j, joint in enumerate(ident.model.robot.joints):
+        own = [entry["per_joint"][j] for entry in ident.validation]
+        size = _rms([item["rms_torque"] for item in own])
+        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), "torque": size}
+        for key in ("rmse", "urdf_rmse", "urdf_friction_rmse"):
+            row[key] = _rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
+        row["relative"] = row["rmse"] / max(size, 1e-300)
+        rows.append(row)
+    return rows
+
+
+def _rms(values: list[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def _bodies(ident: Identification) -> list[dict[str, Any]]:
+    model = ident.model
+    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
+    share = ident.from_data[: model.n_inertial].reshape(-1, 10)
+    rows = []
+    for k, entry in enumerate(ident.consistency.per_body):
+        rows.append(
+            {
+                "name": entry.body,
+                "mass": ident.bodies[k, 0],
+                "mass_before": before[k, 0],
+                "com": _com(ident.bodies[k]),
+                "com_before": _com(before[k]),
+                "share": share[k].mean(),
+                "eigenvalue": entry.margins.min_eigenvalue,
+                "consistent": entry.consistent,
+                "words": entry.words,
+            }
+        )
+    return rows
+
+
+def _com(theta: Array) -> str:
+    if theta[0] <= 0:
+        return "–"
+    return ", ".join(f"{1000 * x:.1f}".replace("-", "−") for x in to_com(theta)[1])
+
+
+def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
+    levels = [row.verdict for row in ident.parameters]
+    return [(level, levels.count(level), words) for level, words in _VERDICT_WORDS.items()]
+
+
+def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
+    """Motions that would tell more, with the parameters that each would show; most first."""
+    wanting: dict[str, list[str]] = {}
+    for verdict in ident.verdicts:
+        if verdict.motion:
+            wanting.setdefault(verdict.motion, []).append(verdict.parameter)
+    return sorted(wanting.items(), key=lambda item: -len(item[1]))
+
+
+def _findings(ident: Identification) -> list[Mapping[str, str]]:
+    rows = []
+    for log in ident.inputs:
+        for finding in log["findings"]:
+            rows.append({"log": log["name"], "severity": finding["severity"], "words": finding_words(finding)})
+    order = {"refused": 0, "warning": 1}
+    return sorted(rows, key=lambda row: order.get(row["severity"], 2))

@@ -1,0 +1,56 @@
+"""Matplotlib figures as inline SVG whose colours are CSS variables."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from ..result.plots.style import Palette, figure_class
+
+#: A colour of its own for every meaning: after drawing it is replaced by the CSS variable of that name.
+_MARKS = {item.name: f"#ab01{k:02x}" for k, item in enumerate(fields(Palette))}
+MARKED = Palette(**_MARKS)
+_ID = re.compile(r' id="[^"]*_\d+"')
+_DIGITS = re.compile(r"(-?\d+\.\d{2})\d+")
+_COLOUR = re.compile("|".join(_MARKS.values()))
+_NAMES = {colour: name for name, colour in _MARKS.items()}
+#: Text as text: small, selectable, and in the page's own font.
+_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "urdf-ident", "font.family": "sans-serif", "path.simplify_threshold": 0.3}
+
+
+def svg(draw: Callable[[Any], None], width: float, height: float, words: str) -> str:
+    """Draws a figure and returns it as an inline SVG element.
+
+    Args:
+        draw: Called with an empty matplotlib figure; draws with :data:`MARKED`.
+        width, height: Size [in]; the page scales it down, never up.
+        words: What the picture shows, for those who cannot see it.
+
+    Returns:
+        ``<svg …>…</svg>``.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    make = figure_class()
+    from matplotlib import rc_context
+
+    with rc_context(_SETTINGS):
+        figure = make(figsize=(width, height))
+        draw(figure)
+        figure.patch.set_visible(False)
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", _DIGITS.sub(r"\1", _ID.sub("", text)))
+    text = re.sub(r"font: (\S+) [^;\"]*", r"font: \1 var(--font)", text)
+    label = words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    head, rest = text.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    attributes = f'{box[0] if box else ""} style="width:{width * 96:.0f}px" role="img" aria-label="{label}"'
+    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{rest}'.replace("\n", " ")

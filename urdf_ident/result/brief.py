@@ -1,0 +1,192 @@
+"""A result in at most fourteen lines of a hundred columns: what to know before reading anything else."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from ..estimation.uncertainty.identifiability import COMBINATION, LOST
+from ..linalg import Array
+from ..model.inertia import to_com
+from .headline import headline
+from .identification import Identification
+
+WIDTH, LINES = 100, 14
+#: Joints that are listed one by one; of more, the worst five.
+_JOINTS, _WORST = 7, 5
+#: Changes of bodies that are named, and the share of the data in them below which they are the prior's.
+_CHANGES, _SHARE = 3, 0.1
+
+
+@dataclass(frozen=True)
+class JointError:
+    """Error of one joint over its torque, as fractions; None where it is not known."""
+
+    joint: str
+    identified: float
+    urdf: float | None
+    urdf_friction: float | None
+
+
+def brief(ident: Identification) -> str:
+    """Verdict, cause, remedy, error of each joint, what changed most and what is not known.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        At most 14 lines of at most 100 columns.
+    """
+    said = headline(ident)
+    kind, errors = joint_errors(ident)
+    shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
+    table = _table(kind, shown, len(errors))
+    ends = [_line("changed most:", ", ".join(changes(ident)) or "no body by more than the data can tell"), _unknown(ident)]
+    room = LINES - len(table) - len(ends)
+    name = ident.model.robot.name
+    head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
+    remedy = _wrapped(f"  do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
+    return "\n".join([*head, *remedy, *table, *ends])
+
+
+def joint_errors(ident: Identification) -> tuple[str, list[JointError]]:
+    """Relative torque error of every joint: on held-out logs, or failing those from cross-validation.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        What kind of error it is (empty where there is none), and the joints in model order (RMS over logs).
+    """
+    joints, found = ident.model.robot.joints, []
+    if ident.validation:
+        for j, joint in enumerate(joints):
+            own = [entry["per_joint"][j] for entry in ident.validation]
+            size = max(_rms([item["rms_torque"] for item in own]), 1e-300)
+            before = [
+                _rms([item[key] for item in own]) / size if all(key in item for item in own) else None
+                for key in ("urdf_rmse", "urdf_friction_rmse")
+            ]
+            found.append(JointError(joint, _rms([item["rmse"] for item in own]) / size, *before))
+        return "held-out", found
+    cross = ident.cross_validation
+    loads = np.atleast_1d(ident.signals.get("load", []))
+    if not cross or len(loads) != len(joints):
+        return "", []
+    groups = {group.split(":")[-1]: float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
+    for joint, load in zip(joints, loads, strict=True):
+        if joint in groups:
+            found.append(JointError(joint, groups[joint] / max(float(load), 1e-300), None, None))
+    return "cross-validated", found
+
+
+def changes(ident: Identification) -> list[str]:
+    """What moved farthest from the URDF, of what the data had a say in.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        A few changes of mass or centre of mass in words, largest first.
+    """
+    model, found = ident.model, []
+    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
+    share = ident.from_data[: model.n_inertial].reshape(-1, 10)
+    for k, body in enumerate(model.robot.bodies):
+        old, new = before[k], ident.bodies[k]
+        if old[0] <= 0 or new[0] <= 0:
+            continue
+        mass = float(new[0] / old[0] - 1.0)
+        if share[k, 0] > _SHARE:
+            found.append((abs(mass), f"{body.name} mass {100 * mass:+.0f} %"))
+        _, centre, inertia = to_com(old)
+        shift = float(np.linalg.norm(to_com(new)[1] - centre))
+        gyration = float(np.sqrt(max(np.trace(inertia), 0.0) / (2 * old[0])))
+        if share[k, 1:4].max() > _SHARE:
+            found.append((shift / max(gyration, 1e-6), f"{body.name} CoM {1000 * shift:.0f} mm"))
+    return [words for size, words in sorted(found, reverse=True)[:_CHANGES] if size > 0.02]
+
+
+def html(ident: Identification) -> str:
+    """The same for a notebook.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        An HTML fragment.
+    """
+    said = headline(ident)
+    kind, errors = joint_errors(ident)
+    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[said.level]
+    parts = [f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{said.level.upper()}</span></b>, "
+             f"{escape(said.cause)}{'<br>' + escape(said.remedy) if said.remedy else ''}</p>"]  # fmt: skip
+    if errors:
+        rows = "".join(
+            f"<tr><td>{escape(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
+            f"<td>{_percent(e.urdf_friction)}</td></tr>" for e in errors
+        )  # fmt: skip
+        head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
+        parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
+    parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")
+    return "".join(parts)
+
+
+def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
+    if not errors:
+        return []
+    worst = f", worst {len(errors)} of {count} joints" if len(errors) < count else ""
+    width = min(max(max(len(e.joint) for e in errors), 20), 44)
+    known = errors[0].urdf is not None
+    more = f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""
+    title = f"{kind} error over torque{worst}"
+    lines = [f"  {title:<{max(width, len(title))}}  {'identified':>10}{more}"]
+    for error in errors:
+        name = error.joint if len(error.joint) <= width else error.joint[: width - 1] + "…"
+        rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
+        lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
+    return lines
+
+
+def _unknown(ident: Identification) -> str:
+    """What the data do not tell, the joints' own terms first: those are what a controller needs."""
+    lost = [row for row in ident.parameters if row.verdict == LOST]
+    sums = sum(row.verdict == COMBINATION for row in ident.parameters)
+    if not lost:
+        return _line("not known:", f"{sums} of {len(ident.parameters)} parameters only in combination" if sums else "nothing")
+    terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
+    masses = [row.name for row in lost if row.symbol == "m"]
+    names = ", ".join([*terms, *masses][:3])
+    counts = f"{len(lost)} of {len(ident.parameters)} parameters, {sums} more only in combination"
+    return _line("not known:", counts + (f"; {names}" if names else ""))
+
+
+def _line(label: str, words: str) -> str:
+    return _cut(f"  {label} {words}")
+
+
+def _wrapped(text: str, indent: str, lines: int) -> list[str]:
+    """Wrapped to the width, at most so many lines, the last one cut."""
+    found = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    count = max(lines, 1)
+    return found if len(found) <= count else [*found[: count - 1], _cut(f"{found[count - 1]} …", force=True)]
+
+
+def _cut(line: str, *, force: bool = False) -> str:
+    if len(line) <= WIDTH:
+        return line
+    return line[: WIDTH - 2].rsplit(" ", 1)[0] + " …" if not force else line[: WIDTH - 1].rstrip(" …") + "…"
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f} %" if value < 1 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
+
+
+def _rms(values: list[float]) -> float:
+    found: Array = np.asarray(values, dtype=float)
+    return float(np.sqrt(np.mean(found**2)))

@@ -1,0 +1,127 @@
+"""Parameters as rows: for tables, pictures, and a pandas frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from .identification import Identification
+
+_COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """One standard parameter.
+
+    Attributes:
+        name: Unique, e.g. ``"Ixx_forearm_link"``.
+        symbol: What it is, e.g. ``"Ixx"``.
+        owner: Its body or joint.
+        unit: SI unit.
+        value: Estimate: data, physics and prior together.
+        prior: What was believed before.
+        prior_std: Its standard deviation.
+        std_error: From the data alone; inf where the parameter is not identifiable by itself.
+        low, high: 95 % interval, data and prior together.
+        from_data: Share of the value that the data brought, 0 to 1.
+        verdict: "identifiable", "weak", "only in combination" or "not identifiable".
+        advice: What would make it visible; empty where nothing is missing.
+    """
+
+    name: str
+    symbol: str
+    owner: str
+    unit: str
+    value: float
+    prior: float
+    prior_std: float
+    std_error: float
+    low: float
+    high: float
+    from_data: float
+    verdict: str
+    advice: str
+
+
+class Parameters:
+    """The standard parameters of a result: a sequence of :class:`ParameterRow`, by position or by name.
+
+    Args:
+        rows: The parameters, in the order of theta.
+    """
+
+    def __init__(self, rows: tuple[ParameterRow, ...]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ParameterRow]:
+        return iter(self._rows)
+
+    def __getitem__(self, key: int | str) -> ParameterRow:
+        if isinstance(key, str):
+            found = next((row for row in self._rows if row.name == key), None)
+            if found is None:
+                raise KeyError(key)
+            return found
+        return self._rows[key]
+
+    def to_frame(self) -> Any:
+        """The parameters as a pandas frame, indexed by name.
+
+        Returns:
+            Columns unit, value, prior, std_error, low, high, verdict [SI].
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("a frame needs pandas", remedy="pip install pandas, or use to_dict()") from error
+        return pandas.DataFrame(self.to_dict()).set_index("name")
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The parameters as columns.
+
+        Returns:
+            Column → values, in the order of theta.
+        """
+        return {key: [getattr(row, key) for row in self._rows] for key in _COLUMNS}
+
+    def __repr__(self) -> str:
+        head = [f"{row.name} = {row.value:.4g} {row.unit} ({row.verdict})" for row in self._rows[:5]]
+        return "\n".join([f"<{len(self)} parameters; .to_frame() for all>", *head, *(["…"] if len(self) > 5 else [])])
+
+
+def parameters(ident: Identification) -> Parameters:
+    """The standard parameters of a result.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        One row a parameter, in the order of theta.
+    """
+    interval, errors, share = ident.interval(), ident.std_error, ident.from_data
+    return Parameters(
+        tuple(
+            ParameterRow(
+                item.name, item.symbol, item.owner, item.unit, float(ident.theta[k]), float(ident.prior.theta0[k]),
+                float(ident.prior.std[k]), float(errors[k]), float(interval[k, 0]), float(interval[k, 1]), float(share[k]),
+                verdict.level, verdict.advice,
+            )
+            for k, (item, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
+        )
+    )  # fmt: skip
+
+
+def columns() -> tuple[str, ...]:
+    """Names of everything that a row holds."""
+    return tuple(item.name for item in fields(ParameterRow))

@@ -1,0 +1,132 @@
+"""Friction torque of a joint against its speed, with the interval that the fit's covariance gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..friction import AxisMotion
+from ..linalg import Array
+from ..model.terms import RotorInertia
+from ..samples import freeze_arrays
+from .identification import Identification
+from .intervals import functional_interval
+
+#: Points of a curve.
+_POINTS = 161
+#: A curve is drawn so far beyond the speeds of the logs, and up to the URDF's limit where that is not much farther.
+_BEYOND, _FAR = 1.25, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve:
+    """The friction laws of one joint, moving alone and steadily.
+
+    Attributes:
+        joint: Its name.
+        speed: Shape (N,) [rad/s or m/s].
+        torque: Of the exported model, offset included, shape (N,) [N·m or N].
+        interval: 95 % interval of the fit, from the data alone, shape (N, 2) [N·m or N]; ±inf where they say nothing.
+        trained: Slowest and fastest speed of the logs [rad/s or m/s].
+        limit: The URDF's speed limit [rad/s or m/s]; inf where it has none.
+        load: Torque that load-dependent friction is drawn at [N·m or N]; 0 without such a law.
+    """
+
+    joint: str
+    speed: Array
+    torque: Array
+    interval: Array
+    trained: tuple[float, float]
+    limit: float
+    load: float
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+def friction_curves(ident: Identification, alpha: float = 0.05) -> tuple[FrictionCurve, ...]:
+    """The friction curve of every joint that has friction laws.
+
+    Args:
+        ident: The result.
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        One curve a joint, in model order.
+    """
+    model, found = ident.model, []
+    limits = model.robot.limit("velocity")
+    for j, joint in enumerate(model.robot.joints):
+        if not any(share(ident, item, j) != 0 and item.term.name != RotorInertia.name for item in model.terms):
+            continue
+        trained = _trained(ident, j)
+        reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
+        limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
+        end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
+        v = np.linspace(-end, end, _POINTS)
+        loaded = any(item.term.loaded and share(ident, item, j) != 0 for item in model.terms)
+        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j]) if loaded else 0.0
+        columns = friction_columns(ident, j, v, load)
+        found.append(FrictionCurve(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
+    return tuple(found)
+
+
+def friction_columns(ident: Identification, j: int, v: Array, load: float) -> Array:
+    """How the friction torque of a joint depends on every parameter.
+
+    Args:
+        ident: The result.
+        j: Index of the joint, which moves alone and steadily.
+        v: Its speeds, shape (N,) [rad/s or m/s].
+        load: Torque that its gear passes on [N·m or N].
+
+    Returns:
+        Shape (N, p): times theta it is the friction torque of joint j [N·m or N].
+    """
+    model = ident.model
+    rows, column = np.zeros((len(v), len(ident.theta))), model.n_inertial
+    for item in model.terms:
+        width, part = len(item.term.symbols), share(ident, item, j)
+        if part != 0 and item.term.name != RotorInertia.name:
+            way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
+            torque = np.full_like(v, load / abs(part))
+            motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
+            rows[:, column : column + width] = part * item.term.columns(motion)
+        column += width
+    return rows
+
+
+def share(ident: Identification, item: object, j: int) -> float:
+    """How fast the axis of a term turns when one joint moves alone at unit speed.
+
+    Args:
+        ident: The result.
+        item: The applied term.
+        j: Index of the joint.
+
+    Returns:
+        A ratio, 0 where the term has nothing to do with the joint.
+    """
+    return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
+
+
+def _trained(ident: Identification, j: int) -> tuple[float, float]:
+    if ident.traces is not None and ident.traces.speeds is not None:
+        edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
+        seen = np.flatnonzero(count > 0)
+        return float(edges[seen[0]]), float(edges[seen[-1] + 1])
+    speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * ident.model.n))[j])
+    return -speed, speed
+
+
+def _interval(ident: Identification, columns: Array, alpha: float) -> Array:
+    """Interval of a function of theta that only friction parameters are in; infinite where the data cannot tell it."""
+    base = ident.fit.base
+    rows = columns[:, base.independent]
+    found = functional_interval(ident.fit, ident.factor, rows, alpha)
+    rest = columns[:, base.dependent] - rows @ base.K
+    scale = np.abs(columns).max(axis=1, initial=0.0)
+    lost = (np.abs(rest).max(axis=1, initial=0.0) > 1e-9 * scale) | (np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0)
+    found[lost] = [-np.inf, np.inf]
+    return np.asarray(found)

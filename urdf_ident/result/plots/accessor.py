@@ -1,0 +1,269 @@
+"""``ident.plot``: single pictures of a result, as matplotlib axes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ModelError, OutputError, nearest
+from ...linalg import Array
+from ...units import joint_units
+from ..frames import ParameterRow
+from ..friction_curves import friction_curves
+from ..traces import LogTrace
+from .bodies import draw_body
+from .friction import draw_friction
+from .parameters import draw_parameters, draw_terms
+from .residual import draw_errors, draw_memory, draw_spectrum
+from .style import PALETTE, TEXT, Palette, figure_class, legend
+from .torque import draw_torque
+
+if TYPE_CHECKING:
+    from ..identification import Identification
+
+#: What can be drawn.
+PICTURES = ("torque", "friction", "parameters", "bodies", "residual", "errors")
+
+
+class Plots:
+    """Pictures of a result; each method returns the matplotlib axes that it drew into (``axes.flat[0].figure`` is the figure).
+
+    Args:
+        ident: The result.
+    """
+
+    def __init__(self, ident: Identification) -> None:
+        self._ident = ident
+
+    def torque(self, log: str | None = None) -> Array:
+        """Measured against predicted torque of every joint, the error under it.
+
+        Args:
+            log: Name of the log; the first one kept (held-out, where there are any) if None.
+
+        Returns:
+            Axes, shape (2, n).
+
+        Raises:
+            ModelError: The result has no series, or none of that log.
+            MissingExtraError: matplotlib is not installed.
+        """
+        trace, joints = self.trace(log), self._joints()
+        columns = min(len(joints), 4)
+        rows = -(-len(joints) // columns)
+        figure = _figure(3.4 * columns, 2.8 * rows)
+        grid = figure.subplots(2 * rows, columns, squeeze=False, height_ratios=[3, 1] * rows)
+        places = [divmod(j, columns) for j in range(len(joints))]
+        axes = np.array([[grid[2 * row + k, column] for row, column in places] for k in (0, 1)], dtype=object)
+        for j, joint in enumerate(joints):
+            draw_torque(axes[0, j], trace, j, joint, self.unit(j), residual=axes[1, j])
+        for axis in set(grid.flat) - set(axes.flat):
+            axis.set_visible(False)
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=TEXT, frameon=False)
+        return axes
+
+    def friction(self) -> Array:
+        """Friction against speed of every joint that has friction laws.
+
+        Returns:
+            Axes, shape (joints,).
+
+        Raises:
+            ModelError: The model has no friction.
+            MissingExtraError: matplotlib is not installed.
+        """
+        curves = friction_curves(self._ident)
+        if not curves:
+            raise ModelError("there is no friction to draw", got="a model without friction laws")
+        axes = _grid(len(curves), 3.2, 2.6)
+        for axis, curve in zip(axes, curves, strict=True):
+            self.draw_friction(axis, curve)
+        legend(axes[0], PALETTE, loc="upper left")
+        return axes
+
+    def draw_friction(self, axis: Any, curve: Any, palette: Palette = PALETTE) -> None:
+        """Draws one friction curve into axes.
+
+        Args:
+            axis: Matplotlib axes.
+            curve: As :func:`.friction_curves.friction_curves` gives it.
+            palette: Colours.
+        """
+        robot, traces = self._ident.model.robot, self._ident.traces
+        j = robot.joints.index(curve.joint)
+        joint = robot.description.joints[curve.joint]
+        units = joint_units(bool(robot.prismatic[j]))
+        draw_friction(
+            axis, curve, units["torque"], units["velocity"], palette, j=j,
+            speeds=None if traces is None else traces.speeds, urdf=(joint.damping, joint.friction),
+        )  # fmt: skip
+
+    def parameters(self) -> Array:
+        """Estimates with 95 % intervals: a picture a body, beside its prior, and one a kind of joint term.
+
+        Returns:
+            Axes, shape (bodies + kinds,).
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        bodies, terms = self.parameter_groups()
+        axes = _grid(len(bodies) + len(terms), 3.2, 2.8)
+        for axis, (title, rows) in zip(axes, bodies.items(), strict=False):
+            draw_parameters(axis, rows, title)
+        for axis, (title, rows) in zip(axes[len(bodies) :], terms.items(), strict=True):
+            draw_terms(axis, rows, title)
+        return axes
+
+    def parameter_groups(self) -> tuple[dict[str, list[ParameterRow]], dict[str, list[ParameterRow]]]:
+        """Parameters by what is drawn together.
+
+        Returns:
+            Body → its ten, and symbol of a joint term → those of all joints.
+        """
+        bodies: dict[str, list[ParameterRow]] = {}
+        terms: dict[str, list[ParameterRow]] = {}
+        for k, row in enumerate(self._ident.parameters):
+            if k < self._ident.model.n_inertial:
+                bodies.setdefault(row.owner, []).append(row)
+            else:
+                terms.setdefault(row.symbol, []).append(row)
+        return bodies, terms
+
+    def bodies(self) -> Array:
+        """Inertia ellipsoids of every body in the URDF and as identified.
+
+        Returns:
+            Axes, shape (bodies, 2).
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        model = self._ident.model
+        figure = _figure(5.0, 2.3 * model.n)
+        grid = figure.subplots(model.n, 2, squeeze=False)
+        before = self._ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
+        for k, body in enumerate(model.robot.bodies):
+            draw_body(grid[k], before[k], self._ident.bodies[k], body.name)
+        return np.asarray(grid)
+
+    def residual(self, log: str | None = None) -> Array:
+        """Memory and spectrum of the residual.
+
+        Args:
+            log: Name of the log; the first one kept if None.
+
+        Returns:
+            Axes, shape (2,).
+
+        Raises:
+            ModelError: The result has no series, or none of that log.
+            MissingExtraError: matplotlib is not installed.
+        """
+        trace, joints = self.trace(log), self._joints()
+        axes = _grid(2, 4.2, 3.0)
+        draw_memory(axes[0], trace, joints)
+        draw_spectrum(axes[1], trace, joints, self.unit(0))
+        return axes
+
+    def errors(self) -> Array:
+        """Held-out errors per joint, beside the URDF and the URDF with fitted friction.
+
+        Returns:
+            Axes, shape (1,).
+
+        Raises:
+            ModelError: Nothing was held out.
+            MissingExtraError: matplotlib is not installed.
+        """
+        if not self._ident.validation:
+            raise ModelError(
+                "there are no held-out errors to draw", remedy="give --validate LOG, or `urdf-ident report` with logs"
+            )
+        axes = _grid(1, 5.0, 3.2)
+        draw_errors(axes[0], self._ident.validation, self.unit(0))
+        return axes
+
+    def save(self, picture: str, path: str | Path) -> Path:
+        """Writes one picture to a file.
+
+        Args:
+            picture: ``"torque"``, ``"friction"``, ``"parameters"``, ``"bodies"``, ``"residual"`` or ``"errors"``.
+            path: The file; its ending says the format (png, svg, pdf).
+
+        Returns:
+            The path written.
+
+        Raises:
+            ModelError: No such picture, or nothing to draw.
+            MissingExtraError: matplotlib is not installed.
+            OutputError: It cannot be written, or the format is unknown.
+        """
+        if picture not in PICTURES:
+            raise ModelError("unknown picture", got=repr(picture), remedy=nearest(picture, PICTURES))
+        axes = getattr(self, picture)()
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            axes.flat[0].figure.savefig(path, dpi=150, facecolor="white")
+        except (OSError, ValueError) as error:
+            raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
+        return Path(path)
+
+    def trace(self, log: str | None = None) -> LogTrace:
+        """The series of one log.
+
+        Args:
+            log: Its name; the first one kept if None.
+
+        Returns:
+            The series.
+
+        Raises:
+            ModelError: There are no series, or none of that log.
+        """
+        logs = self._ident.traces.logs if self._ident.traces is not None else ()
+        if not logs:
+            raise ModelError("the series of the logs are not at hand", expected="series.json beside identification.json",
+                             remedy="`urdf-ident report OUT/identification.json LOG...` makes them from logs")  # fmt: skip
+        found = next((item for item in logs if log in (None, item.log)), None)
+        if found is None:
+            raise ModelError("no series of this log", got=repr(log), expected=", ".join(item.log for item in logs))
+        return found
+
+    def unit(self, j: int) -> str:
+        """Unit of a joint's torque.
+
+        Args:
+            j: Index of the joint.
+
+        Returns:
+            ``"N·m"`` or ``"N"``.
+        """
+        return str(joint_units(bool(self._ident.model.robot.prismatic[j]))["torque"])
+
+    def _joints(self) -> tuple[str, ...]:
+        return self._ident.model.robot.joints
+
+    def __repr__(self) -> str:
+        names = ", ".join(f".{name}()" for name in PICTURES)
+        return f"<pictures of {self._ident.model.robot.name}: {names}, .save(picture, file)>"
+
+
+def _figure(width: float, height: float) -> Any:
+    """A figure that a notebook shows: pyplot's where pyplot is in use, else a bare one."""
+    bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
+    make = bare if pyplot is None else pyplot.figure
+    return make(figsize=(width, height), layout="constrained")
+
+
+def _grid(count: int, width: float, height: float) -> Array:
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    grid = _figure(width * columns, height * rows).subplots(rows, columns, squeeze=False)
+    for axis in grid.flat[count:]:
+        axis.set_visible(False)
+    return np.asarray(grid.flat[:count])

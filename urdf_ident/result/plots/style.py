@@ -1,0 +1,93 @@
+"""Colours by meaning, and how every picture looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import MissingExtraError
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours by what they mean; any value that matplotlib knows.
+
+    Attributes:
+        ink: Text and measured torque.
+        soft: Axes, ticks and grid.
+        identified: The identified model.
+        urdf: The URDF's own prediction, and what was believed before.
+        friction: The URDF with fitted friction.
+        residual: What is left.
+        good, bad: Verdicts.
+    """
+
+    ink: str = "#1b1f24"
+    soft: str = "#8a929b"
+    identified: str = "#0b6bcb"
+    urdf: str = "#b0823f"
+    friction: str = "#7a4fb3"
+    residual: str = "#c2410c"
+    good: str = "#15803d"
+    bad: str = "#b91c1c"
+
+
+PALETTE = Palette()
+#: Size of text in pictures [pt].
+TEXT = 8.0
+
+
+def figure_class() -> Any:
+    """Matplotlib's ``Figure``, which needs no window.
+
+    Returns:
+        The class.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib", remedy="install it: pip install 'urdf-ident[report]'") from error
+    return Figure
+
+
+def dress(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str = "") -> None:
+    """Gives axes the common look.
+
+    Args:
+        axis: Matplotlib axes.
+        palette: Colours.
+        title: Above the axes, at the left.
+        x, y: Labels with units.
+    """
+    axis.set_facecolor("none")
+    axis.tick_params(labelsize=TEXT - 0.5, colors=palette.soft, labelcolor=palette.ink, length=2.5, width=0.6)
+    for side, spine in axis.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(palette.soft)
+        spine.set_linewidth(0.6)
+    axis.grid(color=palette.soft, linewidth=0.4, alpha=0.3)
+    axis.set_axisbelow(True)
+    for one in (axis.xaxis, axis.yaxis):
+        if type(one.get_major_locator()).__name__ == "AutoLocator":
+            one.get_major_locator().set_params(nbins=6)
+    if title:
+        axis.set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", pad=5)
+    if x:
+        axis.set_xlabel(x, fontsize=TEXT, color=palette.ink, labelpad=2)
+    if y:
+        axis.set_ylabel(y, fontsize=TEXT, color=palette.ink, labelpad=2)
+
+
+def legend(axis: Any, palette: Palette, **options: Any) -> None:
+    """A legend without a frame.
+
+    Args:
+        axis: Matplotlib axes.
+        palette: Colours.
+        options: Passed on to matplotlib.
+    """
+    settings = {"fontsize": TEXT - 0.5, "labelcolor": palette.ink, "frameon": False, "handlelength": 1.6, **options}
+    axis.legend(**settings)
