@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .common import JUDGED_BAD, AsJson, Config, Logs, Urdf, app, open_project, read_logs
-
-if TYPE_CHECKING:
-    from ..model.robot import Robot
-    from ..project import Project
 
 
 @app.command()
@@ -51,21 +47,34 @@ def inspect(
     config: Config = None,
     as_json: AsJson = False,
     write_project: Annotated[
-        Path | None, typer.Option("--write-project", metavar="F", help="Write a project file to start from.")
+        Path | None,
+        typer.Option(
+            "--write-project",
+            metavar="F",
+            help="Tell columns, units, gravity and torque constants from the numbers; write a project file.",
+        ),
     ] = None,
 ) -> None:
     """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
+    import yaml
+
     from ..data.prepare import examine
     from ..data.torque_constants.gains import resolve_gain
     from ..estimation.estimators.gains import resolve_drive
-    from ..files import check_output
+    from ..files import check_output, write_text
     from ..pipeline.check import findings_text
+    from ..pipeline.describe import describe
+    from ..project import parse_project
 
     project, folder = open_project(config)
     built = project.build_robot(robot, folder)
-    recordings = read_logs(logs, built, project)
+    text = ""
     if write_project is not None:
         check_output(write_project)
+        text = describe(logs, project, built, robot or folder / built.path)
+        project = parse_project(yaml.safe_load(text), str(write_project))
+        built = project.build_robot(robot, folder)
+    recordings = read_logs(logs, built, project)
     payload, drive = project.build_payload(built), project.build_drive(built)
     if payload is None:
         drive = resolve_gain(drive, recordings)
@@ -79,17 +88,7 @@ def inspect(
                       "findings": [finding.as_dict() for finding in report.findings]})  # fmt: skip
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
     if write_project is not None:
-        _write_project(write_project, project, built, robot)
+        write_text(write_project, text)
+        typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     if not good:
         raise typer.Exit(JUDGED_BAD)
-
-
-def _write_project(path: Path, project: Project, robot: Robot, urdf: Path | None) -> None:
-    import yaml
-
-    from ..files import write_text
-
-    data = project.model_dump(exclude_defaults=True)
-    data["robot"] = {"urdf": str((urdf or Path(robot.path)).resolve()), "joints": list(robot.order), "lock": dict(robot.locked)}
-    write_text(path, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
-    typer.echo(f"wrote {path}")

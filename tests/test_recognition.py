@@ -1,0 +1,185 @@
+"""Logs without a description: simulated robots of several kinds, their columns shuffled, in other units, otherwise mounted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.cli import app
+from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.formats import open_table
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.recognition.recognise import recognise
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.describe import project_text
+from urdf_ident.project import Project, parse_project
+
+DOWN, WALL = (0.0, 0.0, -9.81), (0.0, -9.81, 0.0)
+
+
+def simulated(axes: str = "zyyxyx", gravity=DOWN, seed: int = 0, seconds: float = 12.0) -> tuple[Robot, dict[str, np.ndarray]]:
+    """A robot as its URDF has it (standing), and the log of one that hangs where ``gravity`` says."""
+    text = arm_urdf(axes)
+    robot, real = Robot.from_urdf(text), Robot.from_urdf(text, gravity=gravity)
+    t, q, v, a = fourier(robot.n, seconds, 100.0, seed, amplitude=0.5)
+    tau = torques(real, Truth.of(robot.n), q, v, a)
+    generator = np.random.default_rng(seed)
+    noisy = {
+        "t": t[:, None] + 50.0,
+        "q": q + 1e-5 * generator.standard_normal(q.shape),
+        "v": v + 2e-3 * generator.standard_normal(q.shape),
+        "tau": tau + 0.03 * tau.std(axis=0) * generator.standard_normal(q.shape),
+        "target": q + 0.002 * np.roll(v, 5, axis=0),
+        "temperature": 30.0 + 0.01 * t[:, None] + 0.1 * generator.standard_normal(q.shape),
+    }
+    return robot, noisy
+
+
+def written(folder: Path, *groups: np.ndarray, interleaved: bool = False) -> Path:
+    """A headerless CSV of column groups; interleaved: one joint after the other."""
+    first = groups[0]
+    rest = np.stack(groups[1:], axis=2).reshape(len(first), -1) if interleaved else np.hstack(groups[1:])
+    np.savetxt(folder / "run.csv", np.hstack([first, rest]), delimiter=",", fmt="%.9g")
+    return folder / "run.csv"
+
+
+def check(path: Path, robot: Robot, signals: dict[str, np.ndarray]) -> Project:
+    """Recognises the log, writes the project file and reads the log with it: the signals must come back in SI units."""
+    found = recognise(open_table(path), robot, LogLayout())
+    text = project_text(found, Project(), robot, path.parent / "arm.urdf", "run")
+    project = parse_project(yaml.safe_load(text))
+    log = read_recording(path, robot, project.log_layout())
+    np.testing.assert_allclose(log.time - log.time[0], signals["t"][:, 0] - signals["t"][0, 0], atol=1e-6)
+    np.testing.assert_allclose(log.position, signals["q"], atol=1e-6)
+    assert log.effort is not None
+    scale = {"N·m": 1.0}.get(log.effort_unit, np.nan)
+    if "v" in signals:
+        assert log.velocity is not None
+        np.testing.assert_allclose(log.velocity, signals["v"], atol=1e-6)
+    if np.isfinite(scale):
+        np.testing.assert_allclose(log.effort, signals["tau"], atol=1e-5 * np.abs(signals["tau"]).max())
+    return project
+
+
+def test_headerless_blocks(tmp_path: Path) -> None:
+    robot, s = simulated()
+    project = check(written(tmp_path, s["t"], s["temperature"], s["target"], s["q"], s["v"], s["tau"]), robot, s)
+    assert project.robot.gravity == DOWN
+    assert project.log.columns["position_target"] == list(range(7, 13))
+    assert project.drive.gain is None
+
+
+def test_interleaved_columns_of_seven_axes(tmp_path: Path) -> None:
+    robot, s = simulated("zyzyzyx", seed=1)
+    check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"], interleaved=True), robot, s)
+
+
+def test_degrees_milliseconds_and_milliamperes(tmp_path: Path) -> None:
+    robot, s = simulated(seed=2)
+    gain = np.array([9.0, 11.0, 10.0, 8.0, 12.0, 10.0])  # N·m per A
+    path = written(tmp_path, 1e3 * s["t"], s["tau"] / gain * 1e3, np.rad2deg(s["q"]), np.rad2deg(s["v"]))
+    project = check(path, robot, s)
+    assert project.log.units == {"time": "ms", "position": "deg", "velocity": "deg/s", "effort": "mA"}
+    found = np.array(project.drive.gain)
+    shown = found[1:4] / gain[1:4] - 1.0
+    assert np.abs(shown).max() < 0.15  # joints that gravity loads; the others are guessed
+
+
+def test_robot_on_a_wall(tmp_path: Path) -> None:
+    robot, s = simulated(gravity=WALL, seed=3)
+    project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
+    np.testing.assert_allclose(project.robot.gravity, WALL, atol=1.0)
+
+
+def test_upside_down_is_told_from_reversed_efforts(tmp_path: Path) -> None:
+    robot, s = simulated(gravity=(0.0, 0.0, 9.81), seed=4)
+    project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
+    np.testing.assert_allclose(project.robot.gravity, (0, 0, 9.81), atol=1.0)
+    robot, s = simulated(seed=4)
+    s["tau"] = -s["tau"]
+    project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
+    assert project.robot.gravity == DOWN
+    assert np.array(project.drive.gain)[1:3].tolist() == [-1.0, -1.0]
+
+
+def test_no_velocities_and_no_clock(tmp_path: Path) -> None:
+    robot, s = simulated(seed=5)
+    del s["v"]
+    check(written(tmp_path, s["t"], s["q"], s["tau"]), robot, s)
+    robot, s = simulated(seed=5)
+    path = tmp_path / "bare.csv"
+    np.savetxt(path, np.hstack([s["q"], s["v"], s["tau"]]), delimiter=",", fmt="%.9g")
+    found = recognise(open_table(path), robot, LogLayout())
+    assert found.rate is not None
+    assert float(str(found.rate.value)) == pytest.approx(100.0, rel=0.02)
+    assert found.rate.why.startswith("likely")
+
+
+def test_one_effort_that_counts_backwards_becomes_a_sign_of_the_gain(tmp_path: Path) -> None:
+    robot, s = simulated(seed=6)
+    s["tau"][:, 1] *= -1
+    project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
+    assert project.drive.gain == [1.0, -1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_named_columns_are_left_to_their_names(tmp_path: Path) -> None:
+    robot, s = simulated(seed=7)
+    names = ["t", *(f"{p}_{joint}" for p in ("q", "tau") for joint in robot.joints), *(f"x{k}" for k in range(robot.n))]
+    path = tmp_path / "named.csv"
+    np.savetxt(path, np.hstack([s["t"], s["q"], s["tau"], s["v"]]), delimiter=",", header=",".join(names), comments="")
+    found = recognise(open_table(path), robot, LogLayout())
+    text = project_text(found, Project(), robot, tmp_path / "arm.urdf", "named")
+    assert yaml.safe_load(text)["log"]["columns"] == {"velocity": [f"x{k}" for k in range(6)]}
+
+
+def test_noise_is_no_log(tmp_path: Path) -> None:
+    robot, _ = simulated()
+    path = tmp_path / "noise.csv"
+    np.savetxt(path, np.random.default_rng(0).standard_normal((2000, 25)), delimiter=",")
+    with pytest.raises(ValueError, match="no columns of the log move as the joints"):
+        recognise(open_table(path), robot, LogLayout())
+
+
+def test_command_writes_a_project_that_identify_takes(tmp_path: Path, capsys) -> None:
+    _, s = simulated("zy", seed=8, seconds=8.0)
+    (tmp_path / "arm.urdf").write_text(arm_urdf("zy"))
+    (tmp_path / "known.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
+    path, urdf = written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), str(tmp_path / "arm.urdf")
+    known = ["-c", str(tmp_path / "known.yaml")]
+    app(["inspect", str(path), "--robot", urdf, *known, "--write-project", str(tmp_path / "p.yaml")], standalone_mode=False)
+    assert "run: good" in capsys.readouterr().out
+    text = (tmp_path / "p.yaml").read_text()
+    assert "# certain" in text
+    assert yaml.safe_load(text)["model"] == {"friction": ["viscous", "coulomb", "offset"]}
+    app(
+        ["identify", str(tmp_path / "arm.urdf"), str(path), "-c", str(tmp_path / "p.yaml"), "-o", str(tmp_path / "out")],
+        standalone_mode=False,
+    )
+    assert (tmp_path / "out/identification.json").is_file()
+
+
+def test_real_headerless_logs(data: Path) -> None:
+    robot = Robot.from_urdf(data / "ur10e/ur10e.urdf")
+    for path in sorted((data / "ur10e").glob("*.csv")):
+        found = recognise(open_table(path), robot, LogLayout())
+        chosen = {key: said.value for key, said in found.columns.items()}
+        assert chosen == {
+            "time": 0, "position": tuple(range(1, 7)), "velocity": tuple(range(7, 13)), "effort": tuple(range(13, 19)),
+            "effort_target": tuple(range(19, 25)), "torque_target": tuple(range(25, 31)),
+        }  # fmt: skip
+        assert found.gain is not None
+        assert found.gain.value == "auto"
+        assert found.gravity is None
+
+
+def test_real_bench_with_names_of_its_own(data: Path) -> None:
+    robot = Robot.from_urdf(Path(__file__).parents[1] / "robots/emps.urdf")
+    found = recognise(open_table(data / "emps/DATA_EMPS.mat"), robot, LogLayout())
+    assert {key: said.value for key, said in found.columns.items()} == {
+        "time": "t", "position": ("qm",), "position_target": ("qg",), "effort": ("vir",)
+    }  # fmt: skip

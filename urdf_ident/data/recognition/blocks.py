@@ -1,0 +1,116 @@
+"""Groups of columns, one a joint: runs of columns at equal distances, and which of them are rates of which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from .series import Series
+
+#: Correlation of a difference quotient and a mean from which the one is the rate of the other.
+LINKED = 0.9
+
+Block = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Which columns are rates of which.
+
+    Attributes:
+        correlation: Shape (W, W): of the slope of column i and column j.
+        scale: Shape (W, W): slope of i per unit of j.
+        like: Shape (W, W): correlation of the columns themselves.
+        moves: Shape (W,): True for columns that change at all.
+    """
+
+    correlation: Array
+    scale: Array
+    like: Array
+    moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+def links_of(series: Series) -> Links:
+    """Compares every slope with every column.
+
+    Args:
+        series: The columns.
+
+    Returns:
+        The links.
+    """
+    mean = series.mean - series.mean.mean(axis=0)
+    slope = series.slope - series.slope.mean(axis=0)
+    size = np.linalg.norm(mean, axis=0)
+    speed = np.linalg.norm(slope, axis=0)
+    moves = size > 1e-9 * np.maximum(np.abs(series.mean).max(axis=0), 1e-9) * np.sqrt(len(mean))
+    product = slope.T @ mean
+    safe, fast = np.where(moves, size, np.inf), np.where(moves & (speed > 0), speed, np.inf)
+    return Links(product / fast[:, None] / safe, product / safe**2, (mean.T @ mean) / safe[:, None] / safe, moves)
+
+
+def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
+    """Runs of n columns at equal distances: side by side, or one of every few.
+
+    Args:
+        width: Number of columns.
+        n: Joints.
+        taken: Columns that mean something else already.
+
+    Returns:
+        The runs.
+    """
+    if n == 1:
+        return [(k,) for k in range(width) if k not in taken]
+    found = []
+    for stride in range(1, (width - 1) // (n - 1) + 1):
+        for start in range(width - stride * (n - 1)):
+            block = tuple(range(start, start + stride * n, stride))
+            if not set(block) & set(taken):
+                found.append(block)
+    return found
+
+
+def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
+    """For each run of columns the run that holds its rates.
+
+    Args:
+        series: The columns.
+        links: Which columns are rates of which.
+        among: The runs.
+
+    Returns:
+        Run → (run of its rates, lowest correlation over the joints that move, median scale).
+    """
+    stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
+    found: dict[Block, tuple[Block, float, float]] = {}
+    for block in among:
+        for other in among:
+            if other == block or stride[other] != stride[block] or set(other) & set(block):
+                continue
+            moving = [(i, j) for i, j in zip(block, other, strict=True) if links.moves[i] and links.moves[j]]
+            if 2 * len(moving) < len(block):
+                continue
+            worst = min(float(links.correlation[i, j]) for i, j in moving)
+            if worst > max(LINKED, found[block][1] + 0.02 if block in found else -1.0):
+                scale = float(np.median([links.scale[i, j] for i, j in moving]))
+                found[block] = (other, worst, scale)
+    return found
+
+
+def alike(links: Links, one: Block, other: Block) -> bool:
+    """Whether two runs hold the same but for scale and noise, such as a measured value and its target.
+
+    Args:
+        links: Which columns are like which.
+        one: A run.
+        other: Another run.
+
+    Returns:
+        True if every joint that moves correlates above 0.98.
+    """
+    pairs = [(i, j) for i, j in zip(one, other, strict=True) if links.moves[i] and links.moves[j]]
+    return bool(pairs) and all(abs(links.like[i, j]) > 0.98 for i, j in pairs)

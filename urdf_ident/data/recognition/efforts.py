@@ -1,0 +1,137 @@
+"""Which columns are the efforts of a motion, in what unit, and which of several is the measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.robot import Robot
+from .blocks import Block
+from .gravity import Motion, direction, match
+
+#: Efforts per expected torque between which they are torques; below and above it lie currents and thousandths.
+_TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One run of columns as efforts.
+
+    Attributes:
+        block: The columns, in the robot's order.
+        score: Mean share of the variance that gravity explains, over the joints that it loads.
+        whole: Mean share that gravity, inertia and friction explain.
+        axis: Direction of gravity, shape (3,).
+        slopes: Effort per N·m, shape (n,) in model order; 0 where gravity does not show.
+        seen: Where gravity shows clearly, shape (n,) of True and False.
+        upright: Sum of the inertial coefficients' signs, weighted: negative where efforts count backwards.
+        rough: Noise of the columns as a share of their spread.
+    """
+
+    block: Block
+    score: float
+    whole: float
+    axis: Array
+    slopes: Array
+    seen: NDArray[np.bool_]
+    upright: float
+    rough: float
+
+    @property
+    def worth(self) -> float:
+        """How well it follows the torques of the URDF; gravity counts most, where it shows."""
+        return (self.score + 0.5 * self.whole) / 1.5
+
+    @property
+    def typical(self) -> float:
+        """Median effort per torque."""
+        known = np.abs(self.slopes[(self.slopes != 0) & (self.seen | (not self.seen.any()))])
+        return float(np.median(known)) if len(known) else 0.0
+
+    @property
+    def kind(self) -> str:
+        """ "torque", "current" or "thousandths"."""
+        size = self.typical
+        return "torque" if _TORQUE[0] < size < _TORQUE[1] or size == 0 else "thousandths" if size > _THOUSANDTHS else "current"
+
+
+@dataclass(frozen=True, eq=False)
+class Efforts:
+    """All runs of columns that may be efforts, best first.
+
+    Attributes:
+        rows: Them all; none where the log has no efforts.
+    """
+
+    rows: tuple[Row, ...]
+
+    @property
+    def score(self) -> float:
+        """How well the best one follows the torques, 0 to 1."""
+        return self.rows[0].worth if self.rows else 0.0
+
+    def roles(self) -> dict[str, Row]:
+        """Measured effort, and the controller's targets of current and torque where both were logged."""
+        if not self.rows:
+            return {}
+        good: list[Row] = []
+        for row in self.rows:
+            enough = row.worth > 0.4 * self.rows[0].worth
+            if enough and not any(set(other.block) & set(row.block) for other in good):  # else that one, shifted
+                good.append(row)
+        currents = sorted((row for row in good if row.kind == "current"), key=lambda row: -row.rough)
+        torques = [row for row in good if row.kind == "torque"]
+        if len(currents) > 1 and torques and currents[-1].rough < 0.5 * currents[0].rough:
+            return {
+                "effort": currents[0],
+                "effort_target": currents[-1],
+                "torque_target": min(torques, key=lambda row: row.rough),
+            }
+        return {"effort": max(torques or good, key=lambda row: (row.worth > 0.8 * self.rows[0].worth, row.rough))}
+
+
+def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
+    """Tries runs of columns as efforts of a motion.
+
+    Args:
+        robot: The robot.
+        motion: The motion and its torques.
+        means: All columns, shape (M, W).
+        rough: Their noise, shape (W,).
+        runs: Runs of columns in the order of ``robot.order``.
+
+    Returns:
+        Those that follow gravity at all, best first.
+    """
+    columns = sorted({k for run in runs for k in run})
+    if not columns:
+        return Efforts(())
+    found = match(motion, means[:, columns])
+    at = {column: k for k, column in enumerate(columns)}
+    place = [robot.order.index(joint) for joint in robot.joints]
+    spread = np.maximum(means.std(axis=0), 1e-300)
+    heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
+    loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
+    rows = []
+    for run in runs:
+        own = np.array([at[run[k]] for k in place])
+        share = found.share[np.arange(robot.n), own]
+        score = float(share[loaded].mean()) if loaded.any() else 0.0
+        whole = float(found.whole[np.arange(robot.n), own].mean())
+        if whole < 0.3:
+            continue
+        axis, slopes = direction(found, own)
+        seen = (found.partial[np.arange(robot.n), own] > 0.7) & (share > 0.02)
+        if not loaded.any():
+            slopes = found.alone[np.arange(robot.n), own]
+        inertia = (
+            found.inertia[np.arange(robot.n), own] * np.linalg.norm(motion.inertial, axis=0) / spread[[run[k] for k in place]]
+        )
+        upright = float(inertia.sum())
+        noise = float(np.median(rough[list(run)] / spread[list(run)]))
+        rows.append(Row(run, score, whole, axis, slopes, seen, upright, noise))
+    return Efforts(tuple(sorted(rows, key=lambda row: row.worth, reverse=True)))

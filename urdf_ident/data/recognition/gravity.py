@@ -1,0 +1,146 @@
+"""How well an unknown column follows the torque of a joint: gravity in any direction, inertia, friction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from ...linalg import Array
+from ...model.robot import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A motion that some columns would mean, and the torques that the URDF then expects.
+
+    Attributes:
+        velocity, acceleration: Shape (M, n) [rad/s or m/s; rad/s² or m/s²].
+        gravity: Torque per unit of gravity along x, y, z of the base, shape (M, n, 3) [kg·m or kg].
+        inertial: Torque without gravity, shape (M, n) [N·m or N].
+    """
+
+    velocity: Array
+    acceleration: Array
+    gravity: Array
+    inertial: Array
+
+    @classmethod
+    def of(cls, robot: Robot, q: Array, v: Array, a: Array) -> Motion:
+        """Works out the torques.
+
+        Args:
+            robot: The robot; its own gravity does not matter.
+            q: Shape (M, n) [rad or m].
+            v: Shape (M, n) [rad/s or m/s].
+            a: Shape (M, n) [rad/s² or m/s²].
+
+        Returns:
+            The motion.
+        """
+        model = robot.model.copy()
+        data = model.createData()
+        whole = robot.configuration(q)
+        gravity = np.empty((*q.shape, 3))
+        inertial = np.empty(q.shape)
+        model.gravity.linear = np.zeros(3)
+        for k, (c, vk, ak) in enumerate(zip(whole, v, a, strict=True)):
+            inertial[k] = pin.rnea(model, data, c, vk, ak)
+        for axis in range(3):
+            model.gravity.linear = np.eye(3)[axis]
+            for k, c in enumerate(whole):
+                gravity[k, :, axis] = pin.computeGeneralizedGravity(model, data, c)
+        return cls(v, a, gravity, inertial)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """How efforts follow a motion.
+
+    Attributes:
+        share: Shape (n, k): share of the variance of effort column c that gravity at joint j explains beyond inertia and
+            friction, 0 to 1.
+        partial: Shape (n, k): the same as a share of what inertia and friction leave.
+        pull: Shape (n, k, 3): effort per torque, times gravity along x, y, z [effort per N·m · m/s²].
+        inertia: Shape (n, k): effort per N·m of inertial torque, its sign counts.
+        whole: Shape (n, k): share of the variance that all of it explains, 0 to 1.
+        alone: Shape (n, k): effort per N·m of inertial torque where no rotor inertia is allowed beside it.
+    """
+
+    share: Array
+    partial: Array
+    pull: Array
+    inertia: Array
+    whole: Array
+    alone: Array
+
+
+def match(motion: Motion, efforts: Array) -> Match:
+    """Regresses every effort column on the torques of every joint.
+
+    Args:
+        motion: The motion.
+        efforts: Shape (M, k).
+
+    Returns:
+        The match.
+    """
+    n, k = motion.velocity.shape[1], efforts.shape[1]
+    share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))
+    pull = np.zeros((n, k, 3))
+    centred = efforts - efforts.mean(axis=0)
+    power = np.maximum((centred**2).sum(axis=0), 1e-300)
+    for j in range(n):
+        v = motion.velocity[:, j]
+        width = max(0.02 * float(np.abs(v).max()), 1e-9)
+        base = np.column_stack([np.ones(len(v)), v, np.tanh(v / width), motion.acceleration[:, j], motion.inertial[:, j]])
+        without = _left(base, centred)
+        alone[j] = _solve(base[:, [0, 1, 2, 4]], centred)[3]
+        weight = motion.gravity[:, j]
+        if np.ptp(weight, axis=0).max() * 9.81 < 1e-3 * max(float(np.abs(motion.inertial).max()), 1e-3):
+            whole[j] = 1.0 - (without**2).sum(axis=0) / power
+            continue
+        solution = _solve(np.column_stack([base, weight]), centred)
+        rest = centred - np.column_stack([base, weight]) @ solution
+        left, gone = (without**2).sum(axis=0), (rest**2).sum(axis=0)
+        share[j] = np.clip((left - gone) / power, 0.0, 1.0)
+        partial[j] = np.clip((left - gone) / np.maximum(left, 1e-300), 0.0, 1.0)
+        whole[j] = np.clip(1.0 - gone / power, 0.0, 1.0)
+        pull[j] = solution[-3:].T
+        inertia[j] = solution[4]
+    return Match(share, partial, pull, inertia, whole, alone)
+
+
+def _solve(columns: Array, values: Array) -> Array:
+    scale = np.linalg.norm(columns, axis=0)
+    scale = np.where(scale > 1e-9 * max(float(scale.max()), 1e-300), scale, np.inf)
+    return np.asarray(np.linalg.lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
+
+
+def _left(columns: Array, values: Array) -> Array:
+    return np.asarray(values - columns @ _solve(columns, values))
+
+
+def direction(found: Match, columns: Array) -> tuple[Array, Array]:
+    """Direction of gravity and effort per torque of every joint, from efforts that follow gravity.
+
+    Args:
+        found: The match.
+        columns: Effort column of each joint, shape (n,), whole numbers.
+
+    Returns:
+        The direction (3,), of unit length and signed so that most joints are positive, and effort per N·m, shape (n,),
+        0 where gravity does not show.
+    """
+    own = np.arange(len(columns)), np.asarray(columns, dtype=int)
+    pull, share = found.pull[own], found.share[own]
+    size = np.linalg.norm(pull, axis=1)
+    unit = pull / np.maximum(size, 1e-300)[:, None]
+    weight = np.where(size > 0, share, 0.0)
+    moments = np.einsum("j,jx,jy->xy", weight, unit, unit)
+    axis = np.asarray(np.linalg.eigh(moments)[1][:, -1])
+    along = pull @ axis
+    votes = float((weight * np.sign(along)).sum())
+    axis = axis if votes >= 0 else -axis
+    return axis, np.where(weight > 0.02, pull @ axis / 9.81, 0.0)

@@ -1,0 +1,327 @@
+"""From an unknown log to a description of it: columns, units, order of joints, gravity, currents or torques."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ...model.robot import Robot, lock_words
+from ...units import parse_unit
+from ..readers.columns import LogLayout, find_columns
+from ..readers.headers import default_header
+from ..readers.tables import Table
+from .blocks import Block, Links, alike, blocks, links_of, rates
+from .efforts import Efforts, find_efforts
+from .gravity import Motion
+from .meaning import Said, effort_columns, follows, sure
+from .series import Clock, Series, find_clock, smoothed
+
+#: Units that positions of turning joints come in, and what each is worth where the numbers cannot tell: small motions.
+_UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
+#: Rows that are looked at, and columns at most.
+_ROWS, _COLUMNS = 400_000, 400
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What a log holds.
+
+    Attributes:
+        columns: ``time`` or a quantity → its columns, in the order of the robot's joints.
+        units: Quantity → unit, where it is not SI.
+        rate: Rows per second where there is no clock [Hz], or None.
+        gravity: Direction times 9.81 in the base frame [m/s²], where it is not the robot's own; else None.
+        gain: Torque per effort, ``auto``, or None where the effort is a torque.
+        offsets: Joint positions at encoder zero [rad or m], where they differ from the URDF; else None.
+        notes: What else a reader should know.
+        named: Quantities that the header names by itself.
+    """
+
+    columns: Mapping[str, Said]
+    units: Mapping[str, Said]
+    rate: Said | None
+    gravity: Said | None
+    gain: Said | None
+    offsets: Said | None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """One reading of a log: positions, their unit, their rates, and the efforts that go best with them."""
+
+    position: Block
+    unit: str
+    rate: Block | None
+    scale: float
+    certainty: float
+    efforts: Efforts
+    inside: float
+
+    @property
+    def worth(self) -> float:
+        return (
+            _UNITS.get(self.unit, 1.0)
+            * (self.efforts.score + 0.05)
+            * self.inside**2
+            * (1.0 if self.rate is None else 1.0 + 0.2 * self.certainty)
+        )
+
+
+def recognise(table: Table, robot: Robot, layout: LogLayout) -> Description:
+    """Tells what the columns of a log are.
+
+    Args:
+        table: The log.
+        robot: The robot that moved, with the URDF's inertials.
+        layout: What is known already; it is believed.
+
+    Returns:
+        The description.
+
+    Raises:
+        LogError: The log is too short, or no columns move as the joints of the robot would.
+    """
+    if table.width > _COLUMNS:
+        raise LogError("the log has too many columns to try", where=table.path, got=table.width, expected=f"at most {_COLUMNS}")
+    values = table.read(range(table.width))[:_ROWS]
+    named, time, unit = _named(table, robot, layout)
+    clock = find_clock(values, table.names, layout.rate, time, unit)
+    series = smoothed(values, clock)
+    links = links_of(series)
+    taken = [] if clock.column is None else [clock.column]
+    runs = blocks(table.width, robot.n, taken)
+    if not runs:
+        raise LogError(
+            f"the log has {table.width} columns, too few for {robot.n} joints",
+            where=table.path,
+            remedy=lock_words(robot.order[1:]),
+        )
+    linked = rates(series, links, runs)
+    found = _best(robot, series, links, runs, linked, named, table, layout)
+    return _described(robot, table, series, links, clock, linked, found, named, time is not None)
+
+
+def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
+    """What header and project file say: quantity → columns in the robot's order; the time column and its unit."""
+    if table.names is None and not layout.columns:
+        return {}, None, None
+    try:
+        found = find_columns(
+            table,
+            robot,
+            layout,
+            [
+                "position",
+                "velocity",
+                "acceleration",
+                "effort",
+                "motor_position",
+                "motor_velocity",
+                "effort_target",
+                "torque_target",
+                "position_target",
+            ],
+        )
+        place = [robot.joints.index(joint) for joint in robot.order]
+        named = {key: tuple(columns[k] for k in place) for key, columns in found.joints.items()}
+        unit = layout.units.get("time") or found.units.get("time")
+        return named, found.time, unit if isinstance(unit, str) else None
+    except LogError:  # a header that means nothing to us: the numbers will tell
+        if table.names is None:
+            return {}, None, None
+        header = default_header(table.names, robot, {}, table.path)
+        return {}, header.names.index("t") if "t" in header.names else None, header.units.get("t")
+
+
+def _best(
+    robot: Robot,
+    series: Series,
+    links: Links,
+    runs: Sequence[Block],
+    linked: Mapping[Block, tuple[Block, float, float]],
+    named: Mapping[str, Block],
+    table: Table,
+    layout: LogLayout,
+) -> _Candidate:
+    given = named.get("position")
+    if given is not None:
+        starts: list[Block] = [given]
+    else:
+        derived = {rate for rate, _, _ in linked.values()}
+        starts = [run for run in linked if run not in derived] or list(linked)
+        if not starts:  # no rates were logged: whatever is smooth may be a position
+            spread = series.mean.std(axis=0)
+            starts = [
+                run
+                for run in runs
+                if all(series.rough[k] < 0.02 * spread[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+            ]
+    candidates = []
+    for run in starts[:60]:
+        rate, certainty, scale = linked.get(run, (None, 0.0, 1.0))
+        own = layout.units.get("position")
+        units = [own] if isinstance(own, str) else ["rad"] if robot.prismatic.all() else _UNITS
+        for unit in units:
+            candidates += _candidate(
+                robot, series, links, runs, run, unit, (rate, certainty, scale), named.get("effort"), linked
+            )
+    if not candidates:
+        raise LogError(
+            "no columns of the log move as the joints of this robot would",
+            where=table.path,
+            remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
+        )
+    return max(candidates, key=lambda item: item.worth)
+
+
+def _candidate(
+    robot: Robot,
+    series: Series,
+    links: Links,
+    runs: Sequence[Block],
+    run: Block,
+    unit: str,
+    linked: tuple[Block | None, float, float],
+    effort: Block | None,
+    rates_of: Mapping[Block, tuple[Block, float, float]],
+) -> list[_Candidate]:
+    place = [robot.order.index(joint) for joint in robot.joints]
+    columns = [run[k] for k in place]
+    factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
+    q = series.mean[:, columns] * factor
+    inside = _inside(robot, q)
+    if inside < 0.2 or np.abs(q).max() > 1e4:
+        return []
+    few = slice(None, None, max(1, len(q) // 500))
+    motion = Motion.of(robot, q[few], (series.slope[:, columns] * factor)[few], (series.bend[:, columns] * factor)[few])
+    rate = linked[0]
+    second = rates_of.get(rate) if rate else None
+    busy = {*run, *(rate or ()), *(second[0] if second else ())}
+    others = [r for r in runs if not set(r) & busy and not alike(links, r, run) and not (rate and alike(links, r, rate))]
+    efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
+    return [_Candidate(run, unit, *linked, efforts, inside)]
+
+
+def _inside(robot: Robot, q: Array) -> float:
+    """Share of the samples that respect the limits of the URDF, and for joints without limits a few turns."""
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
+    upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
+    return float(((q >= lower) & (q <= upper)).mean())
+
+
+def _described(
+    robot: Robot,
+    table: Table,
+    series: Series,
+    links: Links,
+    clock: Clock,
+    linked: Mapping[Block, tuple[Block, float, float]],
+    found: _Candidate,
+    named: Mapping[str, Block],
+    timed: bool,
+) -> Description:
+    columns: dict[str, Said] = {}
+    units: dict[str, Said] = {}
+    notes: list[str] = []
+    rate = None
+    if clock.column is not None:
+        columns["time"] = Said(clock.column, clock.why)
+        if clock.unit != "s":
+            units["time"] = Said(clock.unit, clock.why)
+    else:
+        rate = _rate(clock, found)
+    positions = _positions(
+        series, links, linked, found, named, blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
+    )
+    columns.update(positions)
+    if found.unit != "rad" and not robot.prismatic.all():
+        units["position"] = Said(
+            found.unit,
+            f"{sure(found.inside > 0.98)}: {100 * found.inside:.0f} % of the samples lie within the joint limits so",
+        )
+    rated = found.rate if named.get("velocity") is None else named["velocity"]
+    if rated is not None:
+        own = "called so" if "velocity" in named else f"d/dt of the positions correlates by {found.certainty:.3f} with it"
+        columns["velocity"] = Said(rated, f"certain: {own}")
+        _rate_unit(robot, found, units, notes, clock)
+        second = linked.get(rated)
+        if second is not None and "acceleration" not in named:
+            notes.append(
+                f"columns {list(second[0])} are d/dt of the velocities: accelerations; left out, they are worked out anew"
+            )
+    roles = found.efforts.roles()
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named)
+    if not roles:
+        notes.append("no columns follow the torques that the URDF expects: the log seems to hold no efforts")
+    names = table.names
+    if names is not None and len(set(names)) == len(names):  # names outlive a column that is added
+        columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}
+    return Description(columns, units, rate, gravity, gain, None, tuple(notes), (*named, *(["time"] if timed else [])))
+
+
+def _by_name(columns: object, names: Sequence[str]) -> object:
+    return (
+        tuple(names[k] for k in columns)
+        if isinstance(columns, tuple)
+        else names[columns]
+        if isinstance(columns, int)
+        else columns
+    )
+
+
+def _rate(clock: Clock, found: _Candidate) -> Said:
+    """Without a clock, velocities tell the rate: what is per sample in one is per second in the other."""
+    if clock.why.startswith("certain"):
+        return Said(1.0 / clock.interval, clock.why)
+    if found.rate is not None and found.scale > 0:
+        true = (1.0 / clock.interval) / found.scale
+        return Said(
+            float(f"{true:.4g}"),
+            "likely: so many rows a second make the velocities those of the positions, if their units agree",
+        )
+    return Said(1.0 / clock.interval, clock.why)
+
+
+def _positions(
+    series: Series,
+    links: Links,
+    linked: Mapping[Block, tuple[Block, float, float]],
+    found: _Candidate,
+    named: Mapping[str, Block],
+    runs: Sequence[Block],
+) -> dict[str, Said]:
+    """Positions, and the controller's reference beside them: of two alike the measured one has the noise."""
+    if "position" in named:
+        return {"position": Said(found.position, "certain: called so")}
+    spread = np.maximum(series.mean.std(axis=0), 1e-300)
+    same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
+    noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / spread[list(run)])))
+    best = found.efforts.rows[0] if found.efforts.rows else None
+    score = "" if best is None else f"; so moved, {follows(best)} of efforts follow the URDF's torques"
+    why = f"{sure(found.efforts.score > 0.3 and found.inside > 0.98)}: within the joint limits{score}"
+    if len(noisy) == 1:
+        return {"position": Said(found.position, why)}
+    return {"position": Said(noisy[0], why), "position_target": Said(noisy[-1], "likely: like the positions, with less noise")}
+
+
+def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: list[str], clock: Clock) -> None:
+    """Unit of the velocities, from the ratio of d/dt of the positions to them."""
+    if clock.column is None and not clock.why.startswith("certain"):
+        return
+    factor = parse_unit(found.unit).factor
+    for name in ("rad/s", "deg/s", "rev/s", "rpm"):
+        if abs(found.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
+            if name != "rad/s" and not robot.prismatic.all():
+                units["velocity"] = Said(name, f"certain: d/dt of the positions is {found.scale:.4g} times as large")
+            return
+    notes.append(
+        f"d/dt of the positions is {found.scale:.4g} times the velocities, which is no unit: check the clock and the gears"
+    )

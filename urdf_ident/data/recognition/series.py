@@ -1,0 +1,143 @@
+"""The columns of an unknown log as series over time: the clock, smoothed values, and difference quotients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ...units import parse_unit
+
+#: Seconds over which values are averaged and differences taken.
+_WINDOW = 0.04
+#: Sampling intervals that logs of robots have [s].
+_SHORTEST, _LONGEST = 5e-5, 0.5
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How time runs in a log: its column (None without one), the unit, the interval [s], and how that is known."""
+
+    column: int | None
+    unit: str
+    interval: float
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """All columns, smoothed alike.
+
+    The mean of a rate over a window is exactly the difference quotient of what it is the rate of, so that ``slope`` of one
+    column and ``mean`` of another are compared without a filter between them.
+
+    Attributes:
+        mean: Window means, shape (M, W).
+        slope: Difference quotients over the same windows, shape (M, W) [per s].
+        bend: Second difference quotients, shape (M, W) [per s²].
+        rough: Shape (W,): size of the sample-to-sample noise, in the column's unit.
+        step: Seconds between the M windows.
+    """
+
+    mean: Array
+    slope: Array
+    bend: Array
+    rough: Array
+    step: float
+
+
+def find_clock(values: Array, names: Sequence[str] | None, rate: float | None, named: int | None, unit: str | None) -> Clock:
+    """Finds the column that is the time.
+
+    Args:
+        values: Shape (N, W).
+        names: Column names, or None.
+        rate: Rows per second that the project file gives [Hz], or None.
+        named: The column that the header or the project file calls time, or None.
+        unit: The unit that these give, or None.
+
+    Returns:
+        The clock; without any sign of it a guess of 100 Hz.
+    """
+    if named is None and rate is not None:
+        return Clock(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
+    candidates = [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]
+    for k in candidates:
+        column = values[np.isfinite(values[:, k]), k]
+        interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
+        if named is None and interval == 1.0:
+            continue  # a counter of rows
+        fits = [name for name in ("s", "ms", "us", "ns") if _SHORTEST <= interval * parse_unit(name).factor <= _LONGEST]
+        chosen = unit or (fits[0] if fits else None)
+        if chosen is None or interval <= 0:
+            continue
+        seconds = interval * parse_unit(chosen).factor
+        sure = (
+            "certain: called so"
+            if named is not None and unit
+            else "certain: it rises steadily"
+            if len(fits) == 1
+            else "likely: it rises"
+        )
+        return Clock(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows a second in {chosen}")
+    return Clock(None, "s", 0.01, "guess: no column rises like a clock; give the true rate")
+
+
+def _rises(column: Array) -> bool:
+    known = column[np.isfinite(column)]
+    if len(known) < 0.95 * len(column) or len(known) < 10:
+        return False
+    steps = np.diff(known)
+    middle = float(np.median(steps))
+    return bool(
+        middle > 0 and (steps >= 0).mean() > 0.98 and np.quantile(steps, 0.9) < 20 * middle and abs(steps.mean()) < 20 * middle
+    )
+
+
+def smoothed(values: Array, clock: Clock, most: int = 3000) -> Series:
+    """Window means and difference quotients of all columns.
+
+    Args:
+        values: Shape (N, W); NaN where unknown.
+        clock: The clock.
+        most: Windows at most; long logs are looked at here and there.
+
+    Returns:
+        The series.
+
+    Raises:
+        LogError: Too few rows.
+    """
+    half = max(1, round(0.5 * _WINDOW / clock.interval))
+    count = len(values)
+    if count < 12 * half + 4:
+        raise LogError("the log is too short to tell its columns", got=f"{count} rows", expected=f"at least {12 * half + 4}")
+    filled = np.where(np.isfinite(values) & (np.abs(values) < 1e12), values, np.nan)
+    for k in range(values.shape[1]):
+        good = np.isfinite(filled[:, k])
+        if good.any() and not good.all():
+            filled[:, k] = np.interp(np.arange(count), np.flatnonzero(good), filled[good, k])
+    filled = np.nan_to_num(filled)
+    time = np.arange(count) * clock.interval
+    if clock.column is not None:
+        own = filled[:, clock.column] * parse_unit(clock.unit).factor
+        if (np.diff(own) > 0).mean() > 0.9:
+            time = own - own[0]
+    total = np.vstack([np.zeros((1, values.shape[1])), np.cumsum(filled - filled.mean(axis=0), axis=0)])
+    stride = max(1, (count - 6 * half) // most)
+    centre = np.arange(3 * half, count - 3 * half, stride)
+    span = np.maximum(time[centre + half] - time[centre - half], 0.2 * half * clock.interval)[:, None]
+    mean = (total[centre + half + 1] - total[centre - half]) / (2 * half + 1) + filled.mean(axis=0)
+    slope = (filled[centre + half] - filled[centre - half]) / span
+
+    def middle(at: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Array:
+        return np.asarray((total[at + half + 1] - total[at - half]) / (2 * half + 1))
+
+    wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
+    bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
+    third = filled[3:] - 3 * filled[2:-1] + 3 * filled[1:-2] - filled[:-3]
+    rough = np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0))
+    return Series(mean, slope, bend, rough, stride * clock.interval)

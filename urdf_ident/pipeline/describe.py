@@ -1,0 +1,150 @@
+"""A project file for a log that nobody has described: what was recognised, with how sure it is, as YAML that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..data.readers.columns import find_columns
+from ..data.readers.formats import open_table
+from ..data.readers.sources import LogSource, expand_logs
+from ..data.recognition.meaning import Said
+from ..data.recognition.recognise import Description, recognise
+from ..errors import LogError
+from ..model.robot import Robot
+from ..project import Project
+
+_INTRODUCTION = """# How {log} is laid out, written by `urdf-ident inspect --write-project`.
+# Behind each part: certain (its name, or two independent signs), likely (one sign), guess (nothing better is known), and why.
+# Read it before you trust it; lists follow robot.joints.
+"""
+
+
+def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) -> str:
+    """Recognises the first of several logs of one kind.
+
+    Args:
+        logs: Files, folders, globs or stems, as on the command line.
+        project: What is known already.
+        robot: The robot that moved.
+        urdf: Its URDF.
+
+    Returns:
+        The project file.
+
+    Raises:
+        MissingFileError: No such log.
+        LogError: See :func:`describe_log`.
+    """
+    sources = expand_logs(logs, project.log_layout())
+    return project_text(describe_log(sources[0], robot, project), project, robot, urdf, sources[0].name)
+
+
+def describe_log(source: LogSource, robot: Robot, project: Project) -> Description | None:
+    """Recognises a log.
+
+    Args:
+        source: The log.
+        robot: The robot that moved.
+        project: What is known already.
+
+    Returns:
+        The description; None for a log in several files, which the project has described already.
+
+    Raises:
+        LogError: The log cannot be read, or nothing in it moves like this robot.
+    """
+    layout = project.log_layout()
+    files = dict(source.files)
+    if "" not in files:
+        return None
+    table = open_table(files[""], robot, layout.choice)
+    try:
+        return recognise(table, robot, layout)
+    except LogError as error:
+        try:
+            find_columns(table, robot, layout, ["position"])
+        except LogError:
+            raise error from None
+        if table.names is None:
+            raise
+        return Description({}, {}, None, None, None, None, (f"only its header was read: {error.what}",))
+
+
+def project_text(found: Description | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
+    """The project file.
+
+    Args:
+        found: What was recognised.
+        project: What was known before; it is kept.
+        robot: The robot.
+        urdf: Its URDF.
+        log: What the log is called.
+
+    Returns:
+        YAML with comments.
+    """
+    data: dict[str, Any] = project.model_dump(exclude_defaults=True)
+    data["robot"] = {
+        **data.get("robot", {}),
+        "urdf": str(urdf.resolve()),
+        "joints": list(robot.order),
+        "lock": dict(robot.locked),
+    }
+    why: dict[str, str] = {}
+    if found is not None:
+        _merge(data, why, found)
+    lines = [_INTRODUCTION.format(log=log)]
+    for note in found.notes if found is not None else ():
+        lines.append(f"# {note}.\n")
+    for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
+        if section in data:
+            lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
+    return "".join(lines)
+
+
+def _merge(data: dict[str, Any], why: dict[str, str], found: Description) -> None:
+    """Puts what was recognised beside what was known, which wins."""
+    log = dict(data.get("log", {}))
+    unnamed = {key: _plain(said.value) for key, said in found.columns.items() if key not in found.named}
+    if unnamed:  # those that have names are found by them
+        log["columns"] = {**unnamed, **log.get("columns", {})}
+    units = {key: _plain(said.value) for key, said in found.units.items() if key not in dict(log.get("units", {}))}
+    if units:
+        log["units"] = {**units, **log.get("units", {})}
+    if found.rate is not None and "rate" not in log:
+        log["rate"] = found.rate.value
+    if log:
+        data["log"] = log
+    if found.gravity is not None and "gravity" not in data["robot"]:
+        data["robot"]["gravity"] = found.gravity.value
+    if found.gain is not None and "gain" not in data.get("drive", {}):
+        data["drive"] = {**data.get("drive", {}), "gain": found.gain.value}
+    said: dict[str, Said | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
+    said |= {f"log.columns.{key}": value for key, value in found.columns.items()}
+    said |= {f"log.units.{key}": value for key, value in found.units.items()}
+    why.update({key: value.why for key, value in said.items() if value is not None})
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:
+    """A mapping as YAML, a comment with its reason above each entry that has one."""
+    indent, lines = "  " * depth, []
+    for key, item in value.items():
+        reason = why.get(f"{path}.{key}")
+        if reason:
+            lines.append(f"{indent}# {reason}\n")
+        if isinstance(item, Mapping) and item and any(f"{path}.{key}." in known for known in why):
+            lines += [f"{indent}{key}:\n", *_lines(item, f"{path}.{key}", why, depth + 1)]
+        else:
+            text = yaml.safe_dump(
+                {key: item}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
+            ).strip()
+            lines.append(f"{indent}{text[1:-1]}\n")
+    return lines
