@@ -48,12 +48,12 @@ SIMULATE = "simulate robot.urdf t.csv -o sim.csv -c"
 #: What is run on a file of a kind, and how often: the slow ones seldom.
 COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     "urdf": (
-        (6, "check robot.urdf"), (4, "check robot.urdf --fix fixed.urdf"), (3, "inspect log.csv --robot robot.urdf"),
-        (2, f"{SIMULATE} fast.yaml"), (1, "identify robot.urdf log.csv -o out -c plain.yaml"),
+        (60, "check robot.urdf"), (40, "check robot.urdf --fix fixed.urdf"), (30, "inspect log.csv --robot robot.urdf"),
+        (15, f"{SIMULATE} fast.yaml"), (3, "identify robot.urdf log.csv -o out -c plain.yaml"),
     ),
     "project": (
-        (4, "inspect log.csv -c p.yaml"), (3, "check robot.urdf -c p.yaml"), (2, f"{SIMULATE} p.yaml"),
-        (1, "identify robot.urdf log.csv -o out -c p.yaml --force"), (1, "inspect log.csv -c p.yaml --write-project q.yaml"),
+        (40, "inspect log.csv -c p.yaml"), (30, "check robot.urdf -c p.yaml"), (15, f"{SIMULATE} p.yaml"),
+        (3, "identify robot.urdf log.csv -o out -c p.yaml --force"), (10, "inspect log.csv -c p.yaml --write-project q.yaml"),
     ),
     "world": ((1, "play robot.urdf t.csv --html page.html -c world_project.yaml"),),
     "truth": ((1, f"{SIMULATE} fast.yaml --truth truth.yaml"),),

@@ -27,6 +27,8 @@ MARGIN = 1e-6
 ROUNDING = 1e-9
 #: A wrong inertial that is lighter than this has no mass: a ball of steel's inertia would be below MuJoCo's 1e-15 [kg].
 _LEAST_MASS = 1e-7
+#: Least principal inertia that is written: MuJoCo takes an inertia matrix with an eigenvalue below 1e-14 for none [kg·m²].
+LEAST_INERTIA = 2e-14
 #: Density that gives a size to a body without one: nothing on a robot is denser, on the whole, than steel [kg/m³].
 _DENSITY = 8000.0
 
@@ -150,7 +152,7 @@ def repaired_theta(
         return small_body(small_mass)
     found = margins(values)
     if found.relative >= 0.99 * margin:
-        return values
+        return _large_enough(values)
     if found.relative < -ROUNDING and reference is not None:
         values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
     elif found.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
@@ -159,7 +161,32 @@ def repaired_theta(
         mass, com, inertia = to_com(values)
         values = from_com(-mass if mass <= -_LEAST_MASS else small_mass, com, inertia)
     radius = _ball_radius(values[0])
-    return nearest_physical(values, 1.01 * margin, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0))
+    return _large_enough(nearest_physical(values, 1.01 * margin, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0)))
+
+
+def acceptable(theta: Array) -> bool:
+    """Whether every engine takes a body as it is.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+
+    Returns:
+        True inside the margin and with principal inertias that strict engines tell from zero.
+    """
+    return margins(theta).relative >= 0.99 * MARGIN and _least_inertia(theta) >= 0.9 * LEAST_INERTIA
+
+
+def _least_inertia(theta: Array) -> float:
+    return float(np.linalg.eigvalsh(to_com(theta)[2])[0])
+
+
+def _large_enough(theta: Array) -> Array:
+    """The body with all principal inertias raised alike, where the smallest is one that engines take for zero."""
+    least = _least_inertia(theta)
+    if least >= 0.9 * LEAST_INERTIA:
+        return theta
+    mass, com, inertia = to_com(theta)
+    return from_com(mass, com, inertia + (LEAST_INERTIA - least) * np.eye(3))
 
 
 def small_body(mass: float) -> Array:
@@ -249,6 +276,8 @@ def _problems(theta: Array, eigenvalues: Array, excess: float, relative: float, 
     if not theta.any():
         return ("it moves but has no mass",)
     words = []
+    if relative >= 0.99 * MARGIN:
+        return (f"a principal inertia of {eigenvalues[0]:.3g} kg·m², which strict engines take for zero",)
     if theta[0] <= 0:
         words.append(f"the mass is {theta[0]:.6g} kg, not positive")
     if level == "boundary":

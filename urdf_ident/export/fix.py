@@ -5,25 +5,28 @@ from __future__ import annotations
 from ..consistency.repair import assess_links, repaired_links
 from ..errors import UrdfError
 from ..model.urdf import parse_urdf
+from .strict import mended
 from .urdf import corrected_urdf
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Repairs the inertials that cannot exist, and nothing else.
+    """Repairs the inertials that cannot exist, takes out what strict readers refuse (:mod:`.strict`), and nothing else.
 
     Args:
         text: The URDF; negative masses are read, numbers that are not finite are not.
         where: File name for messages.
 
     Returns:
-        The text with repaired inertials (the very same if nothing was wrong), and a note on each.
+        The text with repaired inertials, without what strict readers refuse (the very same if nothing was wrong), and a note
+        on each.
 
     Raises:
         UrdfError: The URDF is unreadable, or holds what cannot be repaired.
     """
+    text, mends = mended(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
     fixed = corrected_urdf(text, links, where=where)
     left = [item.name for item in assess_links(parse_urdf(fixed, where)) if item.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)
-    return fixed, notes
+    return fixed, (*notes, *mends)

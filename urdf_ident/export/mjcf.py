@@ -3,8 +3,9 @@ Coulomb friction as ``frictionloss``.
 
 Written directly, so that MuJoCo is not needed. Bodies follow the URDF's document order, every link is a body;
 fixed and locked joints become bodies without a joint. Primitive geometry is kept (visual in group 2, collision
-in group 3, which meets other objects but not the robot itself); meshes are left out, because the files that a
-URDF names are rarely there.
+in group 3, which meets other objects but not the robot itself). Meshes are carried where their
+files are there and MuJoCo reads them (OBJ, binary STL), by paths relative to the model; others are left out and
+said. What was written is checked by MuJoCo's own rules (:mod:`.strict_mjcf`), and compiled where MuJoCo is installed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -23,8 +25,11 @@ from ..linalg import Array
 from ..model.inertia import to_com
 from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
+from .meshes import MeshAssets
 from .splice import Node, outline
 from .split import physical_bodies, split_bodies, unmoved_links
+from .strict import mended
+from .strict_mjcf import mjcf_offences, mujoco_refusal
 from .urdf import number
 
 _GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
@@ -59,7 +64,15 @@ def write_mjcf(
         ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a value is not finite.
         OutputError: The file cannot be written.
     """
-    text, notes = mjcf_text(robot, theta, damping=damping, frictionloss=frictionloss, armature=armature, repair=repair)
+    options: dict[str, Any] = {"damping": damping, "frictionloss": frictionloss, "armature": armature, "repair": repair}
+    text, notes = mjcf_text(robot, theta, folder=Path(path).parent, **options)
+    refused = mujoco_refusal(mjcf_text(robot, theta, **options)[0])  # with absolute paths
+    if refused is not None:
+        bare, notes = mjcf_text(robot, theta, meshes=False, **options)
+        again = mujoco_refusal(bare)
+        if again is not None:
+            raise ModelError("MuJoCo refuses the model", where=str(path), got=again, remedy="`urdf-ident check` the URDF")
+        text, notes = bare, (*notes, f"MuJoCo refuses a mesh, so all were left out ({refused})")
     write_text(path, text)
     return notes
 
@@ -72,6 +85,8 @@ def mjcf_text(
     frictionloss: Mapping[str, float] | None = None,
     armature: Mapping[str, float] | None = None,
     repair: bool = False,
+    meshes: bool = True,
+    folder: Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """The robot as MJCF (see :func:`write_mjcf`).
 
@@ -82,6 +97,8 @@ def mjcf_text(
         frictionloss: Joint name → Coulomb friction [N·m or N].
         armature: Joint name → rotor inertia at the joint [kg·m² or kg].
         repair: True to write the nearest robot that can exist where ``theta``'s cannot.
+        meshes: False to leave all meshes out.
+        folder: Where the model will lie: paths of meshes are relative to it; absolute if None.
 
     Returns:
         The text, and notes.
@@ -105,10 +122,11 @@ def mjcf_text(
     inertials, more = split_bodies(robot, values)
     fixed, moved = unmoved_links(robot)
     stated_links = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
-    writer = _Writer(robot, {**stated_links, **fixed, **inertials}, dynamics)
+    writer = _Writer(robot, {**stated_links, **fixed, **inertials}, dynamics, MeshAssets(Path(robot.path), folder, meshes))
     text = ElementTree.tostring(writer.document(), encoding="unicode")
-    meshes = (f"{writer.meshes} mesh geometries were left out",) if writer.meshes else ()
-    return f"{text}\n", (*lifted, *more, *notes, *moved, *meshes)
+    if left := mjcf_offences(text):
+        raise ModelError("MuJoCo would refuse the model", where=robot.path, got=left[0], remedy="`urdf-ident check` the URDF")
+    return f"{text}\n", (*lifted, *more, *notes, *moved, *writer.mends, *writer.assets.notes())
 
 
 def _joint_attributes(
@@ -132,9 +150,12 @@ def _joint_attributes(
 class _Writer:
     """Builds the document from the URDF's elements."""
 
-    def __init__(self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, dict[str, str]]) -> None:
-        root = outline(robot.urdf, robot.path)
-        self.robot, self.inertials, self.dynamics, self.meshes = robot, inertials, dynamics, 0
+    def __init__(
+        self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, dict[str, str]], assets: MeshAssets
+    ) -> None:
+        source, self.mends = mended(robot.urdf, robot.path)
+        root = outline(source, robot.path)
+        self.robot, self.inertials, self.dynamics, self.assets = robot, inertials, dynamics, assets
         self.links = {node.get("name"): node for node in root.all("link")}
         self.joints: dict[str, list[Node]] = {}
         for node in root.all("joint"):
@@ -148,11 +169,16 @@ class _Writer:
         mujoco = ElementTree.Element("mujoco", model=self.robot.name)
         ElementTree.SubElement(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         ElementTree.SubElement(mujoco, "option", gravity=_words(self.robot.model.gravity.linear))
+        assets = ElementTree.SubElement(mujoco, "asset")
         world = ElementTree.SubElement(mujoco, "worldbody")
         children = {joint.child for joint in self.robot.description.joints.values()}
         for name in self.links:
             if name not in children:
                 self._body(world, name, None)
+        for entry in self.assets.entries():
+            ElementTree.SubElement(assets, "mesh", entry)
+        if len(assets) == 0:
+            mujoco.remove(assets)
         ElementTree.indent(mujoco)
         return mujoco
 
@@ -203,20 +229,25 @@ class _Writer:
 
     def _geometry(self, body: ElementTree.Element, node: Node, attributes: dict[str, str]) -> None:
         shape = next((shape for item in node.all("geometry") for shape in item.children), None)
-        if shape is None or shape.tag not in ("box", "cylinder", "sphere", "capsule"):
-            self.meshes += shape is not None
+        if shape is None or shape.tag not in ("box", "cylinder", "sphere", "capsule", "mesh"):
             return
-        if shape.tag == "box":
-            size = [0.5 * float(word) for word in shape.get("size").split()]
+        if shape.tag == "mesh":
+            mesh = self.assets.name_of(shape.get("filename"), shape.get("scale", "1 1 1"))
+            if mesh is None:
+                return
+            form = {"type": "mesh", "mesh": mesh}
+        elif shape.tag == "box":
+            form = {"type": "box", "size": _words([0.5 * float(word) for word in shape.get("size").split()])}
         else:
             size = [float(shape.get("radius"))]
             size += [0.5 * float(shape.get("length"))] if shape.tag != "sphere" else []
+            form = {"type": shape.tag, "size": _words(size)}
         position, rotation = _origin(node)
         color = next((c.get("rgba") for m in node.all("material") for c in m.all("color")), "")
         color = color or next((self.colors.get(m.get("name"), "") for m in node.all("material")), "")
         place = {"pos": _words(position), "quat": _words(_quaternion(rotation))}
-        geom = ElementTree.SubElement(body, "geom", {"type": shape.tag, "size": _words(size), **place, **attributes})
-        if color:
+        geom = ElementTree.SubElement(body, "geom", {**form, **place, **attributes})
+        if len(color.split()) == 4 and all(_is_number(word) for word in color.split()):
             geom.set("rgba", color)
 
 
@@ -228,6 +259,13 @@ def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
     found = node.all(tag)
     text = found[0].get(key, default) if found else default
     return np.array([float(word) for word in text.split()])
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
 
 
 def _unit(axis: Array) -> Array:

@@ -238,6 +238,19 @@ class Splicer:
         gap = f"{self._line_end}{self._indent(first)}" if self._starts_line(first) else ""
         self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
 
+    def remove(self, node: Node) -> None:
+        """Takes an element out, with its line where it stands alone on it.
+
+        Args:
+            node: The element.
+        """
+        start, end = node.start, node.end
+        if self._starts_line(node):
+            after = self._source.find(b"\n", end)
+            if after >= 0 and not self._source[end:after].strip():
+                start, end = self._line_start(node), after + 1
+        self._cuts.append((start, end, b""))
+
     def text(self) -> str:
         """Applies the changes.
 

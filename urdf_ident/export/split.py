@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..consistency.repair import MARGIN, ROUNDING, moving_groups, repaired_theta, small_body
+from ..consistency.repair import MARGIN, ROUNDING, acceptable, moving_groups, repaired_theta, small_body
 from ..errors import EstimationError, ModelError, check_shape
 from ..linalg import Array
 from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
@@ -90,7 +90,7 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
     priors = lumped_inertials(robot)
     for k, body in enumerate(robot.bodies):
         found = margins(bodies[k])
-        if found.relative >= 0.99 * MARGIN:
+        if acceptable(bodies[k]):
             continue
         if found.relative < -ROUNDING and not repair:
             raise ModelError(
@@ -101,7 +101,11 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
         outside = found.relative < -ROUNDING
         old = bodies[k].copy()
         bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
-        word = "cannot exist: the nearest one that can was written" if outside else "lies on the boundary: moved inside it"
+        small = found.relative >= 0.99 * MARGIN
+        inside = (
+            "is so small that strict engines take it for none: raised" if small else "lies on the boundary: moved inside it"
+        )
+        word = "cannot exist: the nearest one that can was written" if outside else inside
         change = np.abs(bodies[k] - old)
         notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
     return bodies.reshape(-1), tuple(notes)
@@ -119,7 +123,7 @@ def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
     moving = {link.name for body in robot.bodies for link in body.links}
     repaired, notes = {}, []
     for name, link in robot.description.links.items():
-        if name in moving or link.theta is None or not link.theta.any() or margins(link.theta).relative >= 0.99 * MARGIN:
+        if name in moving or link.theta is None or not link.theta.any() or acceptable(link.theta):
             continue
         repaired[name] = repaired_theta(link.theta)
         notes.append(f"link '{name}' does not move, but cannot exist as the URDF states it: repaired")
@@ -171,10 +175,12 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
     stated = sum((piece.pseudo[3, 3] for piece in pieces), 0.0)
     factor = max(_MASS_FACTOR, total[3, 3] / stated, stated / total[3, 3])
     plausible = not others or 1.0 / factor <= own[3, 3] / carrier.pseudo[3, 3] <= factor
-    if plausible and margins(_in_link(carrier, own)).relative >= MARGIN:
+    if plausible and margins(_in_link(carrier, own)).relative >= MARGIN and acceptable(_in_link(carrier, own)):
         found = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
         return {**found, carrier.link.name: _in_link(carrier, own)}, []
-    shares = _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
+    shares = _large_enough(
+        pieces, _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
+    )
     names = ", ".join(f"'{piece.link.name}'" for piece in pieces)
     note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
     return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
@@ -189,6 +195,19 @@ def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
         if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, mixed, strict=True)):
             return mixed
     return copies
+
+
+def _large_enough(pieces: list[_Piece], shares: Array) -> Array:
+    """Gives links whose inertia engines would take for zero some of the heaviest link's; the sum stays."""
+    raised = shares.copy()
+    heaviest = int(np.argmax(shares[:, 3, 3]))
+    for k, piece in enumerate(pieces):
+        if k != heaviest:
+            theta = _in_link(piece, shares[k])
+            more = 0.5 * float((repaired_theta(theta) - theta)[[4, 6, 9]].max()) * np.diag([1.0, 1.0, 1.0, 0.0])
+            raised[k] += more
+            raised[heaviest] -= more
+    return raised
 
 
 def _quoted(piece: _Piece, pseudo: Array) -> Array:

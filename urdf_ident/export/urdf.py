@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..consistency.repair import MARGIN, repaired_theta
+from ..consistency.repair import MARGIN, acceptable, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
 from ..files import write_text
 from ..linalg import Array
@@ -24,6 +24,7 @@ from ..model.robot import Robot
 from ..model.urdf import Description, parse_urdf, rotation_from_rpy
 from .splice import Node, Splicer
 from .split import physical_bodies, split_bodies, unmoved_links
+from .strict import mended, offences
 
 _EPS = float(np.finfo(float).eps)
 _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
@@ -128,14 +129,17 @@ def write_urdf(
     inertials, more = split_bodies(robot, values)
     dynamics, clipped = _joint_dynamics(robot, damping or {}, friction or {})
     fixed, moved = unmoved_links(robot)
-    text = corrected_urdf(robot.urdf, {**fixed, **inertials}, dynamics, where=robot.path)
+    source, mends = mended(robot.urdf, robot.path)
+    text = corrected_urdf(source, {**fixed, **inertials}, dynamics, where=robot.path)
+    if left := offences(text, str(path)):
+        raise ModelError(f"strict readers would refuse {left[0]}", where=str(path))
     written = Robot.from_urdf(text, joints=robot.order, lock=robot.locked, gravity=robot.model.gravity.linear)
     for name, link in written.description.links.items():
-        if link.theta is not None and link.theta.any() and margins(link.theta).relative < 0.99 * MARGIN:
+        if link.theta is not None and link.theta.any() and not acceptable(link.theta):
             raise ModelError(f"link '{name}' would not be physical", where=str(path), got=margins(link.theta))
     _compare_torques(robot, written, values)
     write_text(path, text)
-    return (*notes, *more, *clipped, *moved)
+    return (*notes, *more, *clipped, *moved, *mends)
 
 
 def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int = 50, seed: int = 0) -> float:

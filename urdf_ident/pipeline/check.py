@@ -10,6 +10,7 @@ import numpy as np
 from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
+from ..export.strict import offences
 from ..model.base import ALONE, COMBINED, NEVER, random_motion
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -36,11 +37,12 @@ def check_dict(model: DynamicModel) -> dict[str, Any]:
     """
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
-    findings = assess_urdf(robot)
+    findings, refused = assess_urdf(robot), offences(robot.urdf, robot.path)
     kinds = list(zip(model.names, base.kinds, strict=True))
     return {
         "robot": robot.name,
         "path": robot.path,
+        "refused": [str(item) for item in refused],
         "physical": all(item.level != "impossible" for item in findings),
         "joints": [
             {
@@ -132,6 +134,9 @@ def check_text(found: dict[str, Any]) -> str:
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
         lines.append("  every inertial is physical")
+    if found["refused"]:
+        lines += [f"  STRICT READERS REFUSE {item}" for item in found["refused"]]
+        lines.append("  `urdf-ident check ROBOT.urdf --fix F` takes them out; exports never hold them")
     lines += ["", *_identifiable(found["identifiable"])]
     if found["springs"]:
         first = found["springs"][0]

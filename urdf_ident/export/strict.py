@@ -1,0 +1,150 @@
+"""What strict readers refuse in a URDF beside inertials, found and mended in the text.
+
+Pinocchio takes nearly everything; MuJoCo (user_model, xml_urdf) and Drake (detail_urdf_parser) do not. These are their rules as
+far as they concern what this program writes, checked here without either of them:
+
+- an element that belongs once (``<origin>``, ``<inertial>``, ``<limit>``, …) is not repeated: readers that
+  take repeated ones use the first;
+- a visual or collision holds one shape, and its sizes are positive;
+- a transmission's joint exists.
+
+What is mended keeps its meaning: the later copies go, shapes without extent go, transmissions of no joint go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .splice import Node, Splicer, outline
+
+#: Children that belong once, by element; ``""`` stands for the robot's own links and joints.
+_ONCE = {
+    "link": ("inertial",),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"),
+    "visual": ("origin", "geometry", "material"),
+    "collision": ("origin", "geometry"),
+}
+#: Sizes of a shape, and how many words each has.
+_SIZES = {
+    "box": {"size": 3}, "sphere": {"radius": 1}, "cylinder": {"radius": 1, "length": 1}, "capsule": {"radius": 1, "length": 1},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Offence:
+    """Something that a strict reader refuses.
+
+    Attributes:
+        where: Link, joint or transmission.
+        what: In words.
+        node: The element that has to go.
+    """
+
+    where: str
+    what: str
+    node: Node
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
+    """What strict readers refuse in a URDF beside its inertials.
+
+    Args:
+        text: The URDF.
+        where: File name for messages.
+
+    Returns:
+        In document order; empty if nothing.
+
+    Raises:
+        UrdfError: The XML does not parse.
+    """
+    root = outline(text, where)
+    joints = {node.get("name") for node in root.all("joint") if node.get("type")}
+    found: list[Offence] = []
+    for node in root.children:
+        owner = f"{node.tag} '{node.get('name')}'"
+        if node.tag == "link" or (node.tag == "joint" and node.get("type")):
+            found += _repeated(node, owner)
+            for part in node.children:
+                found += _repeated(part, owner)
+                if node.tag == "link" and part.tag in ("visual", "collision"):
+                    found += _shapeless(part, owner)
+        elif node.tag == "transmission":
+            named = [item.get("name") for item in node.all("joint")]
+            missing = [name for name in named if name not in joints]
+            if missing or not named:
+                says = f"its joint '{missing[0]}' does not exist" if missing else "it names no joint"
+                found.append(Offence(owner, says, node))
+    inside = {id(item.node) for item in found}
+    return tuple(
+        item for item in found if not any(_holds(other.node, item.node) for other in found if id(other.node) in inside)
+    )
+
+
+def mended(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
+    """The URDF without what strict readers refuse beside inertials; every other byte stays.
+
+    Args:
+        text: The URDF.
+        where: File name for messages.
+
+    Returns:
+        The text, the very same if nothing was wrong, and a note on each thing that was taken out.
+
+    Raises:
+        UrdfError: The XML does not parse.
+    """
+    notes: list[str] = []
+    while found := offences(text, where):  # a shape that is taken out can leave nothing behind
+        splicer = Splicer(text, where)
+        for item in found:
+            splicer.remove(item.node)
+            notes.append(f"{item}: taken out")
+        text = splicer.text()
+    return text, tuple(notes)
+
+
+def _repeated(node: Node, owner: str) -> Iterator[Offence]:
+    for tag in _ONCE.get(node.tag, ()):
+        inside = "" if f"{node.tag} '" in owner else f" of its <{node.tag}>"
+        for again in node.all(tag)[1:]:
+            yield Offence(owner, f"a second <{tag}>{inside}, which readers refuse or ignore", again)
+
+
+def _shapeless(part: Node, owner: str) -> Iterator[Offence]:
+    """A visual or collision of no extent; a second shape inside one is taken out alone."""
+    geometries = part.all("geometry")
+    shapes = geometries[0].children if geometries else ()
+    if not shapes:
+        yield Offence(owner, f"a <{part.tag}> without a shape", part)
+        return
+    for again in shapes[1:]:
+        yield Offence(owner, f"a second shape in a <{part.tag}>", again)
+    shape = shapes[0]
+    if shape.tag == "mesh":
+        if not shape.get("filename").strip():
+            yield Offence(owner, f"a <{part.tag}> whose mesh has no file", part)
+        elif not _positive(shape.get("scale", "1 1 1"), 3, signed=True):
+            yield Offence(owner, f"a <{part.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", part)
+        return
+    for key, count in _SIZES.get(shape.tag, {}).items():
+        if not _positive(shape.get(key), count):
+            yield Offence(owner, f"a <{part.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", part)
+            return
+
+
+def _positive(text: str, count: int, signed: bool = False) -> bool:
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        return False
+    return len(values) == count and all(0 < (abs(value) if signed else value) < float("inf") for value in values)
+
+
+def _holds(outer: Node, inner: Node) -> bool:
+    return outer is not inner and outer.start <= inner.start and inner.end <= outer.end

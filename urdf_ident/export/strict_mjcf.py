@@ -1,0 +1,142 @@
+"""What MuJoCo refuses in a model, checked without MuJoCo, and with it where it is installed.
+
+The rules are those of its compiler (user_objects, user_mesh) for the elements that this program writes: names once, axes with a
+direction, sizes above zero, inertias with eigenvalues above 1e-14 and A + B ≥ C, moving bodies (with what is welded to
+them) that weigh something, numbers that are finite.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ..linalg import Array
+
+#: MuJoCo's own bounds: of masses and inertias of moving bodies, of eigenvalues of an inertia matrix.
+_LEAST, _LEAST_EIGENVALUE = 1e-15, 1e-14
+_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
+#: Faces that a mesh may have, and its least volume [m³].
+_FACES, _LEAST_VOLUME = 200_000, 1e-13
+
+
+def mjcf_offences(text: str) -> tuple[str, ...]:
+    """What MuJoCo would refuse in a model that this program wrote.
+
+    Args:
+        text: The MJCF.
+
+    Returns:
+        One line each; empty if nothing.
+    """
+    root = ElementTree.fromstring(text)
+    found = [f"{kind} '{name}' exists twice" for kind, name in _twice(root)]
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key not in ("name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom") and not _finite(
+                value
+            ):
+                found.append(f"<{element.tag} {key}> is '{value[:40]}'")
+    if found:
+        return tuple(found)
+    for geom in root.iter("geom"):
+        sizes = _numbers(geom.get("size", ""))[: _SIZES.get(geom.get("type", ""), 0)]
+        if geom.get("type") != "mesh" and (len(sizes) < _SIZES.get(geom.get("type", ""), 1) or not (sizes > 0).all()):
+            found.append(f"a geom has the size '{geom.get('size')}'")
+        if geom.get("rgba") is not None and len(_numbers(geom.get("rgba", ""))) != 4:
+            found.append(f"a geom has the colour '{geom.get('rgba')}'")
+    for joint in root.iter("joint"):
+        if not np.linalg.norm(_numbers(joint.get("axis", "0 0 1"))) > 1e-10:
+            found.append(f"joint '{joint.get('name')}' has no axis")
+    for body in root.iter("body"):
+        found += _body(body)
+    return tuple(found)
+
+
+def mujoco_refusal(text: str) -> str | None:
+    """What MuJoCo says to a model or a URDF, where it is installed.
+
+    Args:
+        text: MJCF or URDF, its meshes by absolute paths.
+
+    Returns:
+        Its first line of refusal; None where it takes the model, or is not installed.
+    """
+    if importlib.util.find_spec("mujoco") is None:
+        return None
+    import mujoco
+
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except (ValueError, RuntimeError) as error:
+        return " ".join(str(error).split())[:200]
+    return None
+
+
+def readable_mesh(path: Path) -> bool:
+    """Whether MuJoCo reads a mesh file: OBJ, or binary STL, with faces that enclose a volume.
+
+    Args:
+        path: The file.
+
+    Returns:
+        True if it does.
+    """
+    if path.suffix.lower() == ".obj":
+        return path.stat().st_size < 100 * 2**20
+    if path.suffix.lower() != ".stl":
+        return False
+    data = path.read_bytes()
+    count = int.from_bytes(data[80:84], "little")
+    if len(data) != 84 + 50 * count or not 1 <= count <= _FACES:
+        return False  # text, or cut
+    faces = np.frombuffer(data, offset=84, dtype=np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")]))
+    a, b, c = np.moveaxis(faces["corners"].astype(float), 1, 0)
+    if not np.isfinite([a, b, c]).all():
+        return False
+    centre = np.concatenate([a, b, c]).mean(axis=0)
+    volume = float(np.einsum("ij,ij->i", a - centre, np.cross(b - centre, c - centre)).sum()) / 6.0
+    return volume > _LEAST_VOLUME
+
+
+def _body(body: ElementTree.Element) -> Iterator[str]:
+    name = body.get("name")
+    inertial = body.find("inertial")
+    if inertial is not None:
+        xx, yy, zz, xy, xz, yz = _numbers(inertial.get("fullinertia", ""))
+        small, middle, large = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if small < _LEAST_EIGENVALUE:
+            yield f"body '{name}' has a principal inertia of {small:.3g} kg·m²"
+        elif small + middle < large:
+            yield f"body '{name}' breaks the triangle inequality"
+    if body.find("joint") is not None and not _weighs(body):
+        yield f"body '{name}' moves and weighs nothing"
+
+
+def _weighs(body: ElementTree.Element) -> bool:
+    """Whether a body, or one that is welded to it, has a mass."""
+    inertial = body.find("inertial")
+    if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST:
+        return True
+    return any(child.find("joint") is None and _weighs(child) for child in body.findall("body"))
+
+
+def _twice(root: ElementTree.Element) -> list[tuple[str, str]]:
+    named = Counter((item.tag, item.get("name", "")) for item in root.iter() if item.get("name") and item.tag != "mujoco")
+    return [key for key, count in named.items() if count > 1]
+
+
+def _finite(text: str) -> bool:
+    try:
+        return all(math.isfinite(float(word)) for word in text.split())
+    except ValueError:
+        return False
+
+
+def _numbers(text: str) -> Array:
+    return np.array([float(word) for word in text.split()])
