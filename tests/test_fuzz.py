@@ -1,0 +1,58 @@
+"""A few damaged inputs of every kind end in a result or in one line; ``scripts/benchmarks/fuzz.py`` runs thousands."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "benchmarks"))
+import fuzz
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs POSIX signals")
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("fuzz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return folder, fuzz.prepare(folder, thorough=False)
+
+
+@pytest.mark.parametrize("kind", fuzz.FILES)
+def test_damaged_inputs_end_in_one_line(kind: str, good: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, content = good
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(fuzz, "COMMANDS", {key: value[:2] for key, value in fuzz.COMMANDS.items()})  # the quick ones
+    before = signal.signal(signal.SIGALRM, fuzz.ring)
+    try:
+        for seed in range({"world": 3, "truth": 6, "trajectory": 6}.get(kind, 12)):
+            line, outcome, said = fuzz.one(kind, content, random.Random(f"test {kind} {seed}"), 120)
+            assert outcome in ("exit 0", "exit 1", "exit 2"), f"{seed}: {line}\n{outcome}\n{said}"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_failure_is_seen(good: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fuzzer itself would notice a traceback."""
+    folder, content = good
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(fuzz, "COMMANDS", {"urdf": ((1, "check robot.urdf"),)})
+    monkeypatch.setattr(fuzz.mutants, "MUTATORS", {"urdf": lambda text, _: text})
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr("urdf_ident.pipeline.check.check_dict", broken)
+    before = signal.signal(signal.SIGALRM, fuzz.ring)
+    try:
+        _, outcome, said = fuzz.one("urdf", content, random.Random(0), 60)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert outcome == "exit 70"
+    assert "on purpose" in said
