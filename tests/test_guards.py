@@ -1,0 +1,220 @@
+"""Guards whose loss no other test would notice: each is met from both sides."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+
+from urdf_ident.data.conditioning.clock import device_clock
+from urdf_ident.data.conditioning.resample import _resample, even_pieces
+from urdf_ident.data.quality import contradictions as doubt
+from urdf_ident.data.quality.repairs import _spikes
+from urdf_ident.data.quality.report import assess
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import LogError
+from urdf_ident.estimation.uncertainty import covariance
+from urdf_ident.export.split import split_bodies
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.model.robot import Robot
+from urdf_ident.result.scores import MOVING, score
+from urdf_ident.samples import Segment
+
+PAIR = """<robot name="pair"><link name="base"/><link name="arm"><inertial><mass value="0.1"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.0011" iyz="0" izz="0.0012"/></inertial></link>
+<link name="tool"><inertial><origin xyz="0 0 0.1"/><mass value="1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.011" iyz="0" izz="0.012"/></inertial></link>
+<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/>
+<limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
+<joint name="f" type="fixed"><parent link="arm"/><child link="tool"/><origin xyz="0 0 0.2"/></joint></robot>"""
+
+
+# ---- export/split.py ---------------------------------------------------------------------------------
+
+
+def change_of_mass(share: float) -> tuple[dict[str, Any], tuple[str, ...], Robot]:
+    """The body with a cube added at the carrier that weighs a share of it."""
+    robot = Robot.from_urdf(PAIR)
+    theta = lumped_inertials(robot).ravel().copy()
+    theta[0] += share * 0.1
+    theta[[4, 6, 9]] += share * np.array([0.001, 0.0011, 0.0012])
+    return (*split_bodies(robot, theta), robot)
+
+
+def test_a_carrier_takes_what_is_in_proportion_and_no_more() -> None:
+    links, notes, robot = change_of_mass(0.8)
+    assert notes == ()
+    np.testing.assert_array_equal(links["tool"], robot.description.links["tool"].theta)
+    assert links["arm"][0] == pytest.approx(0.18)
+    links, notes, robot = change_of_mass(6.0)  # possible for the carrier alone, and out of proportion
+    assert "shared by 'arm', 'tool'" in notes[0]
+    assert links["arm"][0] < 0.55  # alone it would weigh 0.7 kg
+    assert links["tool"][0] > 1.15
+    assert links["arm"][0] + links["tool"][0] == pytest.approx(1.7)
+
+
+@pytest.mark.parametrize(("change", "same"), [(1e-15, True), (1e-11, False)])
+def test_rounding_changes_no_number_and_more_than_rounding_does(change: float, same: bool) -> None:
+    robot = Robot.from_urdf(PAIR)
+    links, _ = split_bodies(robot, (1.0 + change) * lumped_inertials(robot).ravel())
+    equal = all(np.array_equal(theta, robot.description.links[name].theta) for name, theta in links.items())
+    assert equal is same
+
+
+# ---- estimation/uncertainty/covariance.py ------------------------------------------------------------
+
+
+def errors(*spread: float, dof: float = 9.0) -> covariance.Covariance:
+    return covariance.Covariance(np.diag(np.square(spread)), "textbook", dof)
+
+
+def test_logs_that_agree_better_than_chance_do_not_make_errors_smaller() -> None:
+    within = errors(1.0, 2.0, 3.0)
+    seen = np.ones(3, dtype=bool)
+    found = covariance._judged_by_logs(within, errors(0.3, 0.6, 0.9), seen)
+    np.testing.assert_array_equal(found.matrix, within.matrix)
+    assert "agree" in found.kind
+    found = covariance._judged_by_logs(within, errors(3.0, 6.0, 9.0), seen)
+    assert (found.spread > 2.5 * within.spread).all()
+    found = covariance._judged_by_logs(within, errors(0.3, 0.6, 30.0), seen)  # one that stands out alone
+    np.testing.assert_allclose(found.spread, [1.0, 2.0, 30.0])
+
+
+@pytest.mark.parametrize(("lack", "factor"), [(0.2, 1.0), (1.0, 1.0), (4.0, 4.0)])
+def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
+    lack: float, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("build_spectrum", "scatter_noise"):
+        monkeypatch.setattr(covariance, name, lambda *_: None)
+    monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
+    monkeypatch.setattr(covariance, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
+    work = SimpleNamespace(need_rows=lambda _: None, logs=(), fit=None, solution=None)
+    found = covariance._Work.by_scatter(work, lack)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
+
+
+# ---- data/quality/repairs.py -------------------------------------------------------------------------
+
+
+def test_spikes_are_rare_large_and_above_the_usual() -> None:
+    t = np.linspace(0.0, 10.0, 2000)
+    smooth = np.sin(t)
+    glitch = smooth.copy()
+    glitch[777] += 0.06
+    assert list(np.flatnonzero(_spikes(glitch, 0.02))) == [777]
+    assert not _spikes(glitch, 0.05).any()  # small beside the signal's range of two
+    pulsed = smooth.copy()
+    pulsed[10::50] += 3.0  # two in a hundred: this signal is like that
+    assert not _spikes(pulsed, 0.05).any()
+    assert not _spikes(np.where(np.arange(2000) == 5, 1e-12, 0.0), 0.05).any()  # rounding of a channel at rest
+    assert _spikes(np.where(np.arange(2000) == 5, 1e-6, 0.0), 0.05).sum() == 1
+    assert not _spikes(np.where(np.arange(19) == 5, 1.0, 0.0), 0.05).any()  # too few to tell
+    holes = smooth.copy()
+    holes[100:110] = np.nan
+    assert not _spikes(holes, 0.05).any()
+
+
+# ---- data/quality/contradictions.py ------------------------------------------------------------------
+
+
+class Told:
+    """A joint's own fit that says how many standard errors its drag and its inertia are from zero."""
+
+    def __init__(self, drag: float, mass: float) -> None:
+        self.drag, self.mass = drag, mass
+        self.unexplained, self.theta = np.array([0.01]), np.zeros(14)
+
+    def errors(self, combination: np.ndarray) -> float:
+        return self.drag if combination[11] != 0.0 else self.mass
+
+
+@pytest.mark.parametrize(
+    ("drag", "mass", "reversed_"),
+    [
+        (-20.0, 3.0, True), (2.0, -20.0, True), (-20.0, -20.0, True),
+        (-10.0, 3.0, False), (2.0, -10.0, False),  # not beyond doubt
+        (20.0, -20.0, False),  # friction is right beyond doubt: something else is wrong with the accelerations
+        (20.0, 20.0, False),
+    ],
+)  # fmt: skip
+def test_a_sign_is_doubted_only_beyond_doubt(
+    drag: float, mass: float, reversed_: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot = Robot.from_urdf(arm_urdf("y", fixed_tip=False))
+    t = np.linspace(0.0, 5.0, 200)[:, None]
+    motion = doubt._Motion(np.sin(t), np.cos(t), -np.sin(t), np.sin(3 * t), np.array([True]))
+    monkeypatch.setattr(doubt, "_OwnRow", lambda *_: Told(drag, mass))
+    assert bool(doubt._fit(robot, motion).reversed[0]) is reversed_
+
+
+# ---- data/conditioning -------------------------------------------------------------------------------
+
+
+def wandering(amplitude: float) -> Any:
+    """Ten seconds at 100 Hz whose stamps jitter, and wander slowly by so many periods."""
+    rng = np.random.default_rng(0)
+    true = np.arange(0.0, 10.0, 0.01)
+    x = 2 * np.pi * true[:, None] * np.array([0.31, 0.47, 0.23]) + np.array([0.0, 1.0, 2.0])
+    stamps = true + 0.01 * (0.45 * rng.random(len(true)) + amplitude * (1 - np.cos(2 * np.pi * true / 10.0)) / 2)
+    return device_clock(stamps, np.sin(x))
+
+
+def test_a_device_clock_strays_from_its_stamps_by_ten_periods_at_most() -> None:
+    assert wandering(0.0) is not None
+    assert wandering(7.0) is not None
+    assert wandering(15.0) is None
+
+
+def paired(gap: float) -> float:
+    """Largest error of positions on the even grid, where one sample has a near copy that is 1e-3 rad off."""
+    time = np.sort(np.arange(0.0, 4.0, 0.02) + 0.004 * np.random.default_rng(0).random(200))
+    time = np.insert(time, 101, time[100] + gap)
+    q = np.sin(time)
+    q[101] += 1e-3
+    effort = np.cos(time)
+    recording = Recording("log", ("j",), time, q[:, None], effort=effort[:, None])
+    (piece,), clock = even_pieces(recording)
+    grid = piece.start + np.arange(len(piece.q)) / clock.rate
+    return float(np.abs(piece.q[:, 0] - np.sin(grid)).max())
+
+
+def test_a_spline_does_not_swing_through_stamps_that_are_nearly_equal() -> None:
+    assert paired(1e-4) < 2e-3
+    assert paired(0.2 * 0.02 * 0.9) < 2e-3
+
+
+def test_one_stamp_far_away_is_no_memory_error() -> None:
+    time = np.concatenate([np.sort(np.random.default_rng(0).random(100)), [1e10]])
+    recording = Recording("log", ("j",), time, np.sin(time)[:, None], effort=np.cos(time)[:, None])
+    pieces, _ = even_pieces(recording)
+    assert sum(len(piece.q) for piece in pieces) < 1000  # the far stamp stands behind a gap
+    with pytest.raises(LogError, match=r"row 100: .* s between two rows, expected about"):
+        _resample(recording, 100.0, even=False)
+
+
+# ---- data/quality/checks.py and result/scores.py -----------------------------------------------------
+
+
+@pytest.mark.parametrize(("factor", "word"), [(np.rad2deg(1), "deg"), (1e3, None), (2.0, None)])
+def test_only_what_fits_in_degrees_is_taken_for_degrees(factor: float, word: str | None) -> None:
+    robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False))
+    t = np.arange(0.0, 20.0, 0.01)
+    q = 2.0 * np.sin(1.5 * t)[:, None]
+    report = assess(Recording("log", robot.joints, t, factor * q, effort=5.0 * q), robot)
+    units = [item.remedy for item in report.findings if item.id == "position-unit"]
+    assert bool(units) is (word is not None)
+    assert all(f"position: {word}" in item for item in units)
+
+
+def test_an_error_at_rest_is_no_error_in_motion() -> None:
+    v = np.concatenate([np.full(300, 0.5 * MOVING), np.full(300, 1.5 * MOVING)])[:, None]
+    zero = np.zeros_like(v)
+    part = Segment("log", 0.0, 100.0, zero, v, zero, zero)
+    log = SimpleNamespace(segments=(part,), name="log")
+    predicted = np.where(v < MOVING, 3.0, 0.0)
+    (found,) = score(log, predicted, ["j"], 40.0).per_joint  # type: ignore[arg-type]
+    assert found.moving_rmse < 0.3 < 2.0 < found.rmse
+    assert pytest.approx(0.02) == MOVING
