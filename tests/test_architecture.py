@@ -18,7 +18,7 @@ ROOMS = (
 )  # fmt: skip
 #: Rooms inside a room, each of which may use those before it; "" is what lies in the outer room itself.
 INNER = {"estimation": ("", "friction_selection", "uncertainty", "estimators")}
-SHELL = ("viz", "report", "cli", "__init__")
+SHELL = ("viz", "report", "cli", "__main__", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Find the dynamic model that a robot really has, from its URDF and its logs.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
@@ -129,11 +129,23 @@ def _commands() -> set[str]:
     return {command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands}
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"urdf-ident {version('urdf-ident')}")
+        raise typer.Exit
+
+
 @app.callback(
     epilog="Exit codes: 0 done; 1 judged bad (files are written); 2 wrong use, or an input or output that cannot be used; "
     "70 unforeseen failure; 130 interrupted. `--debug` with any command shows the traceback of an error."
 )
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and leave.")
+    ] = False,
+) -> None:
     """Find the dynamic model that a robot really has, from its URDF and its logs."""
 
 

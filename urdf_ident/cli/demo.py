@@ -12,7 +12,7 @@ from .common import Verbose, app, coloured
 from .report import report_lines
 
 
-@app.command()
+@app.command(epilog="Example: `urdf-ident demo -o demo`, then open demo/report.html")
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the motions, the noise and the URDF's errors.")] = 0,

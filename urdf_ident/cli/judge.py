@@ -11,7 +11,7 @@ import typer
 from .common import JUDGED_BAD, AsJson, Config, Logs, Urdf, app, open_project, read_logs
 
 
-@app.command()
+@app.command(epilog="Examples: `urdf-ident check arm.urdf`; `urdf-ident check arm.urdf --fix physical.urdf`")
 def check(
     urdf: Urdf,
     config: Config = None,
@@ -40,7 +40,10 @@ def check(
         raise typer.Exit(JUDGED_BAD)
 
 
-@app.command()
+@app.command(
+    epilog="Examples: `urdf-ident inspect run1.csv --robot arm.urdf`; "
+    "`urdf-ident inspect my_bag/ --robot arm.urdf --write-project project.yaml`"
+)
 def inspect(
     logs: Logs,
     robot: Annotated[Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="The robot description.")] = None,

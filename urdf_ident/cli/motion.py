@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-@app.command()
+@app.command(
+    epilog="Examples: `urdf-ident design arm.urdf -c project.yaml -o motion.csv`; "
+    "`urdf-ident design arm.urdf --after out/identification.json -o next.csv`"
+)
 def design(
     urdf: Urdf,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
@@ -47,7 +50,7 @@ def design(
         typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
 
 
-@app.command()
+@app.command(epilog="Example: `urdf-ident simulate arm.urdf motion.csv --truth out/identification.json -o log.csv`")
 def simulate(
     urdf: Urdf,
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
@@ -83,7 +86,7 @@ def simulate(
     typer.echo(f"wrote {out}")
 
 
-@app.command()
+@app.command(epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --html motion.html`")
 def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
@@ -110,6 +113,33 @@ def play(
     written = run(robot, shown, other=second, collisions=around, html=html, port=port, say=typer.echo)
     if written is not None:
         typer.echo(f"wrote {written}")
+
+
+@app.command(
+    "export-motion",
+    epilog="Example: `urdf-ident export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot`",
+)
+def export_motion(
+    trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
+    target: Annotated[str, typer.Option("--for", metavar="ros2_control|urscript|franka", help="What drives the robot.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for scripts and README.txt.")],
+    urdf: Annotated[
+        Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="The robot; the project file's if absent.")
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Writes what makes the robot follow a motion: slow approach, dry run, recording, and what to check first."""
+    from ..export.on_robot import write_motion
+    from ..files import check_writable
+    from ..motion.trajectories import read_trajectory
+
+    project, folder = open_project(config)
+    robot = project.build_robot(urdf, folder)
+    limits = project.excitation.options(robot)["limits"]
+    check_writable(out)
+    for path in write_motion(read_trajectory(trajectory, robot), robot, limits, target, out):
+        typer.echo(f"wrote {path}")
+    typer.echo(f"read {out / 'README.txt'} before anything moves")
 
 
 def run_design(

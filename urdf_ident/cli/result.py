@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-@app.command()
+@app.command(
+    epilog="Examples: `urdf-ident identify arm.urdf run1.csv run2.csv --validate run3.csv -o out`; "
+    "`urdf-ident identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out`"
+)
 def identify(
     urdf: Urdf,
     logs: Logs,
@@ -67,7 +70,7 @@ def identify(
         raise typer.Exit(JUDGED_BAD)
 
 
-@app.command()
+@app.command(epilog="Example: `urdf-ident validate out/identification.json run4.csv`")
 def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False, no_report: NoReport = False) -> None:
     """Scores a result on other logs, and shows them in validation.html beside it; exit code 1 if worse than the URDF."""
     from ..errors import OutputError
@@ -90,23 +93,24 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
         raise typer.Exit(JUDGED_BAD)
 
 
-@app.command()
+@app.command(epilog="Example: `urdf-ident export out/identification.json --mjcf arm.xml --sdf arm.sdf`")
 def export(
     result: Result,
     urdf: Annotated[Path | None, typer.Option("--urdf", metavar="F", help="Corrected URDF.")] = None,
     mjcf: Annotated[Path | None, typer.Option("--mjcf", metavar="F", help="MuJoCo model with damping and armature.")] = None,
+    sdf: Annotated[Path | None, typer.Option("--sdf", metavar="F", help="SDFormat model for Gazebo and Drake.")] = None,
     sidecar: Annotated[Path | None, typer.Option("--sidecar", metavar="F", help="What URDF cannot hold (YAML).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the URDF has changed since the identification.")] = False,
 ) -> None:
     """Writes a result in other formats."""
     from ..files import check_output, note_input
-    from ..result.exports import check_source, write_mjcf, write_sidecar, write_urdf
+    from ..result.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
     from ..result.file import load
 
     ident = load(result)
-    wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sidecar, write_sidecar)]
+    wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]
     if all(path is None for path, _ in wanted):
-        raise typer.BadParameter("nothing to write: give --urdf, --mjcf or --sidecar")
+        raise typer.BadParameter("nothing to write: give --urdf, --mjcf, --sdf or --sidecar")
     for source, what in [(ident.model.robot.path, "URDF"), *((str(item.get("path", "")), "log") for item in ident.inputs)]:
         note_input(source, what)
     outputs = [check_output(path).resolve() for path, _ in wanted if path is not None]

@@ -21,6 +21,7 @@ from ..simulation.friction_truth import FrictionTruth
 from ..simulation.from_model import rotors_and_friction
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import SimulatedLog, simulate
+from ..simulation.step import needed_substeps
 from ..simulation.truth import read_truth
 from ..sizes import MOST_SAMPLES
 from .experiment_elastic import build_elastic_plant, motor_law
@@ -157,6 +158,9 @@ def run_experiment(
             rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
         )  # fmt: skip
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
+    substeps = max(1, round(1.0 / (settings.rate * settings.step)))
+    if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
+        substeps = needed_substeps(plant, controller, trajectory, settings.rate, substeps)
     log = simulate(
         plant,
         controller,
@@ -164,7 +168,7 @@ def run_experiment(
         sensors=settings.sensors.build(),
         rate=settings.rate,
         seed=seed,
-        substeps=max(1, round(1.0 / (settings.rate * settings.step))),
+        substeps=substeps,
         control_rate=settings.controller.rate,
         name=name,
         progress=progress,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..errors import FingerprintError
-from ..export import mjcf, sidecar, urdf
+from ..export import mjcf, sdf, sidecar, urdf
 from ..files import read_bytes, read_text
 from ..fileset import FileSet
 from ..model.robot import Robot
@@ -53,6 +54,28 @@ def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
     found = equivalent_friction(ident)
     terms = {"damping": found.damping, "frictionloss": found.friction, "armature": armature(ident)}
     return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
+
+
+def write_sdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+    """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        Notes on what was done beside writing numbers, and on what SDFormat lacks.
+
+    Raises:
+        OutputError: The file cannot be written.
+        UrdfError: A joint type that SDFormat lacks.
+    """
+    with TemporaryDirectory() as folder:
+        corrected = Path(folder) / "corrected.urdf"
+        notes = write_urdf(ident, corrected)
+        text = read_text(corrected, "URDF")
+    rotor = ("rotor inertia has no place in SDFormat: see joints.yaml",) if any(armature(ident).values()) else ()
+    return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
 
 
 def write_sidecar(ident: Identification, path: str | Path) -> Path:

@@ -266,5 +266,5 @@ class Guard:
             raise SimulationError(
                 "the controller diverges", where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
                 got=f"{error[j]:.3g} off the reference", expected=f"less than {self.trip:g}",
-                remedy="lower the bandwidth, take more substeps, raise the control rate, or start on the trajectory",
+                remedy="lower simulation.controller.bandwidth or simulation.step, or raise simulation.controller.rate",
             )  # fmt: skip

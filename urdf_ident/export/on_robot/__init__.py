@@ -1,0 +1,92 @@
+"""A motion as robots take it: slow approach, dry run at a fifth of the speed, and the recording that goes with it.
+
+Every script first drives slowly from wherever the robot stands to the first pose, waits, and follows the motion; each set of
+files comes with a page of what to check before pressing start. Nothing is written for a motion whose limits are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import LimitError, ModelError, nearest
+from ...files import write_text
+from ...model.robot import Robot
+from ...motion.base import Trajectory
+from ...motion.limits import Limits, check_limits
+from . import franka, ros2_control, urscript
+from .plan import Plan
+
+TARGETS: Mapping[str, Callable[[Plan], dict[str, str]]] = {
+    "ros2_control": ros2_control.texts,
+    "urscript": urscript.texts,
+    "franka": franka.texts,
+}
+__all__ = ["TARGETS", "Plan", "motion_texts", "write_motion"]
+
+
+def motion_texts(trajectory: Trajectory, robot: Robot, limits: Limits, target: str) -> dict[str, str]:
+    """The files that make a robot follow a motion and record it.
+
+    Args:
+        trajectory: The motion; it must begin and end at rest.
+        robot: The robot.
+        limits: Position and velocity limits of every joint must be known.
+        target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
+
+    Returns:
+        File name → text.
+
+    Raises:
+        ModelError: Unknown target, or one that does not fit the robot.
+        LimitError: A limit is unknown or broken, or the motion does not begin and end at rest.
+    """
+    if target not in TARGETS:
+        raise ModelError(
+            "unknown kind of robot", got=repr(target), expected=", ".join(TARGETS), remedy=nearest(target, TARGETS)
+        )
+    limits.require("position", "velocity")
+    check_limits(trajectory, limits).require()
+    _require_rest(trajectory, limits)
+    if bool(limits.prismatic.any()) and target != "ros2_control":
+        raise ModelError(f"{target} drives revolute joints only", got="a prismatic joint", remedy="--for ros2_control")
+    plan = Plan(robot.name, trajectory, tuple(robot.order), limits)
+    return {**TARGETS[target](plan), "README.txt": plan.page(target)}
+
+
+def write_motion(trajectory: Trajectory, robot: Robot, limits: Limits, target: str, folder: str | Path) -> list[Path]:
+    """Writes :func:`motion_texts`.
+
+    Args:
+        trajectory: The motion.
+        robot: The robot.
+        limits: Its limits.
+        target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
+        folder: Output folder.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        ModelError: As :func:`motion_texts`.
+        LimitError: As :func:`motion_texts`.
+        OutputError: A file cannot be written.
+    """
+    texts = motion_texts(trajectory, robot, limits, target)
+    return [write_text(Path(folder) / name, text) for name, text in texts.items()]
+
+
+def _require_rest(trajectory: Trajectory, limits: Limits) -> None:
+    """A robot that stands cannot join a motion at speed."""
+    ends = np.array([0.0, trajectory.duration])
+    _, v, _ = trajectory.evaluate(ends)
+    share = np.abs(v) / limits.velocity
+    if share.max() > 0.01:
+        row, j = np.unravel_index(int(np.argmax(share)), share.shape)
+        raise LimitError(
+            f"the motion does not {'begin' if row == 0 else 'end'} at rest", where=f"joint '{trajectory.joints[j]}'",
+            got=f"{v[row, j]:.4g}", expected=f"at most {0.01 * limits.velocity[j]:.4g}",
+            remedy="design it with `urdf-ident design`, which begins and ends at rest",
+        )  # fmt: skip

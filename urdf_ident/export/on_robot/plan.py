@@ -1,0 +1,102 @@
+"""What every target needs of a motion: samples in the robot's own joint order, speeds of the approach, the page beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from ...motion.base import Trajectory
+from ...motion.limits import Limits
+
+#: Share of the velocity limits at which the robot approaches the first pose, and speed of the dry run.
+APPROACH, DRY_RUN = 0.1, 0.2
+#: Pause at the first pose and after the last one [s]: standstill from which torque constants are read.
+PAUSE = 2.0
+
+_CHECKS = """\
+Before pressing start
+  1. The cell is what the motion was designed for: table, walls, tool, cables. `urdf-ident play` shows it.
+  2. Nobody is inside the robot's reach. A hand is on the emergency stop.
+  3. Nothing is in the gripper that the logs should not carry; the payload set in the controller is the real one.
+  4. The robot is warm: friction of a cold gear is up to twice that of a warm one.
+  5. Start with the dry run (a fifth of the speed). Watch the whole of it. Only then run the motion.
+  6. The recording runs BEFORE the motion starts and ends after the robot stands again.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A motion that a robot may follow.
+
+    Attributes:
+        robot: Its name.
+        trajectory: The motion, at rest at both ends.
+        order: Joint names in the order of the URDF.
+        limits: The limits it was checked against.
+    """
+
+    robot: str
+    trajectory: Trajectory
+    order: tuple[str, ...]
+    limits: Limits
+
+    @property
+    def place(self) -> list[int]:
+        """Where each joint of the order is in the trajectory."""
+        return [self.trajectory.joints.index(name) for name in self.order]
+
+    def samples(self, rate: float, speed: float = 1.0) -> tuple[Array, Array, Array, Array]:
+        """The motion sampled, slower if asked.
+
+        Args:
+            rate: Samples per second [Hz].
+            speed: Share of the motion's own speed.
+
+        Returns:
+            Time [s], shape (N,); position, velocity, acceleration, shape (N, n), joints in :attr:`order`.
+        """
+        time = np.arange(int(np.ceil(self.trajectory.duration / speed * rate - 1e-9)) + 1) / rate
+        time[-1] = self.trajectory.duration / speed
+        q, v, a = self.trajectory.evaluate(np.minimum(time * speed, self.trajectory.duration))
+        return time, q[:, self.place], speed * v[:, self.place], speed**2 * a[:, self.place]
+
+    @property
+    def approach(self) -> Array:
+        """Speed of each joint on the way to the first pose, shape (n,), joints in :attr:`order` [rad/s or m/s]."""
+        return np.asarray(APPROACH * self.limits.velocity[self.place])
+
+    def table(self) -> list[str]:
+        """First pose, range and largest speed of every joint in words."""
+        _, q, v, _ = self.samples(200.0)
+        lines = [f"  {'joint':24s} {'first pose':>12s} {'lowest':>10s} {'highest':>10s} {'fastest':>10s} {'limit':>10s}"]
+        for j, name in enumerate(self.order):
+            k = self.place[j]
+            unit = "m" if self.limits.prismatic[k] else "rad"
+            cells = (q[0, j], q[:, j].min(), q[:, j].max(), np.abs(v[:, j]).max(), self.limits.velocity[k])
+            lines.append(
+                f"  {name:24s} {cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:]) + f"  [{unit}, {unit}/s]"
+            )
+        return lines
+
+    def page(self, target: str) -> str:
+        """What to check before pressing start.
+
+        Args:
+            target: Kind of robot.
+
+        Returns:
+            Text.
+        """
+        total = self.trajectory.duration
+        head = [
+            f"Excitation motion for {self.robot} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",
+            "Units: rad, rad/s, s (m, m/s where a joint slides); joints in the order of the URDF.",
+            f"Approach to the first pose at {100 * APPROACH:.0f} % of the velocity limits, straight in joint space: "
+            "the way there is NOT checked for collisions.",
+            "",
+            *self.table(),
+            "",
+        ]
+        return "\n".join([*head, _CHECKS])

@@ -1,0 +1,193 @@
+"""SDFormat (Gazebo, Drake) from a URDF: the same links, inertials, joints and friction, frames named as in the URDF.
+
+Poses follow the frame semantics of SDFormat 1.8: a joint's pose is relative to its parent link, a link's to the joint that
+moves it. A link without mass that is fixed and has nothing to show becomes a frame; SDFormat would give it 1 kg.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from ..errors import UrdfError
+from ..files import write_text
+
+_TYPES = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "",
+    "planar": "",
+}
+#: What stands for no mass in a link that must stay a link [kg, kg·m²]; SDFormat's default would be 1 kg.
+_LEAST = ("1e-6", "1e-9")
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
+    """Translates a URDF.
+
+    Args:
+        urdf: The URDF's text.
+        where: Its path, for messages.
+
+    Returns:
+        The SDFormat text, and notes on what has no counterpart.
+
+    Raises:
+        UrdfError: Not a URDF, or a joint type that SDFormat lacks.
+    """
+    try:
+        robot = ET.fromstring(urdf)
+    except ET.ParseError as error:
+        raise UrdfError("not XML", where=where, got=str(error)) from error
+    sdf = ET.Element("sdf", version="1.8")
+    model = ET.SubElement(sdf, "model", name=robot.get("name") or "robot")
+    joints = robot.findall("joint")
+    mover = {_name(joint, "child", where): joint for joint in joints}
+    notes: list[str] = []
+    frames = {
+        name for link in robot.findall("link") for name in [str(link.get("name"))]
+        if name in mover and mover[name].get("type") == "fixed" and _mass(link) == 0 and link.find("visual") is None
+        and link.find("collision") is None
+    }  # fmt: skip
+    for link in robot.findall("link"):
+        name = str(link.get("name"))
+        if name == "world" or name in frames:
+            continue
+        _link(model, link, mover.get(name), notes)
+        if name not in mover:
+            _joint_to_world(model, name)
+    for joint in joints:
+        _joint(model, joint, _name(joint, "child", where) in frames, where, notes)
+    ET.indent(sdf)
+    return f'<?xml version="1.0"?>\n{ET.tostring(sdf, encoding="unicode")}\n', tuple(notes)
+
+
+def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ...]:
+    """Writes :func:`sdf_text`.
+
+    Args:
+        path: The file.
+        urdf: The URDF's text.
+        where: Its path, for messages.
+
+    Returns:
+        Notes on what has no counterpart.
+
+    Raises:
+        UrdfError: Not a URDF, or a joint type that SDFormat lacks.
+        OutputError: It cannot be written.
+    """
+    text, notes = sdf_text(urdf, where)
+    write_text(path, text)
+    return notes
+
+
+def _mass(link: ET.Element) -> float:
+    mass = link.find("inertial/mass")
+    return 0.0 if mass is None else float(mass.get("value") or 0.0)
+
+
+def _name(joint: ET.Element, end: str, where: str) -> str:
+    element = joint.find(end)
+    if element is None or not element.get("link"):
+        raise UrdfError(f"joint '{joint.get('name')}' has no {end}", where=where)
+    return str(element.get("link"))
+
+
+def _pose(parent: ET.Element, origin: ET.Element | None, relative: str | None = None) -> None:
+    xyz, rpy = (origin.get("xyz"), origin.get("rpy")) if origin is not None else (None, None)
+    pose = ET.SubElement(parent, "pose", {} if relative is None else {"relative_to": relative})
+    pose.text = f"{xyz or '0 0 0'} {rpy or '0 0 0'}"
+
+
+def _text(parent: ET.Element, tag: str, value: str | None) -> None:
+    if value is not None:
+        ET.SubElement(parent, tag).text = value
+
+
+def _link(model: ET.Element, link: ET.Element, joint: ET.Element | None, notes: list[str]) -> None:
+    out = ET.SubElement(model, "link", name=str(link.get("name")))
+    if joint is not None:
+        _pose(out, None, str(joint.get("name")))
+    inertial = ET.SubElement(out, "inertial")
+    own = link.find("inertial")
+    inertia = None if own is None else own.find("inertia")
+    if own is None or inertia is None or _mass(link) == 0:
+        _text(inertial, "mass", _LEAST[0])
+        matrix = ET.SubElement(inertial, "inertia")
+        for key in _MOMENTS:
+            _text(matrix, key, _LEAST[1] if key[1] == key[2] else "0")
+        if joint is not None:
+            notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
+    else:
+        _pose(inertial, own.find("origin"))
+        mass = own.find("mass")
+        _text(inertial, "mass", None if mass is None else mass.get("value"))
+        matrix = ET.SubElement(inertial, "inertia")
+        for key in _MOMENTS:
+            _text(matrix, key, inertia.get(key) or "0")
+    for kind in ("visual", "collision"):
+        for k, shape in enumerate(link.findall(kind)):
+            part = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
+            _pose(part, shape.find("origin"))
+            _geometry(part, shape.find("geometry"))
+
+
+def _geometry(part: ET.Element, geometry: ET.Element | None) -> None:
+    out = ET.SubElement(part, "geometry")
+    shape = None if geometry is None or not len(geometry) else geometry[0]
+    if shape is None:
+        ET.SubElement(out, "empty")
+        return
+    if shape.tag == "mesh":
+        mesh = ET.SubElement(out, "mesh")
+        _text(mesh, "uri", (shape.get("filename") or "").replace("package://", "model://", 1))
+        _text(mesh, "scale", shape.get("scale"))
+        return
+    same = ET.SubElement(out, shape.tag)
+    for key in ("size", "radius", "length"):
+        _text(same, key, shape.get(key))
+
+
+def _joint_to_world(model: ET.Element, root: str) -> None:
+    """The identified robot stands on the ground; in SDFormat that is said by a joint."""
+    fixed = ET.SubElement(model, "joint", name=f"{root}_to_world", type="fixed")
+    _text(fixed, "parent", "world")
+    _text(fixed, "child", root)
+
+
+def _joint(model: ET.Element, joint: ET.Element, frame: bool, where: str, notes: list[str]) -> None:
+    name, kind = str(joint.get("name")), str(joint.get("type"))
+    parent, child = (_name(joint, end, where) for end in ("parent", "child"))
+    if not _TYPES.get(kind):
+        raise UrdfError(f"joint type '{kind}' has no counterpart in SDFormat", where=f"{where}, joint '{name}'")
+    if frame:
+        _pose(ET.SubElement(model, "frame", name=child, attached_to=parent), joint.find("origin"))
+        return
+    out = ET.SubElement(model, "joint", name=name, type=_TYPES[kind])
+    relative = None if parent == "world" else parent
+    _pose(out, joint.find("origin"), relative or "__model__")
+    _text(out, "parent", parent)
+    _text(out, "child", child)
+    if kind == "fixed":
+        return
+    axis = ET.SubElement(out, "axis")
+    given = joint.find("axis")
+    _text(axis, "xyz", "1 0 0" if given is None else given.get("xyz"))
+    limit, written = joint.find("limit"), ET.SubElement(axis, "limit")
+    ends = kind != "continuous" and limit is not None
+    _text(written, "lower", limit.get("lower") or "0" if ends and limit is not None else "-1e16")
+    _text(written, "upper", limit.get("upper") or "0" if ends and limit is not None else "1e16")
+    if limit is not None:
+        _text(written, "effort", limit.get("effort"))
+        _text(written, "velocity", limit.get("velocity"))
+    own = joint.find("dynamics")
+    if own is not None:
+        dynamics = ET.SubElement(axis, "dynamics")
+        _text(dynamics, "damping", own.get("damping"))
+        _text(dynamics, "friction", own.get("friction"))
+    if joint.find("mimic") is not None:
+        notes.append(f"joint '{name}' follows another one in the URDF; the SDFormat file leaves it free")
