@@ -14,7 +14,7 @@ from urdf_ident.model.geometry_rank import geometric_rank
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.reductions import disagreement
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check_dict, check_text
+from urdf_ident.pipeline.check import check, check_text
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
 
@@ -131,9 +131,9 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
     assert len(found.blurred) > 0
     assert len(rounded.base(tolerance=1e-9)) > len(found)
     assert geometric_rank(rounded.robot, True) == geometric_rank(exact.robot, True)
-    text = check_text(check_dict(rounded))
+    text = check_text(check(rounded))
     assert "rounds its numbers" in text
-    assert "rounds its numbers" not in check_text(check_dict(exact))
+    assert "rounds its numbers" not in check_text(check(exact))
     # What is neglected is as small as the angles' error: no torque sensor would notice.
     theta, rng = np.random.default_rng(0).normal(size=len(rounded.names)), np.random.default_rng(1)
     q, v, a = rng.normal(size=(3, 50, 4))
@@ -145,21 +145,21 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
 
 def test_angles_with_two_digits_leave_doubt_and_it_is_said() -> None:
     coarse = DynamicModel(Robot.from_urdf(scara("1.57", "3.14")))
-    assert "not clear" in check_text(check_dict(coarse))
-    assert "not clear" not in check_text(check_dict(DynamicModel(Robot.from_urdf(scara("1.5708", "3.1416")))))
+    assert "not clear" in check_text(check(coarse))
+    assert "not clear" not in check_text(check(DynamicModel(Robot.from_urdf(scara("1.5708", "3.1416")))))
 
 
 def test_a_drive_that_couples_axes_has_no_rank_from_geometry() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
     drive = Drive.build(3, reduction=np.array([[50.0, 0, 0], [0, 45, 0], [0, 32, 32]]))
-    assert check_dict(DynamicModel(robot, drive=drive))["identifiable"]["geometric_rank"] is None
-    ranks = check_dict(DynamicModel(robot))["identifiable"]["geometric_rank"]
+    assert check(DynamicModel(robot, drive=drive))["identifiable"]["geometric_rank"] is None
+    ranks = check(DynamicModel(robot))["identifiable"]["geometric_rank"]
     assert ranks["geometry"] == ranks["regressor"]
 
 
 def test_a_joint_without_room_is_told_by_geometry() -> None:
     text = arm_urdf("zyx").replace('<limit lower="-2.6" upper="2.6"', '<limit lower="0.5" upper="0.5"', 2)
-    found = check_dict(DynamicModel(Robot.from_urdf(text)))
+    found = check(DynamicModel(Robot.from_urdf(text)))
     ranks = found["identifiable"]["geometric_rank"]
     assert ranks["geometry"] > ranks["regressor"]
     assert "no room" in check_text(found)

@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from .data.readers.read import read_recording as read_recording
     from .data.readers.sources import expand_logs as expand_logs
     from .data.recording import Recording as Recording
+    from .errors import EstimationError as EstimationError
+    from .errors import FingerprintError as FingerprintError
+    from .errors import LimitError as LimitError
+    from .errors import LogError as LogError
+    from .errors import MissingExtraError as MissingExtraError
+    from .errors import MissingFileError as MissingFileError
+    from .errors import ModelError as ModelError
+    from .errors import OutputError as OutputError
+    from .errors import ProjectError as ProjectError
+    from .errors import QualityError as QualityError
+    from .errors import ShapeError as ShapeError
+    from .errors import SimulationError as SimulationError
+    from .errors import SolverError as SolverError
+    from .errors import UnitError as UnitError
+    from .errors import UrdfError as UrdfError
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
@@ -20,10 +35,16 @@ if TYPE_CHECKING:
     from .model.base import BaseParameters as BaseParameters
     from .model.drive import Drive as Drive
     from .model.dynamic_model import DynamicModel as DynamicModel
+    from .model.elasticity import ElasticModel as ElasticModel
     from .model.library import robot_path as robot_path
     from .model.robot import Robot as Robot
     from .motion.collision.collisions import Collisions as Collisions
     from .motion.collision.world import read_world as read_world
+    from .motion.limits import Limits as Limits
+    from .motion.trajectories import random_fourier as random_fourier
+    from .motion.trajectories import read_trajectory as read_trajectory
+    from .pipeline.check import check as check
+    from .pipeline.experiment import simulate as simulate
     from .pipeline.identify import identify as identify
     from .pipeline.validate import validate as validate
     from .project import Project as Project
@@ -33,6 +54,8 @@ if TYPE_CHECKING:
     from .result.exports import write_urdf as write_urdf
     from .result.file import load as load
     from .result.identification import Identification as Identification
+    from .simulation.simulate import write_log as write_log
+    from .viz.player import play as play
 
 _HOME = {
     "BaseParameters": "model.base",
@@ -40,31 +63,58 @@ _HOME = {
     "Design": "excitation.design",
     "Drive": "model.drive",
     "DynamicModel": "model.dynamic_model",
+    "ElasticModel": "model.elasticity",
+    "EstimationError": "errors",
+    "FingerprintError": "errors",
     "Identification": "result.identification",
+    "LimitError": "errors",
+    "Limits": "motion.limits",
+    "LogError": "errors",
+    "MissingExtraError": "errors",
+    "MissingFileError": "errors",
+    "ModelError": "errors",
+    "OutputError": "errors",
     "Project": "project",
+    "ProjectError": "errors",
+    "QualityError": "errors",
     "Recording": "data.recording",
     "Robot": "model.robot",
+    "ShapeError": "errors",
+    "SimulationError": "errors",
+    "SolverError": "errors",
+    "UnitError": "errors",
+    "UrdfError": "errors",
     "UrdfIdentError": "errors",
     "bidirectional_experiment": "excitation.sweeps",
+    "check": "pipeline.check",
     "design_excitation": "excitation.design",
     "expand_logs": "data.readers.sources",
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
     "load": "result.file",
     "load_project": "project",
+    "play": "viz.player",
+    "random_fourier": "motion.trajectories",
     "read_recording": "data.readers.read",
+    "read_trajectory": "motion.trajectories",
     "read_world": "motion.collision.world",
     "robot_path": "model.library",
+    "simulate": "pipeline.experiment",
     "validate": "pipeline.validate",
+    "write_log": "simulation.simulate",
     "write_mjcf": "result.exports",
     "write_sidecar": "result.exports",
     "write_urdf": "result.exports",
 }
 
-__all__ = sorted(_HOME)
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("urdf-ident")
     if name not in _HOME:
         raise AttributeError(f"module 'urdf_ident' has no attribute '{name}'")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)

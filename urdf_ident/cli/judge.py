@@ -21,7 +21,8 @@ def check(
     """Joints, bodies, lumped links, impossible inertias, and what is identifiable."""
     from ..export.fix import fix_urdf
     from ..files import check_output, read_text, write_text
-    from ..pipeline.check import check_dict, check_text
+    from ..pipeline.check import check as check_model
+    from ..pipeline.check import check_text
 
     project, folder = open_project(config)
     if fix is not None:
@@ -34,7 +35,7 @@ def check(
         typer.echo(f"wrote {fix}")
         return
     robot = project.build_robot(urdf, folder)
-    found = check_dict(project.build_model(robot))
+    found = check_model(project.build_model(robot))
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else check_text(found))
     if not found["physical"]:
         raise typer.Exit(JUDGED_BAD)

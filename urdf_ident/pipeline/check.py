@@ -26,7 +26,7 @@ CLEAR = 1e3
 ASSUMED_STEP = 2 * np.pi / 2**20
 
 
-def check_dict(model: DynamicModel) -> dict[str, Any]:
+def check(model: DynamicModel) -> dict[str, Any]:
     """What a URDF holds, as plain data.
 
     Args:
@@ -113,7 +113,7 @@ def check_text(found: dict[str, Any]) -> str:
     """The result of ``check`` on one screen.
 
     Args:
-        found: From :func:`check_dict`.
+        found: From :func:`check`.
 
     Returns:
         Several lines of text.

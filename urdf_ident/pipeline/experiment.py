@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,14 @@ from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.file import load
 from ..result.identification import Identification
+from ..simulation.controllers import Controller, fastest_rate
 from ..simulation.elastic.log import simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.from_model import rotors_and_friction
 from ..simulation.plant import RigidPlant
-from ..simulation.simulate import SimulatedLog, simulate
+from ..simulation.simulate import SimulatedLog
+from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.step import needed_substeps
 from ..simulation.truth import read_truth
 from ..sizes import MOST_SAMPLES
@@ -161,7 +164,7 @@ def run_experiment(
     substeps = max(1, round(1.0 / (settings.rate * settings.step)))
     if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
         substeps = needed_substeps(plant, controller, trajectory, settings.rate, substeps)
-    log = simulate(
+    log = simulate_rigid(
         plant,
         controller,
         trajectory,
@@ -174,3 +177,37 @@ def run_experiment(
         progress=progress,
     )
     return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log
+
+
+def simulate(
+    robot: Robot,
+    trajectory: Trajectory,
+    *,
+    project: Project | None = None,
+    truth: str | Path | None = None,
+    seed: int | None = None,
+    name: str = "simulated",
+    progress: Callable[[float], None] | None = None,
+) -> SimulatedLog:
+    """Simulates the whole experiment: a controller, a true robot with friction, sensors; what `urdf-ident simulate` does.
+
+    Args:
+        robot: The nominal robot, which the controller knows.
+        trajectory: The motion.
+        project: Its ``simulation`` section says which controller and sensors; all defaults if None.
+        truth: The robot that moves: an identification.json, a YAML of rotors and friction, or None for the nominal one.
+        seed: Of the sensors' random numbers; the project's if None.
+        name: Of the log.
+        progress: Called with the part that is done, 0 to 1.
+
+    Returns:
+        The log (``.recording``), with the truth behind it.
+
+    Raises:
+        LimitError: The trajectory leaves the limits.
+        SimulationError: The controller diverges.
+        ModelError: The truth is another robot's.
+    """
+    settings = project or Project()
+    plant = true_plant(settings, robot, truth)
+    return run_experiment(settings, robot, trajectory, plant=plant, name=name, seed=seed, progress=progress)

@@ -1,0 +1,35 @@
+"""A log as controllers write it, without header, in degrees and ampere: a project describes it once."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import urdf_ident as ui
+from urdf_ident import Project
+
+out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
+out.mkdir(parents=True, exist_ok=True)
+
+robot = ui.Robot.from_urdf(ui.robot_path("szabo_3r"))
+limits = ui.Limits.from_robot(robot, velocity=2.0, torque=300.0)
+gain = np.array([12.0, 12.0, 8.0])  # [N·m/A]
+for seed in range(2):
+    log = ui.simulate(robot, ui.random_fourier(limits, 10.0, 5, seed), seed=seed).recording
+    np.savetxt(
+        out / f"currents_{seed}.csv", np.column_stack([log.time, np.rad2deg(log.position), log.effort / gain]), delimiter=","
+    )
+
+project = Project.model_validate(
+    {
+        "drive": {"gain": gain.tolist()},
+        "log": {
+            "columns": {"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
+            "units": {"position": "deg", "effort": "A"},
+        },
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+    }
+)
+logs = [ui.read_recording(out / f"currents_{seed}.csv", robot, project.log_layout()) for seed in range(2)]
+ident = ui.identify(project.build_model(robot), logs, project=project)
+print(ident.verdict.level, *ident.verdict.reasons, sep="\n  ")
