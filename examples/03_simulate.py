@@ -4,16 +4,15 @@ import sys
 from pathlib import Path
 
 import urdf_ident as ui
-from urdf_ident import Project
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-robot = ui.Robot.from_urdf(ui.robot_path("szabo_3r"))
-limits = ui.Limits.from_robot(robot, velocity=2.0, torque=300.0)
+robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+limits = ui.Limits.from_robot(robot)
 motion = ui.random_fourier(limits, 8.0, 5, 0)
 
-project = Project.model_validate(
+project = ui.Project.model_validate(
     {"simulation": {"rate": 500, "sensors": {"counts": 100_000, "torque_noise": {"sigma": 0.05, "correlation": 0.9}}}}
 )
 log = ui.simulate(robot, motion, project=project, seed=1, name="simulated")

@@ -6,25 +6,28 @@ from pathlib import Path
 import numpy as np
 
 import urdf_ident as ui
-from urdf_ident import Project
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-robot = ui.Robot.from_urdf(ui.robot_path("szabo_3r"))
-limits = ui.Limits.from_robot(robot, velocity=2.0, torque=300.0)
-gain = np.array([12.0, 12.0, 8.0])  # [N·m/A]
+robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+limits = ui.Limits.from_robot(robot)
+laboratory = ui.Project.model_validate(
+    {"simulation": {"rate": 200, "step": 2e-3, "sensors": {"torque_noise": {"sigma": 0.05}}}}
+)
+truth = ui.robot_path("generic_6axis").with_name("generic_6axis_truth.yaml")
+gain = np.array([12.0, 12.0, 8.0, 5.0, 5.0, 5.0])  # [N·m/A]
 for seed in range(2):
-    log = ui.simulate(robot, ui.random_fourier(limits, 10.0, 5, seed), seed=seed).recording
+    log = ui.simulate(robot, ui.random_fourier(limits, 10.0, 5, seed), project=laboratory, truth=truth, seed=seed).recording
     np.savetxt(
         out / f"currents_{seed}.csv", np.column_stack([log.time, np.rad2deg(log.position), log.effort / gain]), delimiter=","
     )
 
-project = Project.model_validate(
+project = ui.Project.model_validate(
     {
         "drive": {"gain": gain.tolist()},
         "log": {
-            "columns": {"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
+            "columns": {"time": 0, "position": [1, 2, 3, 4, 5, 6], "effort": [7, 8, 9, 10, 11, 12]},
             "units": {"position": "deg", "effort": "A"},
         },
         "model": {"friction": ["viscous", "coulomb", "offset"]},

@@ -2,11 +2,16 @@
 
 import urdf_ident as ui
 
-robot = ui.Robot.from_urdf(ui.robot_path("szabo_3r"))
-limits = ui.Limits.from_robot(robot, velocity=2.0, torque=300.0)
-truth = ui.robot_path("szabo_3r").with_name("szabo_3r_truth.yaml")
+robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+limits = ui.Limits.from_robot(robot)
+laboratory = ui.Project.model_validate(
+    {"simulation": {"rate": 200, "step": 2e-3, "sensors": {"torque_noise": {"sigma": 0.05}}}}
+)
+truth = ui.robot_path("generic_6axis").with_name("generic_6axis_truth.yaml")
 logs = [
-    ui.simulate(robot, ui.random_fourier(limits, 10.0, 5, seed), truth=truth, seed=seed, name=f"run{seed}").recording
+    ui.simulate(
+        robot, ui.random_fourier(limits, 10.0, 5, seed), project=laboratory, truth=truth, seed=seed, name=f"run{seed}"
+    ).recording
     for seed in range(3)
 ]
 

@@ -161,7 +161,7 @@ def score_logs(
     for recording, prepared in zip(recordings, logs, strict=True):
         log = carrying(payload, model.robot, prepared)
         scores = validate_log(model, thetas, log, project.validation.score_cutoff)
-        entry = {**scores.as_dict(), "trained_on": recording.sha256 is not None and recording.sha256 in learnt}
+        entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
         traces.append(scores.trace)
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
