@@ -12,12 +12,12 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
 # A robot, and three logs of different motions.
-robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+robot = ui.Robot.from_urdf(ui.robot_path("zollo_2r"))
 limits = ui.Limits.from_robot(robot)
 laboratory = ui.Project.model_validate(
     {"simulation": {"rate": 200, "step": 2e-3, "sensors": {"torque_noise": {"sigma": 0.05}}}}
 )
-truth = ui.robot_path("generic_6axis").with_name("generic_6axis_truth.yaml")
+truth = ui.robot_path("zollo_2r").with_name("zollo_2r_truth.yaml")
 logs = [
     ui.simulate(
         robot, ui.random_fourier(limits, 10.0, 5, seed), project=laboratory, truth=truth, seed=seed, name=f"run{seed}"

@@ -8,7 +8,7 @@ import urdf_ident as ui
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+robot = ui.Robot.from_urdf(ui.robot_path("zollo_2r"))
 limits = ui.Limits.from_robot(robot)
 motion = ui.random_fourier(limits, 8.0, 5, 0)
 

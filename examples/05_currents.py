@@ -10,13 +10,13 @@ import urdf_ident as ui
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+robot = ui.Robot.from_urdf(ui.robot_path("zollo_2r"))
 limits = ui.Limits.from_robot(robot)
 laboratory = ui.Project.model_validate(
     {"simulation": {"rate": 200, "step": 2e-3, "sensors": {"torque_noise": {"sigma": 0.05}}}}
 )
-truth = ui.robot_path("generic_6axis").with_name("generic_6axis_truth.yaml")
-gain = np.array([12.0, 12.0, 8.0, 5.0, 5.0, 5.0])  # [N·m/A]
+truth = ui.robot_path("zollo_2r").with_name("zollo_2r_truth.yaml")
+gain = np.array([12.0, 8.0])  # [N·m/A]
 for seed in range(2):
     log = ui.simulate(robot, ui.random_fourier(limits, 10.0, 5, seed), project=laboratory, truth=truth, seed=seed).recording
     np.savetxt(
@@ -27,7 +27,7 @@ project = ui.Project.model_validate(
     {
         "drive": {"gain": gain.tolist()},
         "log": {
-            "columns": {"time": 0, "position": [1, 2, 3, 4, 5, 6], "effort": [7, 8, 9, 10, 11, 12]},
+            "columns": {"time": 0, "position": [1, 2], "effort": [3, 4]},
             "units": {"position": "deg", "effort": "A"},
         },
         "model": {"friction": ["viscous", "coulomb", "offset"]},
