@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.file import load
 from ..result.identification import Identification
-from ..simulation.controllers import Controller, fastest_rate
 from ..simulation.elastic.log import simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.friction_truth import FrictionTruth
