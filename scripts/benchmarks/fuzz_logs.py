@@ -1,0 +1,313 @@
+"""Reads mutated logs of every kind: each must be read or refused in one line, within seconds, without a crash.
+
+scripts/benchmarks/fuzz_logs.py --count 10000                # all kinds in turn
+scripts/benchmarks/fuzz_logs.py --count 500 --kinds mat h5   # some
+Every mutation follows from --seed and its number, so that a failure can be repeated: --only 1234.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import lzma
+import multiprocessing
+import queue
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.read import read_recordings
+from urdf_ident.data.readers.sources import expand_logs
+from urdf_ident.errors import UrdfIdentError
+from urdf_ident.model.robot import Robot
+
+ROWS, JOINTS, HANG = 40, ("j1", "j2"), 5.0
+URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
+<joint name="j1" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
+  <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+<joint name="j2" type="revolute"><parent link="l1"/><child link="l2"/><axis xyz="0 1 0"/>
+  <limit lower="-3" upper="3" velocity="5" effort="50"/></joint></robot>"""
+
+
+def columns() -> dict[str, np.ndarray]:
+    """A small log: t, q, v, tau of two joints."""
+    generator = np.random.default_rng(0)
+    values = generator.standard_normal((ROWS, 6)).round(4)
+    names = [f"{prefix}_{joint}" for prefix in ("q", "v", "tau") for joint in JOINTS]
+    return {"t": np.arange(ROWS) * 0.01, **{name: values[:, k] for k, name in enumerate(names)}}
+
+
+def _csv(quoted: bool = False) -> bytes:
+    data = columns()
+    mark = '"' if quoted else ""
+    lines = [",".join(f"{mark}{name}{mark}" for name in data)]
+    lines += [",".join(f"{mark}{value:g}{mark}" for value in row) for row in zip(*data.values(), strict=True)]
+    return "\n".join(lines).encode()
+
+
+def _bag(folder: Path, kind: str) -> Path:
+    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.rosbag2 import StoragePlugin
+    from rosbags.rosbag2 import Writer as Writer2
+    from rosbags.typesys import Stores, get_typestore
+
+    ros1 = kind == "bag"
+    store = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_HUMBLE)
+    types, name = store.types, "sensor_msgs/msg/JointState"
+    path = folder / ("run.bag" if ros1 else f"run_{kind}")
+    writer: Any = (
+        Writer1(path)
+        if ros1
+        else Writer2(path, version=9, storage_plugin=StoragePlugin.SQLITE3 if kind == "db3" else StoragePlugin.MCAP)
+    )
+    data = columns()
+    with writer:
+        connection = writer.add_connection("/joint_states", name, typestore=store)
+        for k in range(ROWS):
+            stamp = 10**18 + round(data["t"][k] * 1e9)
+            time_ = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
+            header = types["std_msgs/msg/Header"](stamp=time_, frame_id="", **({"seq": k} if ros1 else {}))
+            parts = [np.array([data[f"{prefix}_{joint}"][k] for joint in JOINTS]) for prefix in ("q", "v", "tau")]
+            message = types[name](header, list(JOINTS), *parts)
+            raw = store.serialize_ros1(message, name) if ros1 else store.serialize_cdr(message, name)
+            writer.write(connection, stamp, raw)
+    return path
+
+
+def _lerobot(root: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = columns()
+    (root / "meta/episodes").mkdir(parents=True)
+    (root / "data").mkdir()
+    part = {"dtype": "float32", "shape": [2], "names": list(JOINTS)}
+    info = {"codebase_version": "v3.0", "data_path": "data/file-{file_index:03d}.parquet", "fps": 100, "total_episodes": 2,
+            "features": {"observation.state": part, "observation.effort": part}}  # fmt: skip
+    (root / "meta/info.json").write_text(json.dumps(info))
+    pairs = {prefix: np.column_stack([data[f"{prefix}_{joint}"] for joint in JOINTS]).tolist() for prefix in ("q", "tau")}
+    lists = {"observation.state": pairs["q"], "observation.effort": pairs["tau"]}
+    pq.write_table(pa.table({**lists, "timestamp": data["t"]}), root / "data/file-000.parquet")
+    index = {"episode_index": [0, 1], "dataset_from_index": [0, 20], "dataset_to_index": [20, 40]}
+    index.update({"data/chunk_index": [0, 0], "data/file_index": [0, 0]})
+    pq.write_table(pa.table(index), root / "meta/episodes/file-000.parquet")
+    return root
+
+
+def seeds(folder: Path) -> dict[str, Path]:
+    """A good log of every kind.
+
+    Args:
+        folder: Where they are written.
+
+    Returns:
+        Kind → file or folder; kinds whose library is missing are left out.
+    """
+    import h5py
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+    from scipy.io import savemat
+
+    data = columns()
+    matrices = {"t": data["t"], **{p: np.column_stack([data[f"{p}_j1"], data[f"{p}_j2"]]) for p in ("q", "v", "tau")}}
+    found = {"csv": folder / "run.csv", "quoted": folder / "quoted.csv", "gz": folder / "run.csv.gz", "xz": folder / "run.csv.xz",
+             "zst": folder / "run.csv.zst", "parquet": folder / "run.parquet", "arrow": folder / "run.feather", "npz": folder / "run.npz",
+             "npy": folder / "run.npy", "mat": folder / "run.mat", "mat-packed": folder / "packed.mat", "h5": folder / "run.h5"}  # fmt: skip
+    found["csv"].write_bytes(_csv())
+    found["quoted"].write_bytes(_csv(quoted=True))
+    found["gz"].write_bytes(gzip.compress(_csv()))
+    found["xz"].write_bytes(lzma.compress(_csv()))
+    with pa.CompressedOutputStream(str(found["zst"]), "zstd") as stream:
+        stream.write(_csv())
+    pq.write_table(pa.table(data), found["parquet"])
+    feather.write_feather(pa.table(data), str(found["arrow"]), compression="lz4")
+    np.savez_compressed(found["npz"], **matrices)
+    np.save(found["npy"], np.rec.fromarrays(list(data.values()), names=list(data)))
+    savemat(found["mat"], matrices)
+    savemat(found["mat-packed"], {"run": matrices}, do_compression=True)
+    with h5py.File(found["h5"], "w") as file:
+        for name, value in matrices.items():
+            file.create_dataset(name, data=value, compression="gzip")
+    for kind in ("db3", "mcap", "bag"):
+        found[kind] = _bag(folder, kind)
+    found["lerobot"] = _lerobot(folder / "lerobot")
+    return found
+
+
+def mutated(data: bytes, generator: np.random.Generator) -> bytes:
+    """Changes a file as disks, programs and people do.
+
+    Args:
+        data: Its bytes.
+        generator: Source of chance.
+
+    Returns:
+        Other bytes.
+    """
+    changed = bytearray(data)
+    for _ in range(int(generator.integers(1, 5))):
+        size = max(1, len(changed))
+        at, length = int(generator.integers(size)), int(2 ** generator.uniform(0, 8))
+        way = int(generator.integers(9))
+        if way == 0:
+            del changed[at:]
+        elif way == 1:
+            del changed[at : at + length]
+        elif way == 2:
+            changed[at:at] = changed[at : at + length]
+        elif way == 3:
+            changed[at : at + length] = bytes(length)
+        elif way == 4:
+            changed[at : at + length] = b"\xff" * length
+        elif way == 5:
+            changed[at : at + length] = generator.bytes(length)
+        elif way == 6 and at < len(changed):
+            changed[at] ^= 1 << int(generator.integers(8))
+        elif way == 7:
+            changed[at : at + 1] = generator.choice(
+                [b",", b"\n", b"nan", b"1e999", b'"', b"-", b"{", b"q_j1", b"\0", b"99999999999"]
+            ).item()
+        else:
+            other = int(generator.integers(size))
+            changed[at : at + length], changed[other : other + length] = (
+                changed[other : other + length],
+                changed[at : at + length],
+            )
+    return bytes(changed)
+
+
+def make(number: int, seed: int, found: dict[str, Path], folder: Path) -> tuple[str, Path]:
+    """Mutation number so-and-so.
+
+    Args:
+        number: Its number.
+        seed: Of all of them.
+        found: The good logs.
+        folder: Where it is written.
+
+    Returns:
+        Its kind and its path.
+    """
+    generator = np.random.default_rng([seed, number])
+    kind = list(found)[number % len(found)]
+    source = found[kind]
+    target = folder / source.name
+    shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+        files = sorted(p for p in target.rglob("*") if p.is_file())
+        victim = files[int(generator.integers(len(files)))]
+        victim.write_bytes(mutated(victim.read_bytes(), generator))
+    else:
+        target.write_bytes(mutated(source.read_bytes(), generator))
+    return kind, target
+
+
+def judged(path: Path, robot: Robot) -> tuple[str, str]:
+    """Reads one log as the command line does.
+
+    Args:
+        path: The log.
+        robot: The robot.
+
+    Returns:
+        "read", "refused" or "CRASH", and the message.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            layout = LogLayout()
+            read_recordings(expand_logs([path], layout), robot, layout)
+        return "read", ""
+    except UrdfIdentError as error:
+        return ("CRASH", "message of several lines") if "\n" in str(error) else ("refused", str(error))
+    except Exception:  # noqa: BLE001 - whatever comes through is what this looks for
+        return "CRASH", traceback.format_exc()
+
+
+def _work(numbers: range, seed: int, found: dict[str, Path], report: Any) -> None:
+    robot = Robot.from_urdf(URDF)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            kind, path = make(number, seed, found, Path(folder))
+            report.put((number, kind, "begins", "", 0.0))
+            begin = time.perf_counter()
+            outcome, words = judged(path, robot)
+            report.put((number, kind, outcome, words, time.perf_counter() - begin))
+
+
+def run(numbers: range, seed: int, found: dict[str, Path], say: Callable[[str], None]) -> Counter[tuple[str, str]]:
+    """Tries mutations in a process of their own, which is replaced when it dies or hangs.
+
+    Args:
+        numbers: Which.
+        seed: Of all of them.
+        found: The good logs.
+        say: Called with each failure.
+
+    Returns:
+        (kind, outcome) → count.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    context = multiprocessing.get_context("spawn")
+    while numbers:
+        report: Any = context.Queue()
+        worker = context.Process(target=_work, args=(numbers, seed, found, report), daemon=True)
+        worker.start()
+        current: tuple[int, str] | None = None
+        while numbers:
+            try:
+                number, kind, outcome, words, seconds = report.get(timeout=60.0 if current is None else 4 * HANG)
+            except queue.Empty:
+                number, kind = current or (numbers[0], "start")
+                outcome, words, seconds = ("HANG" if worker.is_alive() else f"DIED ({worker.exitcode})"), "", 0.0
+                worker.kill()
+            if outcome == "begins":
+                current = (number, kind)
+                continue
+            if outcome in ("read", "refused") and seconds > HANG:
+                outcome = "SLOW"
+            counts[kind, outcome] += 1
+            numbers = range(number + 1, numbers.stop)
+            if outcome not in ("read", "refused"):
+                say(f"{outcome} {kind} number {number} after {seconds:.1f} s\n{words}")
+            if not worker.is_alive() and outcome not in ("read", "refused", "CRASH", "SLOW"):
+                break
+        worker.join(1.0)
+    return counts
+
+
+def main() -> int:
+    """Runs the benchmark; exit code 1 if anything crashed, hung or died."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="*", default=[])
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = seeds(Path(folder))
+        found = {kind: path for kind, path in found.items() if not arguments.kinds or kind in arguments.kinds}
+        numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+        counts = run(numbers, arguments.seed, found, lambda text: print(text, flush=True))
+    outcomes = sorted({outcome for _, outcome in counts})
+    print(f"{'kind':12}" + "".join(f"{outcome:>14}" for outcome in outcomes))
+    for kind in found:
+        print(f"{kind:12}" + "".join(f"{counts[kind, outcome]:14}" for outcome in outcomes))
+    return int(any(outcome not in ("read", "refused") for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
