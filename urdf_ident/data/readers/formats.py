@@ -118,9 +118,9 @@ def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | No
 
         return open_parquet(path, kind)
     if kind in ("numpy", "matlab", "hdf5"):
-        from . import variables
+        from . import matlab, variables
 
-        return {"numpy": variables.open_numpy, "matlab": variables.open_matlab, "hdf5": variables.open_hdf5}[kind](
+        return {"numpy": variables.open_numpy, "matlab": matlab.open_matlab, "hdf5": variables.open_hdf5}[kind](
             path, choice.topic
         )
     from .text import open_text

@@ -120,8 +120,8 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     for k, name in enumerate(names):
         item = parsed[k]
         default = name
-        if bare[k].lower() in TIMES and "t" not in known:
-            default, unit = "t", units[k] or TIMES[bare[k].lower()]
+        if (clock := bare[k].lower().rsplit("/", 1)[-1]) in TIMES and "t" not in known:
+            default, unit = "t", units[k] or TIMES[clock]
             known.add("t")
             if unit:
                 told["t"] = unit

@@ -1,4 +1,4 @@
-"""Files of named arrays become tables: NumPy's .npy and .npz, MATLAB's .mat, HDF5."""
+"""Files of named arrays become tables: NumPy's .npy and .npz, and HDF5, which MATLAB's version 7.3 is."""
 
 from __future__ import annotations
 
@@ -134,56 +134,6 @@ def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -
             )
     with archive.open(item) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
-    """Opens a .mat file: version 7.3 is HDF5, older ones are read by SciPy; structs become ``struct/field``.
-
-    Args:
-        path: The file.
-        group: See :func:`table_of_variables`.
-
-    Returns:
-        The table.
-
-    Raises:
-        MissingExtraError: Version 7.3, and h5py is not installed.
-        LogError: The file is broken.
-    """
-    import io
-    import struct
-
-    from scipy.io import loadmat
-
-    with decoding(path, "MATLAB file", "hdf5"):
-        with open(path, "rb") as stream:
-            data = stream.read()
-        for kind, code in (("little", "<i"), ("big", ">i")):  # sizes that the tags claim are checked before SciPy believes them
-            if data[126:128] == (b"IM" if kind == "little" else b"MI"):
-                at = 128
-                while at + 8 <= len(data):
-                    size = struct.unpack(code, data[at + 4 : at + 8])[0]
-                    if size < 0 or at + 8 + size > len(data):
-                        raise LogError(
-                            "the MATLAB file is broken",
-                            where=str(path),
-                            got=f"a variable of {size} bytes at byte {at}",
-                            expected=f"at most {len(data) - at - 8}",
-                            remedy="save it again, or export it as CSV",
-                        )
-                    at += 8 + size
-        found = loadmat(io.BytesIO(data), simplify_cells=True)
-        variables: dict[str, Any] = {}
-        _flatten("", {name: value for name, value in found.items() if not name.startswith("__")}, variables, 0)
-    return table_of_variables(path, variables, (), group)
-
-
-def _flatten(prefix: str, value: Any, into: dict[str, Any], depth: int) -> None:
-    if isinstance(value, Mapping) and depth < 8:
-        for name, inner in value.items():
-            _flatten(f"{prefix}/{name}" if prefix else str(name), inner, into, depth + 1)
-    elif isinstance(value, np.ndarray):
-        into[prefix] = value
 
 
 def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
