@@ -116,8 +116,8 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
         if not 0 < length <= 64:
             raise ValueError(f"field names of {length} bytes")
         fields = [names[k : k + length].split(b"\0")[0].decode("latin-1") for k in range(0, len(names), length)]
-        values = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[5:]]
-        return name, dict(zip(fields, values, strict=False))
+        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[5:]]
+        return name, dict(zip(fields, inside, strict=False))
     return name, None
 
 
