@@ -1,4 +1,4 @@
-"""Intervals that hold the truth: a short version of ``scripts/benchmarks/coverage.py``."""
+"""Intervals that hold the truth: a short version of ``scripts/benchmarks/interval_coverage.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "benchmarks" / "coverage.py"
+SCRIPT = Path(__file__).parents[1] / "scripts" / "benchmarks" / "interval_coverage.py"
 RUNS = 8
 
 

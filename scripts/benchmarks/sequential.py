@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Learning from earlier logs, and periods: what was predicted, what came, and whether two motions beat one.
 
-All on the simulated closed-loop UR10e of coverage.py: torque noise that remembers its past, encoder counts, friction that the
-model can have (``--stiction``: dry friction instead, so that the model is wrong at every reversal).
+All on the simulated closed-loop UR10e of interval_coverage.py: torque noise that remembers its past, encoder counts, friction
+that the model can have (``--stiction``: dry friction instead, so that the model is wrong at every reversal).
 
 - forecast: a random motion of 10 s is identified; another 10 s are designed after it; standard errors predicted before that
   motion is driven against those of both logs afterwards, and the true errors of the estimate.
@@ -22,7 +22,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
 import numpy as np
-from coverage import COUNTS, RATE, Arm
+from interval_coverage import COUNTS, RATE, Arm
 
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs

@@ -296,7 +296,11 @@ class DynamicModel:
             for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
                 own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
                 scale = group.scale[len(group.columns) - len(own) :]
-                blocks.append(np.vstack([rigid, terms[:, own].T * scale[:, None]]).T)
+                block = np.empty((len(rigid) + len(own), len(terms)))
+                block[: len(rigid)] = rigid
+                for row, k, factor in zip(block[len(rigid) :], own, scale, strict=True):
+                    np.multiply(terms[:, k], factor, out=row)
+                blocks.append(block.T)
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:

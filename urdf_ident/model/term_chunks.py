@@ -33,7 +33,10 @@ def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[t
     whole = model.term_values(model.with_reference_torque(segment) if loaded else segment, lasting)
     for begin in range(0, len(segment), chunk):
         part = slice(begin, min(begin + chunk, len(segment)))
+        made = model.term_values(model.with_reference_torque(segment.window(begin, part.stop)), passing)
+        if not lasting:
+            yield part, made
+            continue
         values = np.empty((part.stop - begin, len(memory)))
-        values[:, memory] = whole[part]
-        values[:, ~memory] = model.term_values(model.with_reference_torque(segment.window(begin, part.stop)), passing)
+        values[:, memory], values[:, ~memory] = whole[part], made
         yield part, values

@@ -9,6 +9,7 @@ from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..estimation.elastic import check_motors
 from ..model.dynamic_model import DynamicModel
+from ..model.engine.rigid import rigid_of
 from ..project import Project
 from ..result.identification import Identification
 from .compensate import check_compensation, compensate
@@ -74,7 +75,10 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
     """The third stage, and everything in one record."""
     model, fit = learnt.model, learnt.fit
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained)
+    engine = rigid_of(model.robot).used
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
+    if "(" in engine:  # not the one that would be expected, and why
+        notes.append(f"rigid-body columns by {engine}")
     return Identification(
         model,
         fit,
@@ -83,7 +87,7 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         physical.factor,
         physical.baseline,
         solver={**physical.solver, "notes": notes, **({"springs": learnt.springs} if learnt.springs else {})},
-        signals=prepared.signals,
+        signals={**prepared.signals, "engine": engine},
         inputs=tuple(log.as_dict() for log in prepared.logs),
         cross_validation=learnt.cross_validation,
         config=project.model_dump(),

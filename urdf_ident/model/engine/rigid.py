@@ -47,6 +47,12 @@ class Rigid:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self._programs: dict[Any, Program] = {}
+        self._used = "pinocchio"
+
+    @property
+    def used(self) -> str:
+        """The engine that made columns or torques last."""
+        return self._used if self.tree is not None else self.name(0)
 
     @cached_property
     def tree(self) -> Tree | None:
@@ -120,6 +126,7 @@ class Rigid:
 
     def _run(self, program: Program, q: Array, v: Array, a: Array, total: int | None) -> Array:
         run, name = runner(float(len(program.code)) * (total or len(q)))
+        self._used = name
         most = max(64, _WORKSPACE // max(program.rows, 1))
         chunk = min(most, COMPILED_CHUNK if name.startswith("numba") else CHUNK, len(q))
         work, out = np.empty((program.rows, chunk)), np.empty((program.outputs, len(q)))

@@ -6,7 +6,8 @@ noise that remembers its past (first-order autoregression). Friction is viscous 
 width that the model assumes, so that the model is right and only noise is on trial; ``--stiction`` uses the bundled arm's
 dry friction instead, which sticks, so that the model is wrong at every reversal.
 
-    python scripts/benchmarks/coverage.py [--runs 100] [--trajectories 2] [--kinds model,ar,auto] [--stiction] [--derived]
+    python scripts/benchmarks/interval_coverage.py [--runs 100] [--trajectories 2] [--kinds model,ar,auto] [--stiction]
+                                                   [--derived]
 """
 
 from __future__ import annotations

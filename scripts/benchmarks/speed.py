@@ -1,0 +1,186 @@
+"""Speed and memory beside named peers, in one run, on one core, in CPU seconds; writes docs/performance.md.
+
+    python scripts/benchmarks/speed.py [--samples 100000] [--long 1000000] [--write]
+                                       [--robot ROBOT.urdf --logs LOG... -c PROJECT.yaml]
+
+The peers: Pinocchio's regressor in a loop that stores the whole matrix, then ``numpy.linalg.qr`` of its base columns, which is
+what toolboxes for this purpose do; ``pinocchio.rnea`` in a loop. ``--write`` writes the table to docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from threadpoolctl import threadpool_limits
+
+from urdf_ident.model.base import random_motion
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.engine.compiled import VARIABLE
+from urdf_ident.model.engine.pinocchio import regressor
+from urdf_ident.model.engine.rigid import Rigid
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.samples import Segment
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, accumulate
+
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+ROBOT = "ur10e"
+
+
+def cpu(work: Callable[[], object], repeat: int = 3) -> float:
+    """CPU seconds, the best of several."""
+    found = []
+    for _ in range(repeat):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def log_of(model: DynamicModel, samples: int) -> Segment:
+    """A log without rest or decimation: every sample is an equation of every joint."""
+    motion, rng = random_motion(model.robot, samples, seed=1), np.random.default_rng(0)
+    return Segment("long", 0.0, 100.0, motion.q, motion.v, motion.a, rng.standard_normal((samples, model.n)))
+
+
+def fitted(model: DynamicModel, segment: Segment) -> np.ndarray:
+    return fit_base(accumulate(model, "long", [segment], RowFilter(1)), model.base(), method="ols").params
+
+
+def stored(model: DynamicModel, segment: Segment) -> np.ndarray:
+    """The whole regressor, friction included, shape (N, n, p)."""
+    W = np.zeros((len(segment), model.n, len(model.names)))
+    W[:, :, : model.n_inertial] = regressor(model.robot, segment.q, segment.v, segment.a)
+    terms, width = model.term_columns(segment), 4
+    for j in range(model.n):
+        W[:, j, model.n_inertial + width * j : model.n_inertial + width * (j + 1)] = terms[:, width * j : width * (j + 1)]
+    return W
+
+
+def solved(model: DynamicModel, segment: Segment) -> np.ndarray:
+    Q, R = np.linalg.qr(stored(model, segment).reshape(-1, len(model.names))[:, model.base().independent])
+    return np.linalg.solve(R, Q.T @ segment.tau.ravel())  # type: ignore[union-attr]
+
+
+def beside_peers(samples: int) -> list[str]:
+    """Rows of the table: kernels of a six-axis arm."""
+    model = DynamicModel(Robot.from_urdf(robot_path(ROBOT)), friction=["viscous", "coulomb", "offset"])
+    segment, base = log_of(model, samples), model.base()
+    peer_fit, peer_rows = cpu(lambda: solved(model, segment), 1), cpu(lambda: stored(model, segment), 2)
+    expected = solved(model, segment)
+    data, theta = model.robot.model.createData(), np.random.default_rng(2).normal(size=60)
+
+    def loop() -> None:
+        for q, v, a in zip(segment.q, segment.v, segment.a, strict=True):
+            pin.rnea(model.robot.model, data, q, v, a)
+
+    peer_torque, lines = cpu(loop, 2), []
+    for engine in ("numpy", "numba"):
+        os.environ[VARIABLE] = engine
+        rigid = Rigid(model.robot)
+        if not rigid.name(samples).startswith(engine):
+            lines.append(f"| {engine} | {rigid.name(samples)} | | |")
+            continue
+        fitted(model, segment)  # numba loads or compiles
+        rows = cpu(lambda: [None for _ in model.row_blocks(segment, compact=True)])
+        fit = cpu(lambda: fitted(model, segment))
+        torque = cpu(partial(rigid.torque, theta, segment.q, segment.v, segment.a))
+        apart = float(np.abs((fitted(model, segment) - expected) / np.maximum(np.abs(expected), 1e-9)).max())
+        one = 1e6 / samples  # s → µs a sample
+        lines += [
+            f"| columns and rows, {engine} | {one * rows:.2f} µs a sample | {one * peer_rows:.2f} µs, `pin` loop that stores W "
+            f"| {peer_rows / rows:.1f} × |",
+            f"| {samples} samples → {len(base)} base parameters, {engine} | {fit:.2f} s "
+            f"| {peer_fit:.2f} s, stored W + `numpy.linalg.qr` | {peer_fit / fit:.1f} × |",
+            f"| rigid torque of many samples, {engine} | {one * torque:.2f} µs a sample "
+            f"| {one * peer_torque:.2f} µs, `pin.rnea` in a loop | {peer_torque / torque:.1f} × |",
+        ]
+        print(f"{engine}: largest relative difference of base parameters from the peer's {apart:.1e}", file=sys.stderr)
+    del os.environ[VARIABLE]
+    return lines
+
+
+def peak(samples: int) -> float:
+    """Peak of what NumPy and Python hold while so many samples are fitted, the data apart [MB]."""
+    model = DynamicModel(Robot.from_urdf(robot_path(ROBOT)), friction=["viscous", "coulomb", "offset"])
+    segment = log_of(model, samples)
+    tracemalloc.start()
+    fitted(model, segment)
+    found = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return found
+
+
+def memory(few: int, many: int) -> list[str]:
+    """Rows of the table: how memory grows with the log."""
+    return [f"| peak memory beside the data, {samples} samples | {peak(samples):.1f} MB | | |" for samples in (few, many)]
+
+
+def command(words: Sequence[str], label: str) -> str:
+    """CPU seconds and peak memory of a command of the command line."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    program = Path(sys.executable).with_name("urdf-ident")
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([str(program), *words], capture_output=True, text=True, check=False, env=alone)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    failed = "" if done.returncode in (0, 1) else f" (exit {done.returncode}: {done.stderr.strip()[:80]})"
+    return f"| {label}{failed} | {seconds:.1f} s | | |"
+
+
+def commands(robot: str | None, logs: Sequence[str], project: str | None) -> list[str]:
+    urdf = str(robot_path(ROBOT))
+    lines = [command(["check", urdf], "`urdf-ident check`, six axes")]
+    if robot is not None and logs:
+        extra = ["-c", project] if project else []
+        with tempfile.TemporaryDirectory() as folder:
+            lines.append(command(["inspect", logs[0], "--robot", robot, *extra], "`inspect`, one log"))
+            words = ["identify", robot, *logs, *extra, "-o", folder, "--no-report"]
+            lines.append(command(words, f"`identify`, {len(logs)} logs"))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=100_000)
+    parser.add_argument("--long", type=int, default=1_000_000)
+    parser.add_argument("--robot")
+    parser.add_argument("--logs", nargs="*", default=[])
+    parser.add_argument("-c", "--project")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    with threadpool_limits(1):
+        lines = beside_peers(given.samples) + memory(given.samples, given.long)
+    lines += commands(given.robot, given.logs, given.project)
+    about = Path("/proc/cpuinfo")
+    named = [line for line in about.read_text().splitlines() if "model name" in line] if about.exists() else []
+    processor = named[0].split(":")[1].strip() if named else platform.processor()
+    text = "\n".join([
+        "# Performance", "",
+        f"Written by `python scripts/benchmarks/speed.py --samples {given.samples} --long {given.long}`, with robot and logs for the",
+        f"commands, on {processor}: one thread, CPU seconds, best of several; load average {os.getloadavg()[0]:.1f}.",
+        f"Python {platform.python_version()}, NumPy {np.__version__}, Pinocchio {pin.__version__}.",
+        "Ratios are of the same run; absolute numbers depend on what else the machine did.", "",
+        "| work | ours | peer | ratio |", "|---|---|---|---|", *lines, "",
+    ])  # fmt: skip
+    print(text)
+    if given.write:
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
