@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from ..errors import EstimationError, SolverError
 from ..linalg import Array
@@ -186,6 +185,8 @@ class LmiProblem:
         while excess(high) <= 0 and high < low + np.log(1e16):
             high += np.log(100.0)
         if excess(high) > 0 and excess(low) < 0:
+            from scipy.optimize import brentq
+
             brentq(excess, low, high, xtol=0.01, maxiter=40)
         return found[max(weight for weight in found if excess(weight) <= 1e-9)]
 

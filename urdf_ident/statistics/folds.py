@@ -73,10 +73,17 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     Raises:
         EstimationError: One motion with fewer than two blocks.
     """
+    if not statistics.folds:
+        statistics.folds.append(_folds(statistics))
+    return statistics.folds[0]
+
+
+def _folds(statistics: StatisticSet) -> StatisticSet:
     found = motions(statistics)
     if len(found) > 1:
         label = {log: name_of(logs) for logs in found for log in logs}
-        return replace(statistics, entries=tuple(replace(e, log=label[e.log]) for e in statistics.entries)).compressed()
+        renamed = [replace(e, log=label[e.log]) for e in statistics.entries]
+        return replace(statistics, entries=tuple(renamed), motions=None).compressed()
     blocks = {log: sorted({entry.block for entry in statistics.entries if entry.log == log}) for log in statistics.logs}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
@@ -86,7 +93,7 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
     name = name_of(statistics.logs)
     renamed = [replace(e, log=f"{name}[{fold[e.log, e.block] + 1}/{k}]") for e in statistics.entries]
-    return replace(statistics, entries=tuple(renamed)).compressed()
+    return replace(statistics, entries=tuple(renamed), motions=None).compressed()
 
 
 def name_of(logs: Sequence[str]) -> str:

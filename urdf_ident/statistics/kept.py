@@ -37,6 +37,8 @@ class KeptRows:
     def __init__(self, most: int = MOST) -> None:
         self.most, self.held = most, 0
         self._kept: dict[Hashable, list[Array]] = {}
+        #: Which of the logs are one motion, once found; it does not change with the laws.
+        self.motions: tuple[tuple[str, ...], ...] | None = None
 
     def rows(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]] | None:
         """What :func:`.filtered_rows` makes of a segment with ``compact``, in one piece.

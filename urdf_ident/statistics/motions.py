@@ -46,6 +46,9 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     logs = statistics.logs
     if len(logs) < 2:
         return tuple((log,) for log in logs)
+    if statistics.motions is not None and set(logs) <= {log for known in statistics.motions for log in known}:
+        left = (tuple(log for log in known if log in logs) for known in statistics.motions)
+        return tuple(names for names in left if names)
     apart, label = log_distances(statistics), list(range(len(logs)))
     for b in range(1, len(logs)):
         for a in range(b):

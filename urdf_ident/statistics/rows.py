@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
 from .kept import KeptRows
+from .motions import motions
 from .statistic import Layout, Statistic, StatisticSet
 
 #: Time blocks a log is cut into.
@@ -365,4 +366,7 @@ def build_statistics(
         total = part if total is None else total.merged(part)
     if total is None:
         raise EstimationError("no log to estimate from")
-    return total
+    if kept is None or len(logs) < 2:
+        return total
+    kept.motions = kept.motions or motions(total)
+    return replace(total, motions=kept.motions)

@@ -110,12 +110,14 @@ class StatisticSet:
         layouts: Layout of every row group.
         entries: The factors.
         fingerprint: Of model, conditioning and units; sets with unequal ones are never merged.
+        motions: Names of the logs of each motion, where that is known already; None where it is to be found.
     """
 
     names: tuple[str, ...]
     layouts: tuple[Layout, ...]
     entries: tuple[Statistic, ...]
     fingerprint: str
+    motions: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def p(self) -> int:
@@ -220,7 +222,7 @@ class StatisticSet:
         both = set(self.logs) & set(other.logs)
         if both:
             raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
-        return replace(self, entries=self.entries + other.entries)
+        return replace(self, entries=self.entries + other.entries, motions=None)
 
     def compressed(self) -> StatisticSet:
         """One factor per log and group: faster to merge many times, when blocks are not needed.
@@ -258,6 +260,11 @@ class StatisticSet:
             R[:, begin + k :] += (R[:, begin : begin + k] @ move[layout.columns])[:, None]
             entries.append(replace(entry, R=R))
         return replace(self, entries=tuple(entries))
+
+    @cached_property
+    def folds(self) -> list[StatisticSet]:
+        """What :func:`.folds_of` has made of the set, once it has: it is asked for many times."""
+        return []
 
     @cached_property
     def _factors(self) -> dict[str, Array]:

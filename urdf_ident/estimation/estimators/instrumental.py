@@ -21,7 +21,7 @@ from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, stats
+from scipy import linalg
 
 from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
@@ -361,6 +361,8 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     full, extra = _rss(augmented, y), int(live.sum())
     free = rows - b - extra
     value = max(0.0, (plain - full) / extra / max(full / free, 1e-300)) / inflation
+    from scipy import stats
+
     return HausmanTest(value, (extra, free), float(stats.f.sf(value, extra, free)), inflation)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 import numpy as np
-from scipy import stats
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, nearest
@@ -29,7 +29,7 @@ HUBER, TUKEY = 1.345, 4.685
 #: one sample moves: rounds may go round a little circle for ever, and one as small as the last number is no matter.
 ROUNDS, SETTLED, CIRCLE = 50, 1e-4, 1e-2
 #: The median absolute residual of Gaussian noise over its standard deviation.
-MAD = float(stats.norm.ppf(0.75))
+MAD = NormalDist().inv_cdf(0.75)
 
 
 def huber(u: Array) -> Array:
