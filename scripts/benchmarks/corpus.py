@@ -127,7 +127,9 @@ def main() -> None:
         counts: Counter[str] = Counter()
         unusable: Counter[str] = Counter()
         with tempfile.TemporaryDirectory() as place:
-            for path in paths[: options.most]:
+            for number, path in enumerate(paths[: options.most], 1):
+                if number % 20 == 0:
+                    print(f"{number} of {len(paths)} files, {dict(counts)}", file=sys.stderr, flush=True)
                 try:
                     wrong = judge(path, factor, Path(place))
                 except (UrdfIdentError, UnicodeDecodeError, ValueError) as error:

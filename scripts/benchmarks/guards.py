@@ -1,0 +1,72 @@
+"""Single-line changes of guards on what is read, judged and written: does a test notice each of them?
+
+python scripts/benchmarks/guards.py [--only TEXT] [--tests tests/test_guards.py ...]
+
+Every change is made in a copy of the tree, the tests run there, and the change is taken back. Reported: killed (a test fails),
+SURVIVED (none does), absent (the line is no longer there: correct this list). One change a line of :data:`CHANGES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_DOF = "np.sqrt(stats.chi2.median(between.dof) / between.dof)"
+_RATIO = f"float(np.median(ratio[seen]) / {_DOF})"
+#: File, its text, and what stands there instead.
+CHANGES = (
+    ("export/split.py", "plausible and margins(", "True and margins("),
+    ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 0.0"),
+    ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 1e-9"),
+    ("estimation/uncertainty/covariance.py", "max(1.0, lack) * matrix", "lack * matrix"),
+    ("estimation/uncertainty/covariance.py", f"common = max(1.0, {_RATIO})", f"common = {_RATIO}"),
+    ("data/quality/repairs.py", "max(10 * float(np.percentile(away, 99)), share", "max(share"),
+    ("data/quality/repairs.py", "float(high - low), 1e-9)", "float(high - low), 0.0)"),
+    ("data/quality/contradictions.py", "own.errors(drag) < -_SIGNIFICANT or", "own.errors(drag) < 0 or"),
+    ("data/quality/contradictions.py", "or own.errors(mass) < -_SIGNIFICANT", "or own.errors(mass) < 0"),
+    ("data/quality/contradictions.py", "and negative and own.errors(drag) < _SIGNIFICANT", "and negative"),
+    ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(100 * period, 0.01"),
+    ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(0.1 * period, 0.001"),
+    ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.0 / rate"),
+    ("data/quality/checks.py", "suspects.any() and fits[kind].all()", "suspects.any()"),
+    ("result/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
+    ("result/scores.py", "MOVING = 0.02", "MOVING = 0.0"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--tests", nargs="+", default=["tests/test_guards.py"])
+    options = parser.parse_args()
+    survived = 0
+    with tempfile.TemporaryDirectory() as place:
+        for name in ("urdf_ident", "robots", "tests", "scripts"):
+            shutil.copytree(ROOT / name, Path(place) / name)
+        shutil.copy(ROOT / "pyproject.toml", place)
+        environment = {**os.environ, "PYTHONPATH": place, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        for file, old, new in CHANGES:
+            if options.only not in file:
+                continue
+            path = Path(place) / "urdf_ident" / file
+            text = path.read_text(encoding="utf-8")
+            outcome = "absent"
+            if old in text:
+                path.write_text(text.replace(old, new, 1), encoding="utf-8")
+                command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *options.tests]
+                code = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False).returncode
+                outcome = {0: "SURVIVED", 1: "killed"}.get(code, f"broken (pytest exit {code})")
+                path.write_text(text, encoding="utf-8")
+            survived += outcome != "killed"
+            print(f"{outcome:<10} {file}: {new[:80]}", flush=True)
+    sys.exit(1 if survived else 0)
+
+
+if __name__ == "__main__":
+    main()
