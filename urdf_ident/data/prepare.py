@@ -67,15 +67,40 @@ def examine(recording: Recording, robot: Robot, drive: Drive, config: SignalConf
     Raises:
         LogError: The effort is a current without a known gain.
     """
-    report = assess(joint_side(recording, drive), robot)
-    if not report.acceptable:
-        return report
-    try:
-        report = _with_wrenches(report, robot)
-        return _with_doubts(report, robot, condition(report.recording, robot, config))
-    except LogError as error:
-        refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
-        return replace(report, findings=(*report.findings, refused))
+    return examine_logs([recording], robot, drive, config)[0]
+
+
+def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig) -> list[QualityReport]:
+    """Judges several logs of one robot, each alone and against each other, without refusing anything.
+
+    Args:
+        recordings: As read.
+        robot: The robot.
+        drive: The drive train.
+        config: Conditioning.
+
+    Returns:
+        A report for each log; what conditioning would refuse is in it.
+
+    Raises:
+        LogError: The effort is a current without a known gain.
+    """
+    reports: list[QualityReport] = []
+    usable: dict[int, Conditioned] = {}
+    for k, recording in enumerate(recordings):
+        report = assess(joint_side(recording, drive), robot)
+        if report.acceptable:
+            try:
+                report = _with_wrenches(report, robot)
+                usable[k] = condition(report.recording, robot, config)
+            except LogError as error:
+                refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
+                report = replace(report, findings=(*report.findings, refused))
+        reports.append(report)
+    found = contradictions(robot, [(item.segments, item.cutoff) for item in usable.values()])
+    for k, doubts in zip(usable, found, strict=True):
+        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
+    return reports
 
 
 def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False) -> PreparedLog:
@@ -149,7 +174,7 @@ def _prepared(recording: Recording, report: QualityReport, robot: Robot, config:
 
 
 def _with_doubts(report: QualityReport, robot: Robot, conditioned: Conditioned) -> QualityReport:
-    found = contradictions(robot, conditioned.segments, conditioned.cutoff)
+    (found,) = contradictions(robot, [(conditioned.segments, conditioned.cutoff)])
     return replace(report, findings=(*report.findings, *found)) if found else report
 
 

@@ -229,7 +229,14 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     known = np.flatnonzero(moves & np.isfinite(match.scale))
     foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
     scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
-    if foreign:
+    common = float(np.median(match.scale[known])) if len(known) else 1.0
+    if not foreign and len(known) > 1 and abs(common - 1) > 0.02 and (np.abs(match.scale[known] / common - 1) < 0.02).all():
+        state.add(
+            "time-scale", "refused", f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
+            f"1 s of the log is {common:.4g} s", size=common,
+            remedy="correct the time column's unit, or `log: {rate: ...}` without it; if the velocities are scaled leave them out",
+        )  # fmt: skip
+    elif foreign:
         _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
     elif scaled:
         factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)

@@ -28,6 +28,7 @@ class Finding:
         remedy: What the user can do about it, or None where nothing needs doing.
         size: How large it is, in the unit that the catalogue states, or None where a size means nothing.
         certainty: 0 to 1: how much of the evidence speaks for this and not for another cause; None where it was read off.
+        candidates: Where the cause is undecided, the ids of what it may be, likeliest first.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Finding:
     remedy: str | None
     size: float | None = None
     certainty: float | None = None
+    candidates: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The finding for JSON."""
@@ -50,6 +52,7 @@ class Finding:
             "remedy": self.remedy,
             "size": self.size,
             "certainty": self.certainty,
+            "candidates": list(self.candidates),
         }
 
 

@@ -1,0 +1,413 @@
+"""Faults injected in sound logs: what the inspection makes of each, and what it would have cost.
+
+    python scripts/benchmarks/faults.py [--data ../shared/data] [--case ur10e arm6 arm7] [--only WORD] [--harm] [--clean]
+
+Each fault is put into every training log (or one of them: ``one-``), inspected, and scored: *named* (a finding with its id),
+*undecided* (the id among a finding's candidates), *misdiagnosed* (another cause named, the true one not), *silent*. With
+``--harm`` a simple-law model identified in spite of it is judged on clean logs: harmful is more than 1.1 times the clean error.
+``--clean`` inspects sound logs instead: all findings that are warnings or refusals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from urdf_ident.data.joint_side import joint_side
+from urdf_ident.data.prepare import examine_logs, prepare_logs
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import UrdfIdentError
+from urdf_ident.linalg import Array
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.library import robot_names, robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.project import parse_project
+from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import build_statistics
+
+#: Findings that never count as a diagnosis: they are true of some of the sound logs too.
+BENIGN = {"note", "position-beyond-limit", "velocity-agrees", "velocity-lag", "clock-uneven", "clock-jitter", "samples-repeated",
+          "stamps-repeated", "samples-lost", "clock-gaps", "joint-at-rest", "short", "values-bridged"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robot, sound logs to learn from, and sound logs to judge on."""
+
+    name: str
+    robot: Robot
+    learn: list[Recording]
+    judge: list[Recording]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: its name, the ids that name it, and what it does to a log or to the robot's description."""
+
+    name: str
+    ids: frozenset[str]
+    log: Callable[[Recording, Robot], Recording] | None = None
+    robot: Callable[[Robot], Robot] | None = None
+    one: bool = False
+
+
+def simulated(
+    robot: Robot, seed: int, *, seconds: float = 15.0, rate: float = 100.0, speed: float = 1.0, noise: float = 0.03,
+    amplitude: float = 1.0, name: str = "",
+) -> Recording:  # fmt: skip
+    """A log of the URDF's robot with rotors, friction that is no simple law, encoder steps and torque noise."""
+    rng = np.random.default_rng(seed)
+    traits = np.random.default_rng(sum(map(ord, robot.name)))
+    t = np.arange(round(seconds * rate)) / rate
+    q, v, a = np.zeros((3, len(t), robot.n))
+    reach = np.where(robot.prismatic, 0.1, 1.0) * amplitude
+    for k in range(1, 6):
+        w = 2 * np.pi * 0.1 * speed * k
+        s, c = rng.uniform(-1, 1, (2, robot.n)) * reach / k
+        q += s * np.sin(w * t)[:, None] + c * (1 - np.cos(w * t)[:, None])
+        v += w * (s * np.cos(w * t)[:, None] + c * np.sin(w * t)[:, None])
+        a += w**2 * (-s * np.sin(w * t)[:, None] + c * np.cos(w * t)[:, None])
+    q = q + rng.uniform(-0.5, 0.5, robot.n) * reach
+    model, data = robot.model, robot.model.createData()
+    tau = np.array([pin.rnea(model, data, *row) for row in zip(robot.configuration(q), v, a, strict=True)])
+    size = np.sqrt(np.mean(tau**2, axis=0)) + 0.02 * np.sqrt(np.mean(tau**2))
+    fc, fv, asym = 0.3 * size * traits.uniform(0.3, 1, robot.n), 0.2 * size * traits.uniform(0.3, 1, robot.n), 0.05 * size
+    rotor = 0.3 * np.abs(np.array([pin.crba(model, data, x) for x in robot.configuration(q[:1])])[0].diagonal())
+    tau = tau + rotor * a + (fc + 0.02 * np.abs(tau)) * np.tanh(v / 0.01) * (1 + 0.2 * np.exp(-((v / 0.1) ** 2))) + fv * v + asym
+    tau = tau + noise * np.maximum(tau.std(axis=0), 1e-9) * rng.standard_normal(tau.shape)
+    measured = np.round(q / 2e-5) * 2e-5
+    return Recording(name or f"sim{seed}", robot.joints, t, measured, velocity=v + 1e-4 * rng.standard_normal(v.shape), effort=tau)
+
+
+def cases(folder: Path, names: Sequence[str]) -> Iterator[Case]:
+    """The robots and their sound logs."""
+    if "ur10e" in names:
+        robot, logs = ur10e(folder)
+        yield Case("ur10e", robot, logs[::2][:3], logs[1::2])
+    if "arm6" in names:
+        robot = Robot.from_urdf(robot_path("generic_6axis"))
+        yield Case("arm6", robot, [simulated(robot, k) for k in range(3)], [simulated(robot, k) for k in (7, 8)])
+    if "arm7" in names:
+        robot = Robot.from_urdf(folder / "panda" / "panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+        yield Case("arm7", robot, [simulated(robot, k) for k in range(3)], [simulated(robot, k) for k in (7, 8)])
+
+
+def ur10e(folder: Path) -> tuple[Robot, list[Recording]]:
+    """The real logs in N·m; the controller's target torque beside them."""
+    groups = ("position", "velocity", "effort", "effort_target", "torque_target")
+    columns = {"time": 0, **{name: list(range(1 + 6 * k, 7 + 6 * k)) for k, name in enumerate(groups)}}
+    gain = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]
+    project = parse_project({"drive": {"gain": gain}, "log": {"columns": columns, "units": {"effort": "A"}}})
+    robot = project.build_robot(folder / "ur10e" / "ur10e.urdf")
+    drive, layout = project.build_drive(robot), project.log_layout()
+    return robot, [
+        joint_side(read_recording(path, robot, layout), drive) for path in sorted((folder / "ur10e").glob("*.csv"))
+    ]
+
+
+def changed(log: Recording, **columns: tuple[object, object]) -> Recording:
+    """A log with some columns of some signals replaced: name=(index, values)."""
+    values = {}
+    for name, (index, value) in columns.items():
+        array = getattr(log, name)
+        if array is not None:
+            values[name] = np.array(array)
+            values[name][index] = value
+    return replace(log, sha256="", **values)
+
+
+def times(log: Recording, name: str, factors: Array) -> Recording:
+    """A log with the columns of a signal multiplied."""
+    array = getattr(log, name)
+    return log if array is None else replace(log, sha256="", **{name: array * factors})
+
+
+def part(log: Recording, begin: float, end: float) -> np.ndarray:
+    """Rows between two shares of the log's length, as a mask."""
+    share = (log.time - log.time[0]) / (log.time[-1] - log.time[0])
+    return (share >= begin) & (share < end)
+
+
+def speeds(log: Recording) -> Array:
+    """Velocities, logged or differentiated."""
+    return log.velocity if log.velocity is not None else np.gradient(log.position, log.time, axis=0)
+
+
+def payload(log: Recording, robot: Robot, mass: float, rows: np.ndarray) -> Recording:
+    """A mass at the last link's frame, carried during some rows only."""
+    model = robot.model.copy()
+    model.inertias[robot.n] = pin.Inertia(mass, np.array([0.0, 0.0, 0.1]), 1e-3 * mass * np.eye(3))
+    for k in range(1, robot.n):
+        model.inertias[k] = pin.Inertia.Zero()
+    data, v = model.createData(), speeds(log)
+    from scipy.ndimage import uniform_filter1d
+
+    a = np.gradient(uniform_filter1d(v, 5, axis=0), log.time, axis=0)
+    extra = np.array([pin.rnea(model, data, *row) for row in zip(robot.configuration(log.position), v, a, strict=True)])
+    return replace(log, sha256="", effort=log.effort + rows[:, None] * extra)
+
+
+def faults(robot: Robot) -> Iterator[Fault]:
+    """All faults, in several strengths."""
+    n = robot.n
+    ids = frozenset
+    one = {j: np.where(np.arange(n) == j, -1.0, 1.0) for j in range(n)}
+    for j in range(n):
+        yield Fault(f"effort sign {j}", ids({"effort-sign"}), lambda log, _, j=j: times(log, "effort", one[j]))
+    yield Fault("effort sign all", ids({"effort-sign"}), lambda log, _: times(log, "effort", -np.ones(n)))
+    yield Fault("effort sign two", ids({"effort-sign"}), lambda log, _: times(log, "effort", one[1] * one[n - 2]))
+    for j in (0, 1, 2, n - 2):
+        yield Fault(f"position sign {j}", ids({"position-sign", "axis-sign"}),
+                    lambda log, _, j=j: times(times(log, "position", one[j]), "velocity", one[j]))  # fmt: skip
+    yield Fault("axis sense 1", ids({"axis-sign", "position-sign"}), lambda log, _: times(
+        times(times(log, "position", one[1]), "velocity", one[1]), "effort", one[1]))  # fmt: skip
+    yield Fault("velocity sign 2", ids({"velocity-sign"}), lambda log, _: times(log, "velocity", one[2]))
+    for i, j in ((0, 1), (1, 2), (2, 3), (n - 2, n - 1), (0, n - 1)):
+        order = list(range(n))
+        order[i], order[j] = j, i
+        yield Fault(f"efforts exchanged {i} {j}", ids({"joints-exchanged"}),
+                    lambda log, _, o=order: replace(log, sha256="", effort=log.effort[:, o]))  # fmt: skip
+        if i:
+            yield Fault(f"positions exchanged {i} {j}", ids({"joints-exchanged", "velocities-exchanged"}),
+                        lambda log, _, o=order: replace(log, sha256="", position=log.position[:, o], velocity=None))  # fmt: skip
+            yield Fault(f"joints exchanged {i} {j}", ids({"joints-exchanged"}), lambda log, _, o=order: replace(
+                log, sha256="", position=log.position[:, o], velocity=log.velocity[:, o], effort=log.effort[:, o]))  # fmt: skip
+    for j in (1, 2, 3):
+        for zero in (0.1, 0.3, -0.8, np.pi / 2):
+            yield Fault(f"zero {j} {zero:.2f}", ids({"position-zero"}), lambda log, _, j=j, z=zero: replace(
+                log, sha256="", position=log.position + z * (np.arange(n) == j)))  # fmt: skip
+    for k in (0.5, 0.8, 0.9, 1.1, 1.25, 2.0, 1e3):
+        yield Fault(f"time × {k}", ids({"time-scale", "time-unit"}), lambda log, _, k=k: replace(log, sha256="", time=log.time * k))
+    for k in (0.5, 0.8, 1.25, 2.0):
+        yield Fault(f"time × {k} without velocities", ids({"time-scale"}),
+                    lambda log, _, k=k: replace(log, sha256="", time=log.time * k, velocity=None))  # fmt: skip
+    yield Fault("time × 0.8, zeros missing", ids({"time-scale", "position-zero"}), lambda log, _: replace(
+        log, sha256="", time=log.time * 0.8, velocity=None, position=log.position
+        + np.where(np.isin(np.arange(n), (1, 3)), -np.pi / 2, 0.0)))  # fmt: skip
+    for words, g in (("up", (0, 0, 9.81)), ("x", (9.81, 0, 0)), ("-y", (0, -9.81, 0)), ("tilt 5°", (0.855, 0, -9.773)),
+                     ("tilt 30°", (0, 4.905, -8.496)), ("zero", (0, 0, 0))):  # fmt: skip
+        yield Fault(f"gravity {words}", ids({"gravity-direction"}), robot=lambda robot, g=g: robot.with_gravity(g))
+    for k in (0.01, 1e-3, 0.1):
+        yield Fault(f"efforts × {k}", ids({"effort-scale", "effort-unit"}), lambda log, _, k=k: times(log, "effort", k * np.ones(n)))
+    for j in (0, 1, 2, 3, n - 1):
+        for k in (0.5, 0.8, 1.25, 2.0, 0.01):
+            yield Fault(f"effort {j} × {k}", ids({"effort-scale"}), lambda log, _, j=j, k=k: times(
+                log, "effort", np.where(np.arange(n) == j, k, 1.0)))  # fmt: skip
+    yield Fault("effort commanded", ids({"effort-commanded"}), commanded)
+    yield Fault("effort without gravity", ids({"effort-without-gravity"}), weightless)
+    for late in (0.02, 0.05, 0.1):
+        yield Fault(f"efforts {1e3 * late:.0f} ms late", ids({"effort-delay"}), lambda log, _, d=late: replace(
+            log, sha256="", effort=interpolated(log.time, log.effort, log.time - d)))  # fmt: skip
+    yield Fault("positions 50 ms late", ids({"effort-delay", "velocity-lag"}), lambda log, _: replace(
+        log, sha256="", position=interpolated(log.time, log.position, log.time - 0.05)))  # fmt: skip
+    yield Fault("efforts behind 2 Hz", ids({"effort-delay", "effort-bandwidth"}), lambda log, _: smoothed(log, 2.0))
+    yield Fault("positions wrapped", ids({"position-wrapped"}), lambda log, _: replace(
+        log, sha256="", position=np.angle(np.exp(1j * (log.position + 2.8))) - 2.8 * 0 + 0.0, velocity=log.velocity))  # fmt: skip
+    yield Fault("effort stuck 30 %", ids({"channel-frozen", "frozen-too-long"}), lambda log, _: changed(
+        log, effort=((part(log, 0.4, 0.7), 1), log.effort[part(log, 0.4, 0.7), 1][0])))  # fmt: skip
+    yield Fault("position stuck 10 %", ids({"channel-frozen"}), lambda log, _: changed(
+        log, position=((part(log, 0.5, 0.6), 2), log.position[part(log, 0.5, 0.6), 2][0])))  # fmt: skip
+    yield Fault("effort dead", ids({"effort-dead"}), lambda log, _: changed(log, effort=((slice(None), 1), 0.0)))
+    for share in (0.3, 0.6):
+        yield Fault(f"effort clipped {share}", ids({"effort-clipped"}), lambda log, _, s=share: replace(
+            log, sha256="", effort=np.clip(log.effort, -s * np.abs(log.effort).max(axis=0), s * np.abs(log.effort).max(axis=0))))  # fmt: skip
+    yield Fault("effort in coarse steps", ids({"effort-quantised"}), lambda log, _: replace(
+        log, sha256="", effort=np.round(log.effort / (0.5 * log.effort.std(axis=0))) * 0.5 * log.effort.std(axis=0)))  # fmt: skip
+    yield Fault("sentinels -999", ids({"values-spike", "values-impossible", "values-sentinel", "channel-missing"}), lambda log, _: changed(
+        log, effort=((slice(5, None, 40), 2), -999.0)))  # fmt: skip
+    yield Fault("zeros in effort", ids({"values-spike", "values-sentinel", "channel-missing"}), lambda log, _: changed(
+        log, effort=((slice(5, None, 15), slice(None)), 0.0)))  # fmt: skip
+    yield Fault("degrees", ids({"position-unit", "velocity-unit"}), lambda log, _: replace(
+        log, sha256="", position=np.degrees(log.position)))  # fmt: skip
+    yield Fault("time reversed", ids({"time-backwards", "clock-stands"}), lambda log, _: replace(log, sha256="", time=log.time[::-1]))
+    varying = ids({"not-stationary", "payload-changes", "contact", "effort-drift"})
+    for begin, end, mass in ((0.5, 1.0, 0.1), (0.3, 0.6, 0.3)):
+        yield Fault(f"payload {mass} of the arm from {begin} to {end}", varying, lambda log, robot, b=begin, e=end, m=mass: payload(
+            log, robot, m * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, b, e)))  # fmt: skip
+    for size in (0.3, 1.0):
+        yield Fault(f"contact {size} for a tenth", varying, lambda log, _, s=size: changed(
+            log, effort=((part(log, 0.45, 0.55), slice(None)), log.effort[part(log, 0.45, 0.55)] + s * log.effort.std(axis=0))))  # fmt: skip
+        yield Fault(f"offset drifts {size}", varying, lambda log, _, s=size: replace(
+            log, sha256="", effort=log.effort + s * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * (np.arange(n) == 2)))  # fmt: skip
+    yield Fault("friction drifts", varying, lambda log, _: replace(
+        log, sha256="", effort=log.effort + 0.5 * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * np.tanh(speeds(log) / 0.05)))  # fmt: skip
+    yield Fault("gain drifts", varying | {"effort-scale"}, lambda log, _: replace(
+        log, sha256="", effort=log.effort * (1 - 0.3 * np.linspace(0, 1, len(log))[:, None])))  # fmt: skip
+    differs = ids({"log-differs", "logs-disagree"})
+    yield Fault("one log effort sign 1", differs | {"effort-sign"}, lambda log, _: times(log, "effort", one[1]), one=True)
+    yield Fault("one log efforts × 0.7", differs | {"effort-scale"}, lambda log, _: times(log, "effort", 0.7 * np.ones(n)), one=True)
+    yield Fault("one log offset", differs, lambda log, _: replace(
+        log, sha256="", effort=log.effort + log.effort.std(axis=0) * (np.arange(n) == 1)), one=True)  # fmt: skip
+    yield Fault("one log payload", differs, lambda log, robot: payload(
+        log, robot, 0.2 * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, 0, 2)), one=True)  # fmt: skip
+    yield Fault("one log zero 1", differs | {"position-zero"}, lambda log, _: replace(
+        log, sha256="", position=log.position + 0.4 * (np.arange(n) == 1)), one=True)  # fmt: skip
+    if n == 6:
+        other = {"ur10e": "puma560"}.get(robot.name, "ur10e")
+        yield Fault("another robot's URDF", ids({"physics-undecided", "model-mismatch"}),
+                    robot=lambda _, other=other: renamed(Robot.from_urdf(robot_path(other)), robot))  # fmt: skip
+
+
+def renamed(other: Robot, robot: Robot) -> Robot:
+    """Another robot under this one's joint names, as a wrong URDF with usual names would be."""
+    text = other.urdf
+    for old, new in zip(other.order, robot.order, strict=True):
+        text = text.replace(f'joint name="{old}"', f'joint name="{new}"')
+    return Robot.from_urdf(text)
+
+
+def interpolated(t: Array, x: Array, at: Array) -> Array:
+    """Columns at other times."""
+    return np.column_stack([np.interp(at, t, column) for column in x.T])
+
+
+def smoothed(log: Recording, cutoff: float) -> Recording:
+    """Efforts behind a causal first-order filter."""
+    rate = 1 / np.median(np.diff(log.time))
+    share = 1 - np.exp(-2 * np.pi * cutoff / rate)
+    out = np.array(log.effort)
+    for k in range(1, len(out)):
+        out[k] = out[k - 1] + share * (out[k] - out[k - 1])
+    return replace(log, sha256="", effort=out)
+
+
+def commanded(log: Recording, robot: Robot) -> Recording:
+    """The rigid torque of the URDF in place of the measured one."""
+    if log.torque_target is not None:
+        return replace(log, sha256="", effort=log.torque_target)
+    v = speeds(log)
+    a, model, data = np.gradient(v, log.time, axis=0), robot.model, robot.model.createData()
+    rows = zip(robot.configuration(log.position), v, a, strict=True)
+    return replace(log, sha256="", effort=np.array([pin.rnea(model, data, *row) for row in rows]))
+
+
+def weightless(log: Recording, robot: Robot) -> Recording:
+    """The URDF's gravity torque subtracted, as some controllers do."""
+    model, data = robot.model, robot.model.createData()
+    weight = [pin.computeGeneralizedGravity(model, data, row) for row in robot.configuration(log.position)]
+    return replace(log, sha256="", effort=log.effort - np.array(weight))
+
+
+def verdict(found: dict[str, set[str]], ids: frozenset[str]) -> str:
+    """named, undecided, misdiagnosed or silent."""
+    if found["named"] & ids:
+        return "named"
+    if found["candidates"] & ids:
+        return "undecided"
+    return "misdiagnosed" if found["named"] - BENIGN else "silent"
+
+
+def inspected(case: Case, logs: list[Recording], robot: Robot) -> dict[str, set[str]]:
+    """Ids of all findings, and of all candidates."""
+    project = parse_project({})
+    try:
+        reports = examine_logs(logs, robot, Drive.build(robot.n), project.signal_config())
+    except UrdfIdentError as error:
+        return {"named": {type(error).__name__}, "candidates": set(), "refused": {"error"}}
+    items = [item for report in reports for item in report.findings]
+    said = {item.id for item in items if item.severity != "info" and item.id not in ("physics-undecided", "model-mismatch")}
+    doubts = {item.id for item in items if item.id in ("physics-undecided", "model-mismatch")}
+    return {"named": said, "candidates": {c for item in items for c in item.candidates} | doubts,
+            "refused": {item.id for item in items if item.severity == "refused"}}  # fmt: skip
+
+
+def harm(case: Case, logs: list[Recording], robot: Robot) -> float:
+    """Error on clean logs of a simple-law model identified in spite of everything [N·m]; inf where nothing comes out."""
+    project = parse_project({"validation": {"score_cutoff": 8.0}})
+    try:
+        model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"], rotor_inertia=True)
+        prepared = prepare_logs(logs, robot, model.drive, project.signal_config(), force=True)
+        base = model.base()
+        theta = np.zeros(len(model.names))
+        theta[base.independent] = fit_base(build_statistics(model, prepared), base).params
+        judges = prepare_logs(case.judge, robot, model.drive, project.signal_config(), force=True)
+        errors = [score(log, predict(model, theta, log), robot.joints, 8.0, measured_only=True).rmse for log in judges]
+    except (UrdfIdentError, np.linalg.LinAlgError):
+        return np.inf
+    return float(np.sqrt(np.mean(np.square(errors), axis=0)).mean())
+
+
+def sound(folder: Path) -> Iterator[tuple[str, Robot, list[Recording]]]:
+    """Sound logs: the real ones, one by one and together, and simulated ones of all bundled robots."""
+    robot, logs = ur10e(folder)
+    yield "ur10e all", robot, logs
+    for log in logs:
+        yield f"ur10e {log.name}", robot, [log]
+    panda = Robot.from_urdf(folder / "panda" / "panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    columns = {"time": 0, "position": list(range(1, 8)), "velocity": list(range(8, 15)), "effort": list(range(15, 22))}
+    layout = parse_project({"log": {"columns": columns}}).log_layout()
+    yield "panda", panda, [read_recording(folder / "panda" / "panda_exciting.csv", panda, layout)]
+    robots = [*(Robot.from_urdf(robot_path(name)) for name in robot_names()), panda]
+    kinds = {"fast": {"speed": 1.5}, "usual": {}, "slow": {"speed": 0.25, "seconds": 30.0}, "small": {"amplitude": 0.2},
+             "noisy": {"noise": 0.2}, "short": {"seconds": 7.0}, "crawl": {"speed": 0.1, "seconds": 40.0}}  # fmt: skip
+    for robot in robots:
+        for k, (kind, options) in enumerate(kinds.items()):
+            yield f"{robot.name} {kind}", robot, [simulated(robot, 100 + k, **options)]  # type: ignore[arg-type]
+
+
+def clean(folder: Path, only: str) -> None:
+    """All warnings and refusals of sound logs."""
+    count = Counter[str]()
+    for name, robot, logs in sound(folder):
+        if only not in name:
+            continue
+        start = time.process_time()
+        reports = examine_logs(logs, robot, Drive.build(robot.n), parse_project({}).signal_config())
+        seconds = time.process_time() - start
+        items = [x for report in reports for x in report.findings if x.severity in ("warning", "refused") and x.id not in BENIGN]
+        count["logs"] += len(logs)
+        count.update({x.severity for x in items})
+        print(f"{name:32s} {seconds:5.1f} s  " + "; ".join(f"{x.severity} {x.id} {x.joint} {x.message}" for x in items), flush=True)
+    print(dict(count))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
+    parser.add_argument("--case", nargs="*", default=["ur10e", "arm6", "arm7"])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--harm", action="store_true")
+    parser.add_argument("--clean", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.clean:
+        clean(arguments.data, arguments.only)
+        return
+    counts = Counter[str]()
+    for case in cases(arguments.data, arguments.case):
+        best = harm(case, case.learn, case.robot) if arguments.harm else np.nan
+        usual = inspected(case, case.learn, case.robot)["named"]
+        for fault in faults(case.robot):
+            if arguments.only not in fault.name:
+                continue
+            logs = [log if fault.log is None or (fault.one and k) else fault.log(log, case.robot) for k, log in enumerate(case.learn)]
+            robot = case.robot if fault.robot is None else fault.robot(case.robot)
+            start = time.process_time()
+            found = inspected(case, logs, robot)
+            found["named"] -= usual - fault.ids
+            seconds = time.process_time() - start
+            word = verdict(found, fault.ids)
+            cost = harm(case, logs, robot) / best if arguments.harm else np.nan
+            if cost < 1.1 and word != "named":
+                word = "harmless"
+            counts[word] += 1
+            said = ", ".join(sorted(found["named"] - BENIGN)) or "-"
+            doubts = ", ".join(sorted(found["candidates"])) or "-"
+            print(f"{case.name:6s} {fault.name:40s} {word:13s} {cost:8.2f} {seconds:5.1f} s  {said} | {doubts}", flush=True)
+    total = sum(counts.values())
+    print(f"{total} faults: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()))
+    harmful = max(total - counts["harmless"], 1)
+    print(", ".join(f"{word} {100 * counts[word] / harmful:.1f} %" for word in ("named", "undecided", "misdiagnosed", "silent")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+"""How well one rigid robot explains all joints' torques at once, whatever its inertias are.
+
+All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction and offset. No URDF inertia
+is used. What a mistake in the log does to this is measured on blocks of time that the fit has not seen. The fit lives in one
+Gram matrix a block and row, so that thousands of readings of the same efforts (signs, orders, scales) cost no new regressor.
+A ridge of 1e-7 of each column's square stands for the digits that a Gram matrix loses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...samples import Segment
+from ..conditioning.filters import lowpass
+
+#: Samples looked at in all logs together, and blocks of time they are split into.
+SAMPLES, BLOCKS = 500, 15
+#: Blocks left out at a time are every so manieth.
+FOLDS = 5
+#: Torques explained to this part of their rms leave nothing to explain better.
+EXACT = 5e-3
+_RIDGE = 1e-7
+_WIDTHS = (0.02, 0.2)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Samples of logs.
+
+    Attributes:
+        q, v, a: Shape (N, n) [rad or m, and per s, s²].
+        tau: Shape (N, n) [N·m or N].
+        block: Block of each sample, shape (N,).
+        log: Index of the log of each sample, shape (N,).
+        time: Since the start of its log [s], shape (N,).
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    block: NDArray[np.int64]
+    log: NDArray[np.int64]
+    time: Array
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def of(self, select: NDArray[np.bool_]) -> Motion:
+        """Some of the samples.
+
+        Args:
+            select: Mask, shape (N,).
+
+        Returns:
+            Their motion; blocks are numbered anew.
+        """
+        _, block = np.unique(self.block[select], return_inverse=True)
+        return Motion(self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select])
+
+    def with_motion(self, q: Array, v: Array, a: Array) -> Motion:
+        """The same efforts with another motion.
+
+        Args:
+            q, v, a: Shape (N, n) [rad or m, and per s, s²].
+
+        Returns:
+            The samples.
+        """
+        return replace(self, q=q, v=v, a=a)
+
+
+def sample(
+    logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, blocks: int = BLOCKS, delay: float = 0.0
+) -> Motion | None:
+    """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
+
+    Args:
+        logs: Per log its segments and the cut-off of its positions [Hz].
+        samples: How many, at most about.
+        blocks: How many blocks of time in all.
+        delay: Of the efforts, taken out [s].
+
+    Returns:
+        The samples; None where nothing is measured.
+    """
+    parts = [(k, cutoff, part) for k, (segments, cutoff) in enumerate(logs) for part in segments
+             if part.tau is not None and len(part) > 20]  # fmt: skip
+    if not parts:
+        return None
+    seconds = sum(len(part) / part.rate for _, _, part in parts)
+    rows = [_rows(part, cutoff, samples / seconds, delay) for _, cutoff, part in parts]
+    q, v, a, tau, time = (np.concatenate([row[k] for row in rows]) for k in range(5))
+    log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
+    count = len({k for k, _, _ in parts})
+    each = max(2, round(blocks / count))
+    block = np.empty(len(q), dtype=np.int64)
+    for position, k in enumerate(np.unique(log)):
+        mine = np.flatnonzero(log == k)
+        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
+    return Motion(q, v, a, tau, block, log, time)
+
+
+def _rows(part: Segment, cutoff: float, per_second: float, delay: float) -> tuple[Array, ...]:
+    tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
+    step = max(1, math.ceil(part.rate / per_second - 1e-9))
+    smooth = lowpass(tau, part.rate, cutoff)
+    if delay:
+        at = np.clip(np.arange(len(smooth)) + delay * part.rate, 0, len(smooth) - 1)
+        low = np.minimum(at.astype(int), len(smooth) - 2)
+        smooth = smooth[low] + (at - low)[:, None] * (smooth[low + 1] - smooth[low])
+    return part.q[::step], part.v[::step], part.a[::step], smooth[::step], part.time[::step]
+
+
+def friction_columns(motion: Motion, j: int) -> Array:
+    """Rotor inertia, offset and a flexible friction law of one joint.
+
+    Args:
+        motion: The samples.
+        j: The joint.
+
+    Returns:
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size.
+    """
+    v = motion.v[:, j]
+    typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    return np.column_stack([motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)])
+
+
+#: Columns of :func:`friction_columns` that are odd in the velocity: what dissipates.
+DISSIPATES = slice(2, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Gram matrices of one reading of the motion.
+
+    Attributes:
+        gram: Shape (B, n, p, p): of block b and row i, columns [inertial | friction of i | effort of every joint].
+        inertial: Number of inertial columns.
+        active: Which of the regressor's columns they are, shape (10 n,).
+        scale: What they were divided by, shape (m,).
+        size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+        count: Samples of each block, shape (B,).
+    """
+
+    gram: Array
+    inertial: int
+    active: NDArray[np.bool_]
+    scale: Array
+    size: Array
+    count: Array
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return int(self.gram.shape[1])
+
+    def changing(self, kind: str, weight: Array) -> Evidence:
+        """The same samples, explained by parameters of which some change with time.
+
+        Args:
+            kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies'; ``"friction"``: offset, viscous and Coulomb friction of
+                every joint; ``"gain"``: a part of each effort.
+            weight: How much of the change acts in each block, shape (B,).
+
+        Returns:
+            Evidence with further columns.
+        """
+        n, m = self.n, self.inertial
+        p = self.gram.shape[2] - n
+        extra, sources = {
+            "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
+            "zeros or inertias": (m, [np.arange(m)] * n),
+            "friction": (p, [np.arange(m + 1, p - 1)] * n),
+            "gain": (p, [np.array([p + i]) for i in range(n)]),
+        }[kind]
+        added = len(sources[0])
+        factor = np.ones((len(weight), p + n + added))
+        factor[:, extra : extra + added] = weight[:, None]
+        gram = np.empty((len(weight), n, p + n + added, p + n + added))
+        for i, source in enumerate(sources):
+            order = np.concatenate([np.arange(extra), source, np.arange(extra, p + n)])
+            gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
+        if kind == "gain":
+            gram[:, :, extra] /= self.size[:, None]
+            gram[:, :, :, extra] /= self.size[:, None]
+        return replace(self, gram=gram, inertial=m + added if extra == m else m)
+
+
+def gather(motion: Motion, inertial: Array) -> Evidence:
+    """Gram matrices of a motion.
+
+    Args:
+        motion: The samples.
+        inertial: Regressor of the inertial parameters, shape (N, n, m).
+
+    Returns:
+        The evidence.
+    """
+    n = motion.q.shape[1]
+    blocks = int(motion.block.max()) + 1
+    scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
+    active = scale > 1e-9 * max(float(scale.max()), 1e-300)
+    inertial = inertial[:, :, active] / scale[active]
+    frictions = [friction_columns(motion, i) for i in range(n)]
+    gram = []
+    order = [np.flatnonzero(motion.block == b) for b in range(blocks)]
+    for i in range(n):
+        own = frictions[i] / np.maximum(np.sqrt(np.mean(frictions[i] ** 2, axis=0)), 1e-12)
+        columns = np.column_stack([inertial[:, i], own, motion.tau])
+        gram.append(np.stack([columns[k].T @ columns[k] for k in order]))
+    size = np.maximum(motion.tau.std(axis=0), 1e-12)
+    return Evidence(np.stack(gram, axis=1), int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
+
+
+def solve(found: Evidence, gram: Array, rows: float, weights: Array) -> Array:
+    """Weighted ridge solution for every effort in every row.
+
+    Args:
+        found: The evidence.
+        gram: Gram matrices of the rows to learn from, shape (n, p, p).
+        rows: Their number.
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Shape (n, p, n²): for row i, the coefficients of its columns that leave its residual, a function of which effort
+        (second part of the last index) is written into which row (its first part).
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    n, m = found.n, found.inertial
+    p = gram.shape[1] - n
+    normal, right = _RIDGE * rows * float(weights.max()) * np.eye(m), np.zeros((m, n, n))
+    inner = []
+    for i in range(n):
+        factor = cho_factor(gram[i, m:p, m:p] + _RIDGE * rows * np.eye(p - m))
+        X = cho_solve(factor, np.column_stack([gram[i, m:p, :m], gram[i, m:p, p:]]))
+        normal = normal + weights[i] * (gram[i, :m, :m] - gram[i, :m, m:p] @ X[:, :m])
+        right[:, i] = weights[i] * (gram[i, :m, p:] - gram[i, :m, m:p] @ X[:, m:])
+        inner.append(X)
+    theta = np.linalg.solve(normal, right.reshape(m, n * n))
+    columns = np.zeros((n, p + n, n * n))
+    for i in range(n):
+        mine = slice(i * n, i * n + n)
+        columns[i, :m] = -theta
+        columns[i, m:p] = inner[i][:, :m] @ theta
+        columns[i, m:p, mine] -= inner[i][:, m:]
+        columns[i, p:, mine] = np.eye(n)
+    return columns
+
+
+def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
+    """One reading of the efforts: which effort belongs to which row, and times what.
+
+    Args:
+        n: Number of joints.
+        order: ``order[i]`` is the effort that row i gets; as logged if None.
+        gains: Factors of the rows, shape (n,); 1 if None.
+
+    Returns:
+        Coefficients of the (row, effort) pairs, shape (n²,).
+    """
+    out = np.zeros((n, n))
+    out[np.arange(n), np.arange(n) if order is None else np.asarray(order)] = 1.0 if gains is None else gains
+    return out.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """What readings of the efforts leave on blocks that the fit has not seen.
+
+    Attributes:
+        squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
+        power: Mean friction torque times velocity over the product of their rms, of every fold, shape (F, n, H): negative
+            where friction would drive the joint.
+        theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
+    """
+
+    squares: Array
+    power: Array
+    theta: Array
+
+
+def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS) -> Errors:
+    """Errors on blocks that the fit has not seen.
+
+    Args:
+        found: The evidence.
+        reading: Readings of the efforts, shape (n², H).
+        weights: One over the variance of each row, shape (n,).
+        folds: Every so manieth block is left out at a time.
+
+    Returns:
+        The errors.
+    """
+    blocks, n, m = len(found.gram), found.n, found.inertial
+    squares = np.zeros((blocks, n, reading.shape[1]))
+    folds = min(folds, blocks)
+    power, thetas = np.zeros((folds, n, reading.shape[1])), []
+    total, rows = found.gram.sum(axis=0), float(found.count.sum())
+    p = total.shape[1] - n
+    size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
+    for fold in range(folds):
+        test = np.arange(fold, blocks, folds)
+        solution = solve(found, total - found.gram[test].sum(axis=0), rows - float(found.count[test].sum()), weights)
+        for i in range(n):
+            x = solution[i] @ reading
+            squares[test, i] = np.einsum("ph,bph->bh", x, found.gram[test, i] @ x)
+            drag = -x[m:p][DISSIPATES] * (total[i, m + 2, m:p][DISSIPATES] / rows)[:, None]
+            power[fold, i] = drag.sum(axis=0) / size[i]
+        thetas.append(-x[:m])
+    return Errors(np.maximum(squares, 0.0), power, np.stack(thetas))
+
+
+def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:
+    """Unexplained part of what each row is told to be.
+
+    Args:
+        found: The evidence.
+        squares: Sums of squares, shape (B, n, H).
+        reading: The readings, shape (n², H).
+
+    Returns:
+        Root mean square over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
+    """
+    n = found.n
+    size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
+    return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()) / size, EXACT))
+
+
+def usual_parts(found: Evidence) -> Array:
+    """Unexplained parts of the rows when the efforts are read as logged, for weights.
+
+    Args:
+        found: The evidence.
+
+    Returns:
+        Shape (n,), held between 0.03 and 0.3: neither a row without noise nor one that is wrong rules the others.
+    """
+    as_logged = readings(found.n)[:, None]
+    squares = held_out(found, as_logged, 1.0 / found.size**2).squares
+    return np.asarray(np.clip(unexplained(found, squares, as_logged)[:, 0], 0.03, 0.3))
+
+
+def significance(before: Array, after: Array) -> float:
+    """Gain of one explanation over another, over its standard error between blocks of time.
+
+    Args:
+        before, after: Mean squared errors over the efforts' squares, shape (B, n).
+
+    Returns:
+        Mean over blocks of the summed logarithms' difference, over the standard error of that mean.
+    """
+    gains = 0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1)
+    return float(gains.mean() / max(gains.std(ddof=1) / np.sqrt(len(gains)), 1e-300))

@@ -1,0 +1,147 @@
+"""Do the logs show one and the same robot all the time: payload, friction, gains, contact within and between logs.
+
+A part of a log differs if other parameters there (of the last body, of the friction, of the gains) predict held-out blocks
+decisively better than one set of parameters for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from .evidence import EXACT, Evidence, held_out, readings, significance, unexplained, usual_parts
+
+#: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
+DECISIVE, SIGNIFICANT = 0.4, 3.5
+#: A block is not the robot alone where the errors of all joints are this much larger than usual, as a mean logarithm, and those
+#: of two joints by this part of the torque's square; or one joint's by the second part and that many times its usual square.
+EVERYWHERE, PART, PART_OF_ONE, OUTLYING = 1.0, 0.15**2, 1.0, 9.0
+KINDS = ("payload", "friction", "gain")
+#: What may differ between logs besides.
+MORE = ("zeros or inertias",)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs, and where.
+
+    Attributes:
+        kind: One of :data:`KINDS`, or ``"contact"``.
+        begin, end: Shares of the log between which it differs; a drift goes from 0 to 1.
+        drift: Whether it grows along the log rather than comes and goes.
+        joint: The joint where most is gained.
+        gain: Gain in the sum of the logarithms.
+    """
+
+    kind: str
+    begin: float
+    end: float
+    drift: bool
+    joint: int
+    gain: float
+
+
+def change_between(
+    found: Evidence, weight: Array, base: tuple[Array, Array], order: Array, kinds: tuple[str, ...] = KINDS
+) -> tuple[str, float, int] | None:
+    """The kind of change that a part of the blocks shows, if it is decisive.
+
+    Args:
+        found: The evidence.
+        weight: How much of the change acts in each block, shape (B,).
+        base: Unexplained parts of the rows, shape (n,), and their squares by block, shape (B, n), without a change.
+        order: The reading of the efforts, shape (n², 1).
+        kinds: Which kinds are tried, simplest first.
+
+    Returns:
+        Kind, gain and the joint that gains most; None if nothing is decisive.
+    """
+    left, squares = base
+    best: tuple[str, float, int] | None = None
+    weights = 1.0 / (left * found.size) ** 2
+    for kind in kinds:
+        changed = found.changing(kind, weight)
+        errors = held_out(changed, order, weights)
+        after = unexplained(changed, errors.squares, order)[:, 0]
+        gains = np.log(left) - np.log(after)
+        area = found.count[:, None] * found.size**2
+        errors_away = significance(squares / area, errors.squares[:, :, 0] / area)
+        gain = float(gains.sum())
+        if gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE):
+            best = kind, gain, int(np.argmax(gains))
+    return best
+
+
+def within(found: Evidence, reading: Array) -> Change | None:
+    """What changes along one log.
+
+    Args:
+        found: Evidence of the log alone, blocks in order of time.
+        reading: The reading of the efforts, shape (n²,).
+
+    Returns:
+        The change that explains most, or None.
+    """
+    order = reading[:, None]
+    errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
+    left = unexplained(found, errors.squares, order)[:, 0]
+    base = left, errors.squares[:, :, 0]
+    best: Change | None = None
+    for begin, end, drift, weight in _profiles(len(found.count)):
+        change = change_between(found, weight, base, order)
+        if change is not None and (best is None or change[1] > best.gain):
+            best = Change(change[0], begin, end, drift, change[2], change[1])
+    return best or _contact(found, base)
+
+
+def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
+    middle = (np.arange(blocks) + 0.5) / blocks
+    yield 0.0, 1.0, True, middle - 0.5
+    for begin, end in ((0.5, 1.0), (1 / 3, 2 / 3), (0.0, 1 / 3), (2 / 3, 1.0)):
+        yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
+
+
+def _contact(found: Evidence, base: tuple[Array, Array]) -> Change | None:
+    """One or two neighbouring blocks with errors far beyond those of the others."""
+    left, squares = base
+    mean = squares / found.count[:, None]
+    usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
+    excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
+    together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
+    several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
+    where = np.flatnonzero((together & several) | (excess.max(axis=1) > PART_OF_ONE))
+    if not len(where) or len(where) > 0.34 * len(mean):
+        return None
+    joint = int(np.argmax((mean / usual).max(axis=0)))
+    blocks = len(mean)
+    gain = float(0.5 * np.log((mean / usual).max()))
+    return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
+
+
+def between(found: Evidence, log_of_block: Array, reading: Array) -> dict[int, tuple[str, float, int]]:
+    """Logs that show another robot than the others do.
+
+    Args:
+        found: Evidence of all logs.
+        log_of_block: Log of each block, shape (B,).
+        reading: The reading of the efforts, shape (n²,).
+
+    Returns:
+        Log → kind of change, gain and joint. Of two logs that differ none is the odd one: both are given.
+    """
+    order = reading[:, None]
+    logs = np.unique(log_of_block)
+    if len(logs) < 2:
+        return {}
+    errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
+    base = unexplained(found, errors.squares, order)[:, 0], errors.squares[:, :, 0]
+    changes = {int(log): change_between(found, (log_of_block == log).astype(float), base, order, KINDS + MORE) for log in logs}
+    odd = {log: change for log, change in changes.items() if change is not None}
+    if not odd:
+        return {}
+    best = max(odd, key=lambda log: odd[log][1])
+    close = {log: change for log, change in odd.items() if change[1] > 0.8 * odd[best][1]}
+    return close

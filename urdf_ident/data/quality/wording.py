@@ -1,0 +1,234 @@
+"""Findings against physics in words: what, how large, how certain, and what to write in the project file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...model.robot import Robot
+from .findings import Finding
+from .hypotheses import Hypothesis, Step
+from .stationarity import Change
+
+#: Gain of a reading above which the log is refused as it is described.
+SEVERE = 1.0
+#: What names a cause, and what would tell it from others.
+_NOUNS = {
+    "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
+    "position-sign": ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    "axis-sign": ("the sense of {joints} (position and effort)", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
+    "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    "joints-exchanged": ("the order of {joints}", "move one of them alone"),
+    "time-scale": ("the clock", "compare the log's length with a watch"),
+    "effort-delay": ("a delay of the efforts", "record faster reversals"),
+    "gravity-direction": ("the direction of gravity", "say how the base is mounted"),
+    "effort-without-gravity": ("efforts without gravity", "hold the robot still: the efforts must carry it"),
+}
+
+
+def _joints(robot: Robot, joints: Sequence[int]) -> str:
+    names = [robot.joints[j] for j in joints]
+    return "all joints" if len(names) == robot.n > 1 else ", ".join(names)
+
+
+def cause(robot: Robot, found: Hypothesis) -> str:
+    """A hypothesis in a few words.
+
+    Args:
+        robot: Names of the joints.
+        found: The hypothesis.
+
+    Returns:
+        Words such as "the zero of elbow (+90°)".
+    """
+    words = _NOUNS[found.id][0].format(joints=_joints(robot, found.joints))
+    size = {
+        "position-zero": lambda: f" ({np.degrees(found.size):+.3g}°)",
+        "effort-scale": lambda: f" (× {np.exp(-found.size):.3g})",
+        "time-scale": lambda: f" (1 s of the log is {found.size:.3g} s)",
+        "effort-delay": lambda: f" ({1e3 * found.size:.3g} ms)",
+    }.get(found.id)  # fmt: skip
+    return words + (size() if size else "")
+
+
+def named(robot: Robot, step: Step) -> Finding:
+    """A fault that the evidence decides.
+
+    Args:
+        robot: Names of the joints.
+        step: What was found.
+
+    Returns:
+        The finding.
+    """
+    found = step.found
+    message, remedy, size = _WORDS[found.id](robot, step)
+    joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
+    severity = "refused" if step.gain > SEVERE and found.id != "effort-delay" else "warning"
+    return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
+
+
+def doubt(id: str, robot: Robot, step: Step) -> Finding:
+    """A fault whose cause the evidence does not decide.
+
+    Args:
+        id: Its id.
+        robot: Names of the joints.
+        step: The best explanation and its rivals.
+
+    Returns:
+        The finding, with the ids of the causes.
+    """
+    causes = [step.found, *step.rivals]
+    shown = "; ".join(cause(robot, item) for item in causes[:6])
+    words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
+    tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
+    ids = tuple(dict.fromkeys(item.id for item in causes))
+    severity = "refused" if step.gain > SEVERE and step.found.id != "effort-delay" else "warning"
+    return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
+                   f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
+
+
+#: What changes, and what to do about it.
+_CHANGES = {
+    "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
+    "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
+    "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
+    "zeros or inertias": ("log-differs", "a zero, the load or the robot", "find what was changed before or after it"),
+    "contact": ("contact", "something beside the robot's own dynamics", "cut the part out: contact, a held brake, a hand?"),
+}
+
+
+def changes(robot: Robot, change: Change) -> Finding:
+    """A change along a log.
+
+    Args:
+        robot: Names of the joints.
+        change: What changes.
+
+    Returns:
+        The finding.
+    """
+    id, what, remedy = _CHANGES[change.kind]
+    when = "drifts along the log" if change.drift else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
+    if change.kind in ("payload", "friction", "gain") and not change.drift:
+        when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
+    joint = robot.joints[change.joint]
+    others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
+    return Finding(id, "warning", joint, None, f"{what} {when}, most on this joint", remedy, change.gain,
+                   float(1 - np.exp(-4 * change.gain)), tuple(dict.fromkeys((id, *others))))  # fmt: skip
+
+
+def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
+    """A log that shows another robot than the others.
+
+    Args:
+        robot: Names of the joints.
+        kind: What differs: payload, friction or gain.
+        gain: What one set of parameters less explains, as a sum of logarithms.
+        joint: Where most of it is.
+        alone: Whether it is the only odd one.
+        own: What the log alone says of itself.
+
+    Returns:
+        The finding.
+    """
+    severity = "refused" if gain > 2 * SEVERE else "warning"
+    certainty = float(1 - np.exp(-4 * gain))
+    what = _CHANGES[kind][1]
+    if alone:
+        cause = "" if own else f": {what} is another, most on this joint"
+        return Finding("log-differs", severity, robot.joints[joint], None, f"this log contradicts the others{cause}",
+                       "leave it out, or find what was changed before or after it", gain, certainty, (_CHANGES[kind][0],))  # fmt: skip
+    return Finding("logs-disagree", severity, robot.joints[joint], None, f"the logs contradict each other: {what} is another",
+                   "inspect them one by one, or record one more to tell which is the odd one", gain, certainty,
+                   (_CHANGES[kind][0],))  # fmt: skip
+
+
+def _evidence(step: Step) -> str:
+    before, after = (100 * float(np.sqrt(np.mean(item.left**2))) for item in (step.before, step.after))
+    if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
+        return "as logged, friction would drive the joint"
+    return f"so {after:.2g} % of the efforts stay unexplained on held-out parts, as logged {before:.2g} %"
+
+
+_Worded = tuple[str, str, float | None]
+
+
+def _effort_sign(robot: Robot, step: Step) -> _Worded:
+    whose = _joints(robot, step.found.joints)
+    return (f"the effort of {whose} has the wrong sign", "reverse it by a negative drive.gain, or its sign in the log", None)
+
+
+def _position_sign(robot: Robot, step: Step) -> _Worded:
+    whose = _joints(robot, step.found.joints)
+    return (f"the position of {whose} has the wrong sign", "reverse its column, or the axis of the joint in the URDF", None)
+
+
+def _axis_sign(robot: Robot, step: Step) -> _Worded:
+    whose = _joints(robot, step.found.joints)
+    return (f"{whose} turns the other way: position and effort both have the wrong sign",
+            "reverse the axis of the joint in the URDF, or both columns", None)  # fmt: skip
+
+
+def _effort_scale(robot: Robot, step: Step) -> _Worded:
+    whose, factor = _joints(robot, step.found.joints), float(np.exp(-step.found.size))
+    return (f"the effort of {whose} is {factor:.3g} times what the other joints' efforts ask for",
+            f"multiply its drive.gain by {1 / factor:.3g}, or check its unit", factor)  # fmt: skip
+
+
+def _position_zero(robot: Robot, step: Step) -> _Worded:
+    whose, zero = _joints(robot, step.found.joints), float(step.found.size)
+    return (f"the zero of {whose} is not the URDF's: {zero:+.3g} rad ({np.degrees(zero):+.3g}°) have to be added",
+            f"in the project file: `drive: {{joint_offset: [...]}}` with {zero:.4g} for it", zero)  # fmt: skip
+
+
+def _exchanged(robot: Robot, step: Step) -> _Worded:
+    i, j = (robot.joints[k] for k in step.found.joints)
+    what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
+    key = ("effort", "position", "position and log.columns.effort")[int(step.found.size)]
+    return (f"{what} look exchanged: what is logged for {i} fits {j}, what is logged for {j} fits {i}",
+            f"correct the order of the columns (their names, or log.columns.{key})", None)  # fmt: skip
+
+
+def _time_scale(robot: Robot, step: Step) -> _Worded:
+    size = step.found.size
+    return (f"the clock is wrong: 1 s of the log is {size:.3g} s", f"correct the time column's unit or `log: {{rate: ...}}` "
+            f"(it is {1 / size:.4g} times what is used now)", size)  # fmt: skip
+
+
+def _delay(robot: Robot, step: Step) -> _Worded:
+    size = step.found.size
+    late = "behind" if size > 0 else "ahead of"
+    return (f"the efforts are {1e3 * abs(size):.3g} ms {late} the positions", "check the filters and clocks of the log", size)
+
+
+def _gravity(robot: Robot, step: Step) -> _Worded:
+    new = np.asarray(step.found.reading.gravity)
+    old = np.asarray(robot.model.gravity.linear)
+    cosine = float(new @ old) / max(float(np.linalg.norm(new) * np.linalg.norm(old)), 1e-300)
+    vector = ", ".join(f"{value:.4g}" for value in new)
+    return (f"gravity along [{vector}] in the base frame explains the efforts",
+            f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`",
+            float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))  # fmt: skip
+
+
+def _weightless(robot: Robot, step: Step) -> _Worded:
+    return ("the efforts do not hold the robot against gravity", "log the whole joint torque; if the controller's gravity torque "
+            "was subtracted add it again, or `robot: {gravity: [0, 0, 0]}`", None)  # fmt: skip
+
+
+_WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
+    "effort-sign": _effort_sign,
+    "position-sign": _position_sign,
+    "axis-sign": _axis_sign,
+    "effort-scale": _effort_scale,
+    "position-zero": _position_zero,
+    "joints-exchanged": _exchanged,
+    "time-scale": _time_scale,
+    "effort-delay": _delay,
+    "gravity-direction": _gravity,
+    "effort-without-gravity": _weightless,
+}
