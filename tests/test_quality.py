@@ -93,7 +93,17 @@ def test_report_is_json(robot: Robot) -> None:
     assert data["acceptable"] is True
     assert data["rows"] == 5000
     assert data["rows_used"] == 4999
-    assert set(data["findings"][0]) == {"id", "severity", "joint", "rows", "message", "remedy", "size", "certainty", "candidates"}
+    assert set(data["findings"][0]) == {
+        "id",
+        "severity",
+        "joint",
+        "rows",
+        "message",
+        "remedy",
+        "size",
+        "certainty",
+        "candidates",
+    }
 
 
 def test_every_refusal_has_a_remedy(robot: Robot) -> None:

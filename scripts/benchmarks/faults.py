@@ -36,8 +36,21 @@ from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import build_statistics
 
 #: Findings that never count as a diagnosis: they are true of some of the sound logs too.
-BENIGN = {"note", "position-beyond-limit", "velocity-agrees", "velocity-lag", "clock-uneven", "clock-jitter", "samples-repeated",
-          "stamps-repeated", "samples-lost", "clock-gaps", "joint-at-rest", "short", "values-bridged"}  # fmt: skip
+BENIGN = {
+    "note",
+    "position-beyond-limit",
+    "velocity-agrees",
+    "velocity-lag",
+    "clock-uneven",
+    "clock-jitter",
+    "samples-repeated",
+    "stamps-repeated",
+    "samples-lost",
+    "clock-gaps",
+    "joint-at-rest",
+    "short",
+    "values-bridged",
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,16 @@ class Fault:
 
 
 def simulated(
-    robot: Robot, seed: int, *, seconds: float = 15.0, rate: float = 100.0, speed: float = 1.0, noise: float = 0.03,
-    amplitude: float = 1.0, name: str = "",
-) -> Recording:  # fmt: skip
+    robot: Robot,
+    seed: int,
+    *,
+    seconds: float = 15.0,
+    rate: float = 100.0,
+    speed: float = 1.0,
+    noise: float = 0.03,
+    amplitude: float = 1.0,
+    name: str = "",
+) -> Recording:
     """A log of the URDF's robot with rotors, friction that is no simple law, encoder steps and torque noise."""
     rng = np.random.default_rng(seed)
     traits = np.random.default_rng(sum(map(ord, robot.name)))
@@ -83,10 +103,14 @@ def simulated(
     size = np.sqrt(np.mean(tau**2, axis=0)) + 0.02 * np.sqrt(np.mean(tau**2))
     fc, fv, asym = 0.3 * size * traits.uniform(0.3, 1, robot.n), 0.2 * size * traits.uniform(0.3, 1, robot.n), 0.05 * size
     rotor = 0.3 * np.abs(np.array([pin.crba(model, data, x) for x in robot.configuration(q[:1])])[0].diagonal())
-    tau = tau + rotor * a + (fc + 0.02 * np.abs(tau)) * np.tanh(v / 0.01) * (1 + 0.2 * np.exp(-((v / 0.1) ** 2))) + fv * v + asym
+    tau = (
+        tau + rotor * a + (fc + 0.02 * np.abs(tau)) * np.tanh(v / 0.01) * (1 + 0.2 * np.exp(-((v / 0.1) ** 2))) + fv * v + asym
+    )
     tau = tau + noise * np.maximum(tau.std(axis=0), 1e-9) * rng.standard_normal(tau.shape)
     measured = np.round(q / 2e-5) * 2e-5
-    return Recording(name or f"sim{seed}", robot.joints, t, measured, velocity=v + 1e-4 * rng.standard_normal(v.shape), effort=tau)
+    return Recording(
+        name or f"sim{seed}", robot.joints, t, measured, velocity=v + 1e-4 * rng.standard_normal(v.shape), effort=tau
+    )
 
 
 def cases(folder: Path, names: Sequence[str]) -> Iterator[Case]:
@@ -110,9 +134,7 @@ def ur10e(folder: Path) -> tuple[Robot, list[Recording]]:
     project = parse_project({"drive": {"gain": gain}, "log": {"columns": columns, "units": {"effort": "A"}}})
     robot = project.build_robot(folder / "ur10e" / "ur10e.urdf")
     drive, layout = project.build_drive(robot), project.log_layout()
-    return robot, [
-        joint_side(read_recording(path, robot, layout), drive) for path in sorted((folder / "ur10e").glob("*.csv"))
-    ]
+    return robot, [joint_side(read_recording(path, robot, layout), drive) for path in sorted((folder / "ur10e").glob("*.csv"))]
 
 
 def changed(log: Recording, **columns: tuple[object, object]) -> Recording:
@@ -167,95 +189,225 @@ def faults(robot: Robot) -> Iterator[Fault]:
     yield Fault("effort sign all", ids({"effort-sign"}), lambda log, _: times(log, "effort", -np.ones(n)))
     yield Fault("effort sign two", ids({"effort-sign"}), lambda log, _: times(log, "effort", one[1] * one[n - 2]))
     for j in (0, 1, 2, n - 2):
-        yield Fault(f"position sign {j}", ids({"position-sign", "axis-sign"}),
-                    lambda log, _, j=j: times(times(log, "position", one[j]), "velocity", one[j]))  # fmt: skip
-    yield Fault("axis sense 1", ids({"axis-sign", "position-sign"}), lambda log, _: times(
-        times(times(log, "position", one[1]), "velocity", one[1]), "effort", one[1]))  # fmt: skip
+        yield Fault(
+            f"position sign {j}",
+            ids({"position-sign", "axis-sign"}),
+            lambda log, _, j=j: times(times(log, "position", one[j]), "velocity", one[j]),
+        )
+    yield Fault(
+        "axis sense 1",
+        ids({"axis-sign", "position-sign"}),
+        lambda log, _: times(times(times(log, "position", one[1]), "velocity", one[1]), "effort", one[1]),
+    )
     yield Fault("velocity sign 2", ids({"velocity-sign"}), lambda log, _: times(log, "velocity", one[2]))
     for i, j in ((0, 1), (1, 2), (2, 3), (n - 2, n - 1), (0, n - 1)):
         order = list(range(n))
         order[i], order[j] = j, i
-        yield Fault(f"efforts exchanged {i} {j}", ids({"joints-exchanged"}),
-                    lambda log, _, o=order: replace(log, sha256="", effort=log.effort[:, o]))  # fmt: skip
+        yield Fault(
+            f"efforts exchanged {i} {j}",
+            ids({"joints-exchanged"}),
+            lambda log, _, o=order: replace(log, sha256="", effort=log.effort[:, o]),
+        )
         if i:
-            yield Fault(f"positions exchanged {i} {j}", ids({"joints-exchanged", "velocities-exchanged"}),
-                        lambda log, _, o=order: replace(log, sha256="", position=log.position[:, o], velocity=None))  # fmt: skip
-            yield Fault(f"joints exchanged {i} {j}", ids({"joints-exchanged"}), lambda log, _, o=order: replace(
-                log, sha256="", position=log.position[:, o], velocity=log.velocity[:, o], effort=log.effort[:, o]))  # fmt: skip
+            yield Fault(
+                f"positions exchanged {i} {j}",
+                ids({"joints-exchanged", "velocities-exchanged"}),
+                lambda log, _, o=order: replace(log, sha256="", position=log.position[:, o], velocity=None),
+            )
+            yield Fault(
+                f"joints exchanged {i} {j}",
+                ids({"joints-exchanged"}),
+                lambda log, _, o=order: replace(
+                    log, sha256="", position=log.position[:, o], velocity=log.velocity[:, o], effort=log.effort[:, o]
+                ),
+            )
     for j in (1, 2, 3):
         for zero in (0.1, 0.3, -0.8, np.pi / 2):
-            yield Fault(f"zero {j} {zero:.2f}", ids({"position-zero"}), lambda log, _, j=j, z=zero: replace(
-                log, sha256="", position=log.position + z * (np.arange(n) == j)))  # fmt: skip
+            yield Fault(
+                f"zero {j} {zero:.2f}",
+                ids({"position-zero"}),
+                lambda log, _, j=j, z=zero: replace(log, sha256="", position=log.position + z * (np.arange(n) == j)),
+            )
     for k in (0.5, 0.8, 0.9, 1.1, 1.25, 2.0, 1e3):
-        yield Fault(f"time × {k}", ids({"time-scale", "time-unit"}), lambda log, _, k=k: replace(log, sha256="", time=log.time * k))
+        yield Fault(
+            f"time × {k}", ids({"time-scale", "time-unit"}), lambda log, _, k=k: replace(log, sha256="", time=log.time * k)
+        )
     for k in (0.5, 0.8, 1.25, 2.0):
-        yield Fault(f"time × {k} without velocities", ids({"time-scale"}),
-                    lambda log, _, k=k: replace(log, sha256="", time=log.time * k, velocity=None))  # fmt: skip
-    yield Fault("time × 0.8, zeros missing", ids({"time-scale", "position-zero"}), lambda log, _: replace(
-        log, sha256="", time=log.time * 0.8, velocity=None, position=log.position
-        + np.where(np.isin(np.arange(n), (1, 3)), -np.pi / 2, 0.0)))  # fmt: skip
-    for words, g in (("up", (0, 0, 9.81)), ("x", (9.81, 0, 0)), ("-y", (0, -9.81, 0)), ("tilt 5°", (0.855, 0, -9.773)),
-                     ("tilt 30°", (0, 4.905, -8.496)), ("zero", (0, 0, 0))):  # fmt: skip
+        yield Fault(
+            f"time × {k} without velocities",
+            ids({"time-scale"}),
+            lambda log, _, k=k: replace(log, sha256="", time=log.time * k, velocity=None),
+        )
+    yield Fault(
+        "time × 0.8, zeros missing",
+        ids({"time-scale", "position-zero"}),
+        lambda log, _: replace(
+            log,
+            sha256="",
+            time=log.time * 0.8,
+            velocity=None,
+            position=log.position + np.where(np.isin(np.arange(n), (1, 3)), -np.pi / 2, 0.0),
+        ),
+    )
+    for words, g in (
+        ("up", (0, 0, 9.81)),
+        ("x", (9.81, 0, 0)),
+        ("-y", (0, -9.81, 0)),
+        ("tilt 5°", (0.855, 0, -9.773)),
+        ("tilt 30°", (0, 4.905, -8.496)),
+        ("zero", (0, 0, 0)),
+    ):
         yield Fault(f"gravity {words}", ids({"gravity-direction"}), robot=lambda robot, g=g: robot.with_gravity(g))
     for k in (0.01, 1e-3, 0.1):
-        yield Fault(f"efforts × {k}", ids({"effort-scale", "effort-unit"}), lambda log, _, k=k: times(log, "effort", k * np.ones(n)))
+        yield Fault(
+            f"efforts × {k}", ids({"effort-scale", "effort-unit"}), lambda log, _, k=k: times(log, "effort", k * np.ones(n))
+        )
     for j in (0, 1, 2, 3, n - 1):
         for k in (0.5, 0.8, 1.25, 2.0, 0.01):
-            yield Fault(f"effort {j} × {k}", ids({"effort-scale"}), lambda log, _, j=j, k=k: times(
-                log, "effort", np.where(np.arange(n) == j, k, 1.0)))  # fmt: skip
+            yield Fault(
+                f"effort {j} × {k}",
+                ids({"effort-scale"}),
+                lambda log, _, j=j, k=k: times(log, "effort", np.where(np.arange(n) == j, k, 1.0)),
+            )
     yield Fault("effort commanded", ids({"effort-commanded"}), commanded)
     yield Fault("effort without gravity", ids({"effort-without-gravity"}), weightless)
     for late in (0.02, 0.05, 0.1):
-        yield Fault(f"efforts {1e3 * late:.0f} ms late", ids({"effort-delay"}), lambda log, _, d=late: replace(
-            log, sha256="", effort=interpolated(log.time, log.effort, log.time - d)))  # fmt: skip
-    yield Fault("positions 50 ms late", ids({"effort-delay", "velocity-lag"}), lambda log, _: replace(
-        log, sha256="", position=interpolated(log.time, log.position, log.time - 0.05)))  # fmt: skip
+        yield Fault(
+            f"efforts {1e3 * late:.0f} ms late",
+            ids({"effort-delay"}),
+            lambda log, _, d=late: replace(log, sha256="", effort=interpolated(log.time, log.effort, log.time - d)),
+        )
+    yield Fault(
+        "positions 50 ms late",
+        ids({"effort-delay", "velocity-lag"}),
+        lambda log, _: replace(log, sha256="", position=interpolated(log.time, log.position, log.time - 0.05)),
+    )
     yield Fault("efforts behind 2 Hz", ids({"effort-delay", "effort-bandwidth"}), lambda log, _: smoothed(log, 2.0))
-    yield Fault("positions wrapped", ids({"position-wrapped"}), lambda log, _: replace(
-        log, sha256="", position=np.angle(np.exp(1j * (log.position + 2.8))) - 2.8 * 0 + 0.0, velocity=log.velocity))  # fmt: skip
-    yield Fault("effort stuck 30 %", ids({"channel-frozen", "frozen-too-long"}), lambda log, _: changed(
-        log, effort=((part(log, 0.4, 0.7), 1), log.effort[part(log, 0.4, 0.7), 1][0])))  # fmt: skip
-    yield Fault("position stuck 10 %", ids({"channel-frozen"}), lambda log, _: changed(
-        log, position=((part(log, 0.5, 0.6), 2), log.position[part(log, 0.5, 0.6), 2][0])))  # fmt: skip
+    yield Fault(
+        "positions wrapped",
+        ids({"position-wrapped"}),
+        lambda log, _: replace(
+            log, sha256="", position=np.angle(np.exp(1j * (log.position + 2.8))) - 2.8 * 0 + 0.0, velocity=log.velocity
+        ),
+    )
+    yield Fault(
+        "effort stuck 30 %",
+        ids({"channel-frozen", "frozen-too-long"}),
+        lambda log, _: changed(log, effort=((part(log, 0.4, 0.7), 1), log.effort[part(log, 0.4, 0.7), 1][0])),
+    )
+    yield Fault(
+        "position stuck 10 %",
+        ids({"channel-frozen"}),
+        lambda log, _: changed(log, position=((part(log, 0.5, 0.6), 2), log.position[part(log, 0.5, 0.6), 2][0])),
+    )
     yield Fault("effort dead", ids({"effort-dead"}), lambda log, _: changed(log, effort=((slice(None), 1), 0.0)))
     for share in (0.3, 0.6):
-        yield Fault(f"effort clipped {share}", ids({"effort-clipped"}), lambda log, _, s=share: replace(
-            log, sha256="", effort=np.clip(log.effort, -s * np.abs(log.effort).max(axis=0), s * np.abs(log.effort).max(axis=0))))  # fmt: skip
-    yield Fault("effort in coarse steps", ids({"effort-quantised"}), lambda log, _: replace(
-        log, sha256="", effort=np.round(log.effort / (0.5 * log.effort.std(axis=0))) * 0.5 * log.effort.std(axis=0)))  # fmt: skip
-    yield Fault("sentinels -999", ids({"values-spike", "values-impossible", "values-sentinel", "channel-missing"}), lambda log, _: changed(
-        log, effort=((slice(5, None, 40), 2), -999.0)))  # fmt: skip
-    yield Fault("zeros in effort", ids({"values-spike", "values-sentinel", "channel-missing"}), lambda log, _: changed(
-        log, effort=((slice(5, None, 15), slice(None)), 0.0)))  # fmt: skip
-    yield Fault("degrees", ids({"position-unit", "velocity-unit"}), lambda log, _: replace(
-        log, sha256="", position=np.degrees(log.position)))  # fmt: skip
-    yield Fault("time reversed", ids({"time-backwards", "clock-stands"}), lambda log, _: replace(log, sha256="", time=log.time[::-1]))
+        yield Fault(
+            f"effort clipped {share}",
+            ids({"effort-clipped"}),
+            lambda log, _, s=share: replace(
+                log,
+                sha256="",
+                effort=np.clip(log.effort, -s * np.abs(log.effort).max(axis=0), s * np.abs(log.effort).max(axis=0)),
+            ),
+        )
+    yield Fault(
+        "effort in coarse steps",
+        ids({"effort-quantised"}),
+        lambda log, _: replace(
+            log, sha256="", effort=np.round(log.effort / (0.5 * log.effort.std(axis=0))) * 0.5 * log.effort.std(axis=0)
+        ),
+    )
+    yield Fault(
+        "sentinels -999",
+        ids({"values-spike", "values-impossible", "values-sentinel", "channel-missing"}),
+        lambda log, _: changed(log, effort=((slice(5, None, 40), 2), -999.0)),
+    )
+    yield Fault(
+        "zeros in effort",
+        ids({"values-spike", "values-sentinel", "channel-missing"}),
+        lambda log, _: changed(log, effort=((slice(5, None, 15), slice(None)), 0.0)),
+    )
+    yield Fault(
+        "degrees",
+        ids({"position-unit", "velocity-unit"}),
+        lambda log, _: replace(log, sha256="", position=np.degrees(log.position)),
+    )
+    yield Fault(
+        "time reversed", ids({"time-backwards", "clock-stands"}), lambda log, _: replace(log, sha256="", time=log.time[::-1])
+    )
     varying = ids({"not-stationary", "payload-changes", "contact", "effort-drift"})
     for begin, end, mass in ((0.5, 1.0, 0.1), (0.3, 0.6, 0.3)):
-        yield Fault(f"payload {mass} of the arm from {begin} to {end}", varying, lambda log, robot, b=begin, e=end, m=mass: payload(
-            log, robot, m * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, b, e)))  # fmt: skip
+        yield Fault(
+            f"payload {mass} of the arm from {begin} to {end}",
+            varying,
+            lambda log, robot, b=begin, e=end, m=mass: payload(
+                log, robot, m * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, b, e)
+            ),
+        )
     for size in (0.3, 1.0):
-        yield Fault(f"contact {size} for a tenth", varying, lambda log, _, s=size: changed(
-            log, effort=((part(log, 0.45, 0.55), slice(None)), log.effort[part(log, 0.45, 0.55)] + s * log.effort.std(axis=0))))  # fmt: skip
-        yield Fault(f"offset drifts {size}", varying, lambda log, _, s=size: replace(
-            log, sha256="", effort=log.effort + s * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * (np.arange(n) == 2)))  # fmt: skip
-    yield Fault("friction drifts", varying, lambda log, _: replace(
-        log, sha256="", effort=log.effort + 0.5 * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * np.tanh(speeds(log) / 0.05)))  # fmt: skip
-    yield Fault("gain drifts", varying | {"effort-scale"}, lambda log, _: replace(
-        log, sha256="", effort=log.effort * (1 - 0.3 * np.linspace(0, 1, len(log))[:, None])))  # fmt: skip
+        yield Fault(
+            f"contact {size} for a tenth",
+            varying,
+            lambda log, _, s=size: changed(
+                log,
+                effort=((part(log, 0.45, 0.55), slice(None)), log.effort[part(log, 0.45, 0.55)] + s * log.effort.std(axis=0)),
+            ),
+        )
+        yield Fault(
+            f"offset drifts {size}",
+            varying,
+            lambda log, _, s=size: replace(
+                log,
+                sha256="",
+                effort=log.effort + s * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * (np.arange(n) == 2),
+            ),
+        )
+    yield Fault(
+        "friction drifts",
+        varying,
+        lambda log, _: replace(
+            log,
+            sha256="",
+            effort=log.effort
+            + 0.5 * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * np.tanh(speeds(log) / 0.05),
+        ),
+    )
+    yield Fault(
+        "gain drifts",
+        varying | {"effort-scale"},
+        lambda log, _: replace(log, sha256="", effort=log.effort * (1 - 0.3 * np.linspace(0, 1, len(log))[:, None])),
+    )
     differs = ids({"log-differs", "logs-disagree"})
     yield Fault("one log effort sign 1", differs | {"effort-sign"}, lambda log, _: times(log, "effort", one[1]), one=True)
-    yield Fault("one log efforts × 0.7", differs | {"effort-scale"}, lambda log, _: times(log, "effort", 0.7 * np.ones(n)), one=True)
-    yield Fault("one log offset", differs, lambda log, _: replace(
-        log, sha256="", effort=log.effort + log.effort.std(axis=0) * (np.arange(n) == 1)), one=True)  # fmt: skip
-    yield Fault("one log payload", differs, lambda log, robot: payload(
-        log, robot, 0.2 * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, 0, 2)), one=True)  # fmt: skip
-    yield Fault("one log zero 1", differs | {"position-zero"}, lambda log, _: replace(
-        log, sha256="", position=log.position + 0.4 * (np.arange(n) == 1)), one=True)  # fmt: skip
+    yield Fault(
+        "one log efforts × 0.7", differs | {"effort-scale"}, lambda log, _: times(log, "effort", 0.7 * np.ones(n)), one=True
+    )
+    yield Fault(
+        "one log offset",
+        differs,
+        lambda log, _: replace(log, sha256="", effort=log.effort + log.effort.std(axis=0) * (np.arange(n) == 1)),
+        one=True,
+    )
+    yield Fault(
+        "one log payload",
+        differs,
+        lambda log, robot: payload(log, robot, 0.2 * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, 0, 2)),
+        one=True,
+    )
+    yield Fault(
+        "one log zero 1",
+        differs | {"position-zero"},
+        lambda log, _: replace(log, sha256="", position=log.position + 0.4 * (np.arange(n) == 1)),
+        one=True,
+    )
     if n == 6:
         other = {"ur10e": "puma560"}.get(robot.name, "ur10e")
-        yield Fault("another robot's URDF", ids({"physics-undecided", "model-mismatch"}),
-                    robot=lambda _, other=other: renamed(Robot.from_urdf(robot_path(other)), robot))  # fmt: skip
+        yield Fault(
+            "another robot's URDF",
+            ids({"physics-undecided", "model-mismatch"}),
+            robot=lambda _, other=other: renamed(Robot.from_urdf(robot_path(other)), robot),
+        )
 
 
 def renamed(other: Robot, robot: Robot) -> Robot:
@@ -317,8 +469,11 @@ def inspected(case: Case, logs: list[Recording], robot: Robot) -> dict[str, set[
     items = [item for report in reports for item in report.findings]
     said = {item.id for item in items if item.severity != "info" and item.id not in ("physics-undecided", "model-mismatch")}
     doubts = {item.id for item in items if item.id in ("physics-undecided", "model-mismatch")}
-    return {"named": said, "candidates": {c for item in items for c in item.candidates} | doubts,
-            "refused": {item.id for item in items if item.severity == "refused"}}  # fmt: skip
+    return {
+        "named": said,
+        "candidates": {c for item in items for c in item.candidates} | doubts,
+        "refused": {item.id for item in items if item.severity == "refused"},
+    }
 
 
 def harm(case: Case, logs: list[Recording], robot: Robot) -> float:
@@ -348,8 +503,15 @@ def sound(folder: Path) -> Iterator[tuple[str, Robot, list[Recording]]]:
     layout = parse_project({"log": {"columns": columns}}).log_layout()
     yield "panda", panda, [read_recording(folder / "panda" / "panda_exciting.csv", panda, layout)]
     robots = [*(Robot.from_urdf(robot_path(name)) for name in robot_names()), panda]
-    kinds = {"fast": {"speed": 1.5}, "usual": {}, "slow": {"speed": 0.25, "seconds": 30.0}, "small": {"amplitude": 0.2},
-             "noisy": {"noise": 0.2}, "short": {"seconds": 7.0}, "crawl": {"speed": 0.1, "seconds": 40.0}}  # fmt: skip
+    kinds = {
+        "fast": {"speed": 1.5},
+        "usual": {},
+        "slow": {"speed": 0.25, "seconds": 30.0},
+        "small": {"amplitude": 0.2},
+        "noisy": {"noise": 0.2},
+        "short": {"seconds": 7.0},
+        "crawl": {"speed": 0.1, "seconds": 40.0},
+    }
     for robot in robots:
         for k, (kind, options) in enumerate(kinds.items()):
             yield f"{robot.name} {kind}", robot, [simulated(robot, 100 + k, **options)]  # type: ignore[arg-type]
@@ -364,10 +526,15 @@ def clean(folder: Path, only: str) -> None:
         start = time.process_time()
         reports = examine_logs(logs, robot, Drive.build(robot.n), parse_project({}).signal_config())
         seconds = time.process_time() - start
-        items = [x for report in reports for x in report.findings if x.severity in ("warning", "refused") and x.id not in BENIGN]
+        items = [
+            x for report in reports for x in report.findings if x.severity in ("warning", "refused") and x.id not in BENIGN
+        ]
         count["logs"] += len(logs)
         count.update({x.severity for x in items})
-        print(f"{name:32s} {seconds:5.1f} s  " + "; ".join(f"{x.severity} {x.id} {x.joint} {x.message}" for x in items), flush=True)
+        print(
+            f"{name:32s} {seconds:5.1f} s  " + "; ".join(f"{x.severity} {x.id} {x.joint} {x.message}" for x in items),
+            flush=True,
+        )
     print(dict(count))
 
 
@@ -389,7 +556,10 @@ def main() -> None:
         for fault in faults(case.robot):
             if arguments.only not in fault.name:
                 continue
-            logs = [log if fault.log is None or (fault.one and k) else fault.log(log, case.robot) for k, log in enumerate(case.learn)]
+            logs = [
+                log if fault.log is None or (fault.one and k) else fault.log(log, case.robot)
+                for k, log in enumerate(case.learn)
+            ]
             robot = case.robot if fault.robot is None else fault.robot(case.robot)
             start = time.process_time()
             found = inspected(case, logs, robot)
@@ -406,7 +576,9 @@ def main() -> None:
     total = sum(counts.values())
     print(f"{total} faults: " + ", ".join(f"{word} {count}" for word, count in counts.most_common()))
     harmful = max(total - counts["harmless"], 1)
-    print(", ".join(f"{word} {100 * counts[word] / harmful:.1f} %" for word in ("named", "undecided", "misdiagnosed", "silent")))
+    print(
+        ", ".join(f"{word} {100 * counts[word] / harmful:.1f} %" for word in ("named", "undecided", "misdiagnosed", "silent"))
+    )
 
 
 if __name__ == "__main__":

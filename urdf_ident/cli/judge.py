@@ -62,7 +62,7 @@ def inspect(
     """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
     import yaml
 
-    from ..data.prepare import examine
+    from ..data.prepare import examine_logs
     from ..data.torque_constants.gains import resolve_gain
     from ..estimation.estimators.gains import resolve_drive
     from ..files import check_output, write_text
@@ -85,8 +85,8 @@ def inspect(
     else:
         drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
     found, good = [], True
-    for recording in recordings:
-        report = examine(recording, built, drive, project.signal_config())
+    reports = examine_logs(recordings, built, drive, project.signal_config())
+    for recording, report in zip(recordings, reports, strict=True):
         good &= report.acceptable
         found.append({"log": recording.name, "rows": len(recording), "acceptable": report.acceptable,
                       "findings": [finding.as_dict() for finding in report.findings]})  # fmt: skip

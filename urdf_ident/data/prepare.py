@@ -169,13 +169,32 @@ def _refuse_copies(recordings: Sequence[Recording]) -> None:
 
 
 def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:
-    conditioned = condition(report.recording, robot, config)
-    return PreparedLog(recording, _with_doubts(report, robot, conditioned), conditioned)
+    return PreparedLog(recording, report, condition(report.recording, robot, config))
 
 
-def _with_doubts(report: QualityReport, robot: Robot, conditioned: Conditioned) -> QualityReport:
-    (found,) = contradictions(robot, [(conditioned.segments, conditioned.cutoff)])
-    return replace(report, findings=(*report.findings, *found)) if found else report
+def check_physics(logs: Sequence[PreparedLog], robot: Robot, *, force: bool = False) -> list[PreparedLog]:
+    """Adds what contradicts physics to the findings of logs that were prepared together.
+
+    Args:
+        logs: The logs to learn from.
+        robot: The robot.
+        force: Go on in spite of findings that refuse a log.
+
+    Returns:
+        The logs with their findings.
+
+    Raises:
+        QualityError: A log is refused; the error carries all its findings.
+    """
+    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs])
+    out = []
+    for log, doubts in zip(logs, found, strict=True):
+        findings = (*log.report.findings, *doubts)
+        refused = [finding for finding in doubts if finding.severity == "refused"]
+        if refused and not force:
+            raise _refusal(log.recording, findings, refused)
+        out.append(replace(log, report=replace(log.report, findings=findings)))
+    return out
 
 
 def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, prepare_logs
+from ..data.prepare import PreparedLog, check_physics, prepare_logs
 from ..data.recording import Recording
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.estimators.gains import resolve_drive
@@ -70,7 +70,7 @@ def prepare(
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     config, sweep = _conditioning(model, logs, project, payload, force, progress)
     ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
-    loaded = [carrying(payload, model.robot, log) for log in ready]
+    loaded = check_physics([carrying(payload, model.robot, log) for log in ready], model.robot, force=force)
     trained = trained_range(loaded)
     return Prepared(model, loaded, {**_signals(loaded, trained), **sweep}, trained)
 

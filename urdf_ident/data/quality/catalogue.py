@@ -74,9 +74,32 @@ KNOWN: dict[str, dict[str, Kind]] = {
         "velocities-exchanged": Kind("refused", "The velocities of two joints are exchanged.", "Correct the column order."),
     },
     "Physics": {
-        "effort-sign": Kind("warning", "The effort of a joint has the wrong sign.", "A negative `drive.gain`."),
-        "joints-exchanged": Kind("warning", "The efforts of joints are exchanged.", "Correct the order of the columns."),
-        "gravity-direction": Kind("warning", "Gravity comes from another side.", "`robot: {gravity: [x, y, z]}`."),
+        "effort-sign": Kind("refused", "The effort of a joint (or of all) has the wrong sign.", "A negative `drive.gain`."),
+        "position-sign": Kind("refused", "The position of a joint has the wrong sign.", "Reverse its column."),
+        "axis-sign": Kind("refused", "Position and effort of a joint both have the wrong sign.", "Reverse the URDF's axis."),
+        "joints-exchanged": Kind("refused", "Columns of two joints are exchanged.", "Correct the order of the columns."),
+        "position-zero": Kind("refused", "The zero of a joint is not the URDF's.", "`drive: {joint_offset: [...]}`.",
+                              "what has to be added [rad]"),
+        "time-scale": Kind("refused", "The clock is wrong by a factor: dq/dt is k times all velocities, or inertia and gravity "
+                           "disagree.", "Correct the time column's unit or `log.rate`.", "real seconds for one second"),
+        "gravity-direction": Kind("refused", "Gravity comes from another side.", "`robot: {gravity: [x, y, z]}`.", "angle [°]"),
+        "effort-without-gravity": Kind("refused", "The efforts do not hold the robot.", "Log the whole joint torque."),
+        "effort-scale": Kind("refused", "The effort of a joint is scaled against the others'.", "Correct its `drive.gain`.",
+                             "factor of the logged effort"),
+        "effort-delay": Kind("warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"),
+        "physics-undecided": Kind("warning", "Something of the above is wrong, and the log does not decide which: see "
+                                  "`candidates`.", "The remedy says what would decide it.", "gain, a sum of logarithms"),
+    },
+    "Changes with time": {
+        "payload-changes": Kind("warning", "The load on the last link differs in a part of the log.", "Split the log there.",
+                                "gain, a sum of logarithms"),
+        "effort-drift": Kind("warning", "Friction, offset or scale of the efforts drift.", "Warm up; record again.",
+                             "gain, a sum of logarithms"),
+        "contact": Kind("warning", "A part of the log is not the robot's own dynamics.", "Cut it out.", "gain, a logarithm"),
+        "log-differs": Kind("warning", "One log contradicts the others.", "Leave it out, or find what was changed.",
+                            "gain, a sum of logarithms"),
+        "logs-disagree": Kind("warning", "Logs contradict each other, and it cannot be told which is wrong.",
+                              "Inspect each alone.", "gain, a sum of logarithms"),
     },
 }  # fmt: skip
 

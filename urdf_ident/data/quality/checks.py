@@ -234,7 +234,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
         state.add(
             "time-scale", "refused", f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
             f"1 s of the log is {common:.4g} s", size=common,
-            remedy="correct the time column's unit, or `log: {rate: ...}` without it; if the velocities are scaled leave them out",
+            remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocities are scaled leave them out",
         )  # fmt: skip
     elif foreign:
         _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")

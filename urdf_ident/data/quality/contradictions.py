@@ -15,10 +15,12 @@ from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import Segment
+from .candidates import Reading
 from .evidence import Motion, sample
 from .findings import Finding
-from .hypotheses import Case, Reading, Step, search
+from .hypotheses import Step, search
 from .stationarity import between, within
+from .trial import Case
 from .wording import changes, differs, doubt, named
 
 #: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
@@ -51,7 +53,7 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
         reading, steps = search(together)
         odd = _odd(together, len(usable), steps)
         if not odd:
-            reading = reading if steps and steps[-1].decided or not steps else Reading.as_logged(robot.n)
+            reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
             found = _findings(robot, together, reading, steps)
             for k in usable:
                 alone = cases[k]

@@ -1,8 +1,8 @@
 """How well one rigid robot explains all joints' torques at once, whatever its inertias are.
 
-All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction and offset. No URDF inertia
+All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction, offset. No URDF inertia
 is used. What a mistake in the log does to this is measured on blocks of time that the fit has not seen. The fit lives in one
-Gram matrix a block and row, so that thousands of readings of the same efforts (signs, orders, scales) cost no new regressor.
+Gram matrix a block and row: other readings of the same efforts (signs, orders, scales) cost no new regressor.
 A ridge of 1e-7 of each column's square stands for the digits that a Gram matrix loses.
 """
 
@@ -62,7 +62,9 @@ class Motion:
             Their motion; blocks are numbered anew.
         """
         _, block = np.unique(self.block[select], return_inverse=True)
-        return Motion(self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select])
+        return Motion(
+            self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select]
+        )
 
     def with_motion(self, q: Array, v: Array, a: Array) -> Motion:
         """The same efforts with another motion.
@@ -130,7 +132,9 @@ def friction_columns(motion: Motion, j: int) -> Array:
     """
     v = motion.v[:, j]
     typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
-    return np.column_stack([motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)])
+    return np.column_stack(
+        [motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
+    )
 
 
 #: Columns of :func:`friction_columns` that are odd in the velocity: what dissipates.
@@ -166,8 +170,8 @@ class Evidence:
         """The same samples, explained by parameters of which some change with time.
 
         Args:
-            kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies'; ``"friction"``: offset, viscous and Coulomb friction of
-                every joint; ``"gain"``: a part of each effort.
+            kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
+                ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"gain"``: a part of each effort.
             weight: How much of the change acts in each block, shape (B,).
 
         Returns:
@@ -217,43 +221,9 @@ def gather(motion: Motion, inertial: Array) -> Evidence:
         columns = np.column_stack([inertial[:, i], own, motion.tau])
         gram.append(np.stack([columns[k].T @ columns[k] for k in order]))
     size = np.maximum(motion.tau.std(axis=0), 1e-12)
-    return Evidence(np.stack(gram, axis=1), int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
-
-
-def solve(found: Evidence, gram: Array, rows: float, weights: Array) -> Array:
-    """Weighted ridge solution for every effort in every row.
-
-    Args:
-        found: The evidence.
-        gram: Gram matrices of the rows to learn from, shape (n, p, p).
-        rows: Their number.
-        weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        Shape (n, p, n²): for row i, the coefficients of its columns that leave its residual, a function of which effort
-        (second part of the last index) is written into which row (its first part).
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    n, m = found.n, found.inertial
-    p = gram.shape[1] - n
-    normal, right = _RIDGE * rows * float(weights.max()) * np.eye(m), np.zeros((m, n, n))
-    inner = []
-    for i in range(n):
-        factor = cho_factor(gram[i, m:p, m:p] + _RIDGE * rows * np.eye(p - m))
-        X = cho_solve(factor, np.column_stack([gram[i, m:p, :m], gram[i, m:p, p:]]))
-        normal = normal + weights[i] * (gram[i, :m, :m] - gram[i, :m, m:p] @ X[:, :m])
-        right[:, i] = weights[i] * (gram[i, :m, p:] - gram[i, :m, m:p] @ X[:, m:])
-        inner.append(X)
-    theta = np.linalg.solve(normal, right.reshape(m, n * n))
-    columns = np.zeros((n, p + n, n * n))
-    for i in range(n):
-        mine = slice(i * n, i * n + n)
-        columns[i, :m] = -theta
-        columns[i, m:p] = inner[i][:, :m] @ theta
-        columns[i, m:p, mine] -= inner[i][:, m:]
-        columns[i, p:, mine] = np.eye(n)
-    return columns
+    return Evidence(
+        np.stack(gram, axis=1), int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float)
+    )
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
@@ -301,22 +271,44 @@ def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS
         The errors.
     """
     blocks, n, m = len(found.gram), found.n, found.inertial
-    squares = np.zeros((blocks, n, reading.shape[1]))
-    folds = min(folds, blocks)
-    power, thetas = np.zeros((folds, n, reading.shape[1])), []
+    fold = np.arange(blocks) % min(folds, blocks)
     total, rows = found.gram.sum(axis=0), float(found.count.sum())
+    out = [found.gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)]
+    counts = rows - np.array([found.count[fold == k].sum() for k in range(fold.max() + 1)])
+    efforts = reading.reshape(n, n, -1)
+    x = _solved(total - np.stack(out), counts, m, efforts, weights)
+    squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
-    size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
-    for fold in range(folds):
-        test = np.arange(fold, blocks, folds)
-        solution = solve(found, total - found.gram[test].sum(axis=0), rows - float(found.count[test].sum()), weights)
-        for i in range(n):
-            x = solution[i] @ reading
-            squares[test, i] = np.einsum("ph,bph->bh", x, found.gram[test, i] @ x)
-            drag = -x[m:p][DISSIPATES] * (total[i, m + 2, m:p][DISSIPATES] / rows)[:, None]
-            power[fold, i] = drag.sum(axis=0) / size[i]
-        thetas.append(-x[:m])
-    return Errors(np.maximum(squares, 0.0), power, np.stack(thetas))
+    size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
+    drag = -np.sum(x[:, :, m:p][:, :, DISSIPATES] * (total[:, m + 2, m:p][:, DISSIPATES] / rows)[None, :, :, None], axis=2)
+    return Errors(np.maximum(squares, 0.0), drag / size, -x[:, 0, :m])
+
+
+def _solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
+    """Coefficients of the columns that leave the residual of each row, shape (F, n, p, H), by a weighted ridge for every fold.
+
+    Args:
+        gram: What each fold learns from, shape (F, n, p, p).
+        counts: Its samples, shape (F,).
+        m: Number of inertial columns.
+        efforts: Coefficients of the efforts by row, shape (n, n, H).
+        weights: One over the variance of each row, shape (n,).
+    """
+    n = gram.shape[1]
+    p = gram.shape[2] - n
+    ridge = (_RIDGE * counts)[:, None, None]
+    told, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
+    inner = np.linalg.solve(
+        gram[:, :, m:p, m:p] + ridge[:, None] * np.eye(p - m), np.concatenate([gram[:, :, m:p, :m], own], axis=3)
+    )
+    reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
+    summed = np.tensordot(weights, reduced, axes=(0, 1))
+    theta = np.linalg.solve(summed[:, :, :m] + ridge * float(weights.max()) * np.eye(m), summed[:, :, m:])
+    friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
+    shape = (len(gram), n, *theta.shape[1:])
+    return np.concatenate(
+        [np.broadcast_to(-theta[:, None], shape), -friction, np.broadcast_to(efforts, (len(gram), *efforts.shape))], axis=2
+    )
 
 
 def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...linalg import Array
-from .evidence import EXACT, Evidence, held_out, readings, significance, unexplained, usual_parts
+from .evidence import EXACT, Evidence, held_out, significance, unexplained, usual_parts
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -106,7 +107,7 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
 
 def _contact(found: Evidence, base: tuple[Array, Array]) -> Change | None:
     """One or two neighbouring blocks with errors far beyond those of the others."""
-    left, squares = base
+    _, squares = base
     mean = squares / found.count[:, None]
     usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
     excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
@@ -121,7 +122,7 @@ def _contact(found: Evidence, base: tuple[Array, Array]) -> Change | None:
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
 
 
-def between(found: Evidence, log_of_block: Array, reading: Array) -> dict[int, tuple[str, float, int]]:
+def between(found: Evidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
     """Logs that show another robot than the others do.
 
     Args:

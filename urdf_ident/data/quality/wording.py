@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...model.robot import Robot
+from .candidates import Hypothesis
 from .findings import Finding
-from .hypotheses import Hypothesis, Step
+from .hypotheses import Step
 from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
@@ -17,7 +18,10 @@ SEVERE = 1.0
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
     "position-sign": ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
-    "axis-sign": ("the sense of {joints} (position and effort)", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    "axis-sign": (
+        "the sense of {joints} (position and effort)",
+        "compare one pose with the URDF on screen (`urdf-ident play`)",
+    ),
     "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
     "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
@@ -112,7 +116,11 @@ def changes(robot: Robot, change: Change) -> Finding:
         The finding.
     """
     id, what, remedy = _CHANGES[change.kind]
-    when = "drifts along the log" if change.drift else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
+    when = (
+        "drifts along the log"
+        if change.drift
+        else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
+    )
     if change.kind in ("payload", "friction", "gain") and not change.drift:
         when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     joint = robot.joints[change.joint]
@@ -140,11 +148,28 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     what = _CHANGES[kind][1]
     if alone:
         cause = "" if own else f": {what} is another, most on this joint"
-        return Finding("log-differs", severity, robot.joints[joint], None, f"this log contradicts the others{cause}",
-                       "leave it out, or find what was changed before or after it", gain, certainty, (_CHANGES[kind][0],))  # fmt: skip
-    return Finding("logs-disagree", severity, robot.joints[joint], None, f"the logs contradict each other: {what} is another",
-                   "inspect them one by one, or record one more to tell which is the odd one", gain, certainty,
-                   (_CHANGES[kind][0],))  # fmt: skip
+        return Finding(
+            "log-differs",
+            severity,
+            robot.joints[joint],
+            None,
+            f"this log contradicts the others{cause}",
+            "leave it out, or find what was changed before or after it",
+            gain,
+            certainty,
+            (_CHANGES[kind][0],),
+        )
+    return Finding(
+        "logs-disagree",
+        severity,
+        robot.joints[joint],
+        None,
+        f"the logs contradict each other: {what} is another",
+        "inspect them one by one, or record one more to tell which is the odd one",
+        gain,
+        certainty,
+        (_CHANGES[kind][0],),
+    )
 
 
 def _evidence(step: Step) -> str:
@@ -216,8 +241,8 @@ def _gravity(robot: Robot, step: Step) -> _Worded:
 
 
 def _weightless(robot: Robot, step: Step) -> _Worded:
-    return ("the efforts do not hold the robot against gravity", "log the whole joint torque; if the controller's gravity torque "
-            "was subtracted add it again, or `robot: {gravity: [0, 0, 0]}`", None)  # fmt: skip
+    remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
+    return ("the efforts do not hold the robot against gravity", f"{remedy}, or `robot: {{gravity: [0, 0, 0]}}`", None)
 
 
 _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {

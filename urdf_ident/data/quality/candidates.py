@@ -1,0 +1,192 @@
+"""Other readings of a log: what each of the usual mistakes would have done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.robot import Robot
+from .evidence import readings
+
+_ZEROS = (-np.pi / 2, -0.4, 0.4, np.pi / 2, np.pi)
+_STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
+_GAINS = (0.1, 0.5, 0.75, 1.33, 2.0, 10.0)
+_DELAYS = (-0.03, 0.015, 0.03, 0.06)
+_SIDES = np.vstack([np.eye(3), -np.eye(3)])
+_STANDARD = 9.81
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read.
+
+    Attributes:
+        order: ``order[i]``: the effort column of joint i.
+        gain: Factors of the efforts, by joint.
+        sign: Signs of the positions, by joint.
+        places: ``places[i]``: the position column of joint i.
+        zero: Added to the positions [rad or m], by joint.
+        gravity: Along the base's axes [m/s²]; as described if None.
+        stretch: Real seconds for one second of the log.
+        delay: Of the efforts against the positions [s].
+    """
+
+    order: tuple[int, ...]
+    gain: tuple[float, ...]
+    sign: tuple[float, ...]
+    places: tuple[int, ...]
+    zero: tuple[float, ...]
+    gravity: tuple[float, float, float] | None = None
+    stretch: float = 1.0
+    delay: float = 0.0
+
+    @classmethod
+    def as_logged(cls, n: int) -> Reading:
+        """The log as it is described.
+
+        Args:
+            n: Number of joints.
+
+        Returns:
+            The reading that changes nothing.
+        """
+        same, ones = tuple(range(n)), (1.0,) * n
+        return cls(same, ones, ones, same, (0.0,) * n)
+
+    def motion(self) -> tuple[object, ...]:
+        """What of it changes the regressor or the samples."""
+        return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay)
+
+    def efforts(self) -> Array:
+        """Coefficients of the (row, effort) pairs, shape (n²,)."""
+        return readings(len(self.order), self.order, np.array(self.gain))
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One cause: its id, joints, size in words' unit, and the reading it leads to."""
+
+    id: str
+    joints: tuple[int, ...]
+    size: float
+    reading: Reading
+
+
+def put(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
+    """The numbers with one replaced.
+
+    Args:
+        values: One number a joint, in any unit.
+        j: Which one.
+        value: The new one.
+
+    Returns:
+        The numbers.
+    """
+    return (*values[:j], float(value), *values[j + 1 :])
+
+
+def _exchange(values: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
+    out = list(values)
+    out[i], out[j] = out[j], out[i]
+    return tuple(out)
+
+
+def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor: bool) -> Iterator[Hypothesis]:
+    """Single changes of a reading.
+
+    Args:
+        robot: Kinematics and gravity.
+        moves: Joints that move, shape (n,).
+        reading: The present one.
+        poor: Whether to try also what sound logs never need.
+
+    Yields:
+        The hypotheses.
+    """
+    joints = [int(j) for j in np.flatnonzero(moves)]
+    everyone = tuple(range(robot.n))
+    yield Hypothesis("effort-sign", everyone, -1.0, replace(reading, gain=tuple(-g for g in reading.gain)))
+    for j in joints:
+        turned = put(reading.gain, j, -reading.gain[j])
+        mirrored = put(reading.sign, j, -reading.sign[j])
+        yield Hypothesis("effort-sign", (j,), -1.0, replace(reading, gain=turned))
+        yield Hypothesis("position-sign", (j,), -1.0, replace(reading, sign=mirrored))
+        yield Hypothesis("axis-sign", (j,), -1.0, replace(reading, sign=mirrored, gain=turned))
+        for factor in _GAINS:
+            scaled = factor * reading.gain[j]
+            yield Hypothesis(
+                "effort-scale", (j,), float(np.log(abs(scaled))), replace(reading, gain=put(reading.gain, j, scaled))
+            )
+        if _zero_matters(robot, j):
+            for zero in _ZEROS:
+                size = reading.zero[j] + zero
+                yield Hypothesis("position-zero", (j,), size, replace(reading, zero=put(reading.zero, j, size)))
+    for i, j in combinations(joints, 2):
+        yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(reading, order=_exchange(reading.order, i, j)))
+        if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
+            places = _exchange(reading.places, i, j)
+            yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(reading, places=places))
+            both = replace(reading, places=places, order=_exchange(reading.order, i, j))
+            yield Hypothesis("joints-exchanged", (i, j), 2.0, both)
+    for stretch in _STRETCHES:
+        yield Hypothesis("time-scale", (), reading.stretch * stretch, replace(reading, stretch=reading.stretch * stretch))
+    for delay in _DELAYS:
+        yield Hypothesis("effort-delay", (), reading.delay + delay, replace(reading, delay=reading.delay + delay))
+    yield from _gravities(robot, reading)
+
+
+def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
+    gravity = np.asarray(robot.model.gravity.linear if reading.gravity is None else reading.gravity, dtype=float)
+    size = float(np.linalg.norm(gravity))
+    if size == 0.0:
+        for side in _SIDES:
+            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(_STANDARD * side)))
+        return
+    down = gravity / size
+    for side in _SIDES:
+        if float(side @ down) < 0.99:
+            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(size * side)))
+    for axis in np.linalg.svd(down[None, :])[2][1:]:
+        for tilt in (-0.1, 0.1):
+            leant = size * (np.cos(tilt) * down + np.sin(tilt) * axis)
+            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=three(leant)))
+    yield Hypothesis("effort-without-gravity", (), 0.0, replace(reading, gravity=(0.0, 0.0, 0.0)))
+
+
+def _zero_matters(robot: Robot, j: int) -> bool:
+    """Whether another zero of a joint is more than a rotation of the last body, or of the whole robot about gravity."""
+    if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
+        return False
+    root = int(robot.model.parents[j + 1]) == 0
+    axis = robot.model.jointPlacements[j + 1].rotation @ _axis(robot, j)
+    gravity = np.asarray(robot.model.gravity.linear)
+    return not (root and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
+
+
+def _axis(robot: Robot, j: int) -> Array:
+    """Axis of a joint in its own frame, shape (3,)."""
+    import pinocchio as pin
+
+    data = robot.model.createData()
+    q = pin.neutral(robot.model)
+    pin.computeJointJacobians(robot.model, data, q)
+    return np.asarray(pin.getJointJacobian(robot.model, data, j + 1, pin.LOCAL)[3:, robot.model.joints[j + 1].idx_v])
+
+
+def three(vector: Array) -> tuple[float, float, float]:
+    """An array as three numbers.
+
+    Args:
+        vector: Shape (3,), in any unit.
+
+    Returns:
+        The numbers, without negative zeros.
+    """
+    x, y, z = (float(value) for value in vector + 0.0)
+    return x, y, z

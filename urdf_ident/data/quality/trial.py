@@ -1,0 +1,196 @@
+"""A robot and samples of its logs, on which readings are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.engine.pinocchio import regressor
+from ...model.prior import lumped_inertials
+from ...model.robot import Robot
+from .candidates import Reading
+from .evidence import EXACT, Evidence, Motion, gather, held_out, unexplained, usual_parts
+
+#: Mean friction power, over the rms torque times the rms velocity, and its errors, below which friction drives the joint.
+DRIVES, DRIVES_ERRORS = -0.05, 5.0
+#: What a row whose friction drives it counts, in the sum of the logarithms of the rows' unexplained parts.
+PENALTY = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A reading and what it leaves.
+
+    Attributes:
+        left: Unexplained part of each row, shape (n,).
+        squares: Its squared errors over the row's effort squared, shape (B, n).
+        driven: Rows whose friction would drive them, shape (n,).
+        theta: Inertial parameters of each fold, shape (F, m).
+        power: Mean friction power of each row, shape (n,).
+    """
+
+    left: Array
+    squares: Array
+    driven: NDArray[np.bool_]
+    theta: Array
+    power: Array
+
+    @property
+    def score(self) -> float:
+        """Lower is better."""
+        return float(np.log(self.left).sum() + PENALTY * self.driven.sum())
+
+
+@dataclass(eq=False)
+class Case:
+    """A robot and samples of its logs, with the regressors made so far.
+
+    Attributes:
+        robot: Kinematics and gravity.
+        sampled: Gives the samples with the efforts' delay [s] taken out.
+        moves: Joints that move, shape (n,).
+    """
+
+    robot: Robot
+    sampled: Callable[[float], Motion]
+    moves: NDArray[np.bool_]
+    _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], tuple[Evidence, Array]] = field(default_factory=dict)
+    _judged: dict[Reading, Judgement] = field(default_factory=dict)
+
+    def judge(self, reading: Reading) -> Judgement:
+        """Tries one reading.
+
+        Args:
+            reading: The reading.
+
+        Returns:
+            What it leaves.
+        """
+        self.judge_all([reading])
+        return self._judged[reading]
+
+    def judge_all(self, candidates: list[Reading]) -> list[Judgement]:
+        """Tries readings; those of one motion together.
+
+        Args:
+            candidates: The readings.
+
+        Returns:
+            What they leave, in the same order.
+        """
+        groups: dict[tuple[object, ...], list[Reading]] = {}
+        for item in candidates:
+            if item not in self._judged:
+                groups.setdefault(item.motion(), []).append(item)
+        for group in groups.values():
+            found, usual = self._gathered(group[0])
+            alike: dict[tuple[object, ...], list[Reading]] = {}
+            for item in group:  # what differs only in signs has the same weights, hence one solution
+                alike.setdefault((item.order, tuple(abs(g) for g in item.gain)), []).append(item)
+            for items in alike.values():
+                self._judge_alike(found, usual, items)
+        return [self._judged[item] for item in candidates]
+
+    def _judge_alike(self, found: Evidence, usual: Array, items: list[Reading]) -> None:
+        R = np.stack([item.efforts() for item in items], axis=1)
+        size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
+        errors = held_out(found, R, 1.0 / (usual * size[:, 0]) ** 2)
+        part = unexplained(found, errors.squares, R)
+        mean, spread = errors.power.mean(axis=0), errors.power.std(axis=0)
+        driven = (mean < DRIVES) & (mean < -DRIVES_ERRORS * spread / np.sqrt(len(errors.power))) & self.moves[:, None]
+        for k, item in enumerate(items):
+            squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
+            left = np.where(self.moves, part[:, k], 1.0)
+            self._judged[item] = Judgement(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k])
+
+    def evidence(self, reading: Reading) -> Evidence:
+        """Gram matrices of a reading.
+
+        Args:
+            reading: How the log is read.
+
+        Returns:
+            The evidence.
+        """
+        return self._gathered(reading)[0]
+
+    def with_urdf(self, reading: Reading) -> float:
+        """How well the URDF's own inertias explain the efforts, beside free friction: a tie-breaker, no evidence.
+
+        Args:
+            reading: How the log is read.
+
+        Returns:
+            Sum of the logarithms of the rows' unexplained parts; lower is better.
+        """
+        found, _ = self._gathered(reading)
+        n, m = found.n, found.inertial
+        p = found.gram.shape[2] - n
+        theta = (lumped_inertials(self.robot).ravel()[found.active]) * found.scale
+        total, efforts, score = found.gram.sum(axis=0), reading.efforts().reshape(n, n), 0.0
+        for i in np.flatnonzero(self.moves):
+            x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
+            G = total[i]
+            x[m:p] = -np.linalg.lstsq(G[m:p, m:p], G[m:p] @ x, rcond=1e-9)[0]
+            size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
+            score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
+        return score
+
+    def inertial_parameters(self, reading: Reading) -> Array:
+        """Mean of the folds' inertial parameters, in the regressor's units.
+
+        Args:
+            reading: How the log is read.
+
+        Returns:
+            Shape (10 n,); those that never act are zero.
+        """
+        found, _ = self._gathered(reading)
+        theta = np.zeros(len(found.active))
+        theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
+        return theta
+
+    def _gathered(self, reading: Reading) -> tuple[Evidence, Array]:
+        key = reading.motion()
+        if key not in self._evidence:
+            found = gather(self._moved(reading), self._regressor(reading))
+            self._evidence[key] = found, usual_parts(found)
+        return self._evidence[key]
+
+    def _moved(self, reading: Reading) -> Motion:
+        samples = self.sampled(reading.delay)
+        places, sign = list(reading.places), np.array(reading.sign)
+        s = reading.stretch
+        q = samples.q[:, places] * sign + np.array(reading.zero)
+        return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2)
+
+    def _regressor(self, reading: Reading) -> Array:
+        """Linear in gravity, and in one over the square of the stretch."""
+        base = replace(reading, gravity=None, stretch=1.0, delay=0.0)
+        if reading.gravity is None and reading.stretch == 1.0:
+            return self._part(base, "all")
+        still = self._part(base, "still")
+        gravity = (
+            still
+            if reading.gravity is None
+            else sum(g * self._part(base, f"side {k}") for k, g in enumerate(reading.gravity) if g)
+        )
+        return np.asarray(gravity + (self._part(base, "all") - still) / reading.stretch**2)
+
+    def _part(self, base: Reading, what: str) -> Array:
+        key = (*base.motion(), what)
+        if key not in self._inertial:
+            moved = self._moved(base)
+            zero = np.zeros_like(moved.q)
+            if what == "all":
+                value = regressor(self.robot, moved.q, moved.v, moved.a)
+            else:
+                robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
+                value = regressor(robot, moved.q, zero, zero)
+            self._inertial[key] = value
+        return self._inertial[key]
