@@ -121,6 +121,9 @@ def _against_the_urdf(robot: Robot, case: Case, reading: Reading) -> list[Findin
     if lengths[1] == 0 or lengths[0] < 0.2 * torque:  # no gravity in the efforts, or none in the URDF
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
+    if alike < _OPPOSITE and _inertia_is_opposite(robot, case, reading):
+        return [Finding("effort-sign", "refused", None, None, "the efforts of all joints have the wrong sign: gravity and inertia "
+                        "are the opposite of the URDF's", "reverse them by a negative drive.gain", None, abs(alike))]  # fmt: skip
     if alike < _OPPOSITE:
         gravity = -np.asarray(robot.model.gravity.linear) + 0.0
         vector = ", ".join(f"{value:.4g}" for value in gravity)
@@ -131,6 +134,17 @@ def _against_the_urdf(robot: Robot, case: Case, reading: Reading) -> list[Findin
             180.0, abs(alike),
         )]  # fmt: skip
     return []
+
+
+def _inertia_is_opposite(robot: Robot, case: Case, reading: Reading) -> bool:
+    samples = case.sampled(0.0)
+    step = max(1, len(samples) // _POSES)
+    q, a = samples.q[::step], samples.a[::step]
+    zero = np.zeros_like(q)
+    Y = regressor(robot, q, zero, a) - regressor(robot, q, zero, zero)
+    fitted, stated = Y @ case.inertial_parameters(reading), Y @ lumped_inertials(robot).ravel()
+    size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
+    return size > 0 and float(np.sum(fitted * stated)) < _OPPOSITE * size
 
 
 def _gravity_torques(robot: Robot, case: Case, reading: Reading) -> tuple[Array, Array]:

@@ -163,7 +163,7 @@ def _sharpened_gravity(case: Case, found: Hypothesis, judged: Judgement) -> tupl
         tries = [replace(found, reading=replace(found.reading, gravity=three(vector))) for vector in leant]
         results = case.judge_all([item.reading for item in tries])
         k = int(np.argmin([item.score for item in results]))
-        if results[k].score < judged.score - 1e-3:
+        if results[k].score < judged.score - 0.05:
             found, judged = tries[k], results[k]
         else:
             step /= 2

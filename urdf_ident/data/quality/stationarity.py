@@ -113,7 +113,9 @@ def _contact(found: Evidence, base: tuple[Array, Array]) -> Change | None:
     excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
     together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
     several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
+    # a first or last block is predicted from one side only, and starts and stops are there
     where = np.flatnonzero((together & several) | (excess.max(axis=1) > PART_OF_ONE))
+    where = where[(where > 0) & (where < len(mean) - 1)]
     if not len(where) or len(where) > 0.34 * len(mean):
         return None
     joint = int(np.argmax((mean / usual).max(axis=0)))
