@@ -122,8 +122,9 @@ def _against_the_urdf(robot: Robot, case: Case, reading: Reading) -> list[Findin
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
     if alike < _OPPOSITE and _inertia_is_opposite(robot, case, reading):
-        return [Finding("effort-sign", "refused", None, None, "the efforts of all joints have the wrong sign: gravity and inertia "
-                        "are the opposite of the URDF's", "reverse them by a negative drive.gain", None, abs(alike))]  # fmt: skip
+        words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
+        remedy = "reverse them by a negative drive.gain"
+        return [Finding("effort-sign", "refused", None, None, words, remedy, None, abs(alike))]
     if alike < _OPPOSITE:
         gravity = -np.asarray(robot.model.gravity.linear) + 0.0
         vector = ", ".join(f"{value:.4g}" for value in gravity)
