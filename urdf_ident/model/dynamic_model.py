@@ -31,6 +31,10 @@ from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict
 
 
+#: Friction of a motor that moves several joints, where it is left to the data: what such a motor surely has.
+MOTOR_FRICTION = ("viscous", "coulomb")
+
+
 class DynamicModel:
     """A robot, its terms and its drive train as one linear model ``tau = W theta``.
 
@@ -38,7 +42,8 @@ class DynamicModel:
         robot: The robot.
         friction: ``"auto"``, ``"none"``, a list of law names for all joints, or a mapping
             ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" begins with viscous,
-            Coulomb and offset, and lets identification choose (:attr:`automatic`).
+            Coulomb and offset, on motors that move several joints with viscous and Coulomb friction of their own, and lets
+            identification choose (:attr:`automatic`).
         rotor_inertia: Whether each axis gets a rotor inertia.
         drive: The drive train; direct drive with torque logs if None.
         motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
@@ -69,7 +74,11 @@ class DynamicModel:
             for j, joint in enumerate(robot.joints)
             if self._drives_others(j)
         }
-        motor_laws = friction_by_joint({"default": [], **dict(motor_friction or {})}, robot.joints, turns)
+        given = dict(motor_friction or {})
+        #: Axes whose friction on the motor side is given: the data do not choose it.
+        self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
+        usual = MOTOR_FRICTION if self.automatic else ()
+        motor_laws = friction_by_joint({"default": usual, **given}, robot.joints, {**dict.fromkeys(robot.joints, 1.0), **turns})
         terms: list[AppliedTerm] = []
         for j, joint in enumerate(robot.joints):
             coupled = bool(self.drive.coupled[j])
@@ -78,7 +87,7 @@ class DynamicModel:
             terms += [AppliedTerm(law, j) for law in laws[joint]]
             if self._drives_others(j):
                 terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
-            else:  # the motor moves its joint alone: its side would make the same column twice
+            elif j in self.motor_listed:  # the motor moves its joint alone: its side would make the same column twice
                 present = {law.name for law in laws[joint]}
                 terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
         self.terms = tuple(terms)

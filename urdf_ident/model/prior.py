@@ -246,8 +246,10 @@ def with_joint_terms(
     clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
     values = np.where(clipped, 0.0, values)
     usual = np.array([_usual(term, terms, values, seen) for term in terms])
-    # A term the fit cannot see is as large as its kind is elsewhere on the robot if it has a sign, else zero.
-    values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), usual, values)
+    # A term the fit cannot see is as large as the least of its kind elsewhere on the robot if it has a sign, else zero: a wrist
+    # has no more friction than the joints that carry it, and too little is no worse than what the URDF says.
+    least = np.array([_least(term, terms, values, seen) for term in terms])
+    values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), least, values)
     std = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
     std = np.where(seen & ~clipped, std, np.maximum(std, relative_std * usual))
     origin = tuple("first fit" if ok else "guess" for ok in seen)
@@ -332,6 +334,16 @@ def _thicken(theta: Array, gyration: float) -> Array:
     moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     second = (axes * np.maximum(moments, m * gyration**2)) @ axes.T
     return from_com(m, c, np.trace(second) * np.eye(3) - second)
+
+
+def _least(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
+    """Smallest size of terms with this symbol and unit over the joints that show it, 0 if none does."""
+    alike = [
+        abs(v)
+        for other, v, ok in zip(terms, values, seen, strict=True)
+        if ok and (other.symbol, other.unit) == (term.symbol, term.unit)
+    ]
+    return float(min(alike, default=0.0))
 
 
 def _usual(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:

@@ -84,11 +84,11 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
     trusted = trust(model, logs, wanted.method, wanted.loss)  # wild samples found before anything listens to them
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=KeptRows())
-    selected = _selected(model, produce, prepared.motion, project, progress)  # nothing where the laws are listed
+    believed = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
+    selected = _selected(model, produce, prepared.motion, believed, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     model = shaped.model
     base = model.base()
-    believed = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
@@ -116,14 +116,20 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
 
 
 def _selected(
-    model: DynamicModel, build: Build, motion: Sequence[Segment], project: Project, progress: Callable[[str, int], None] | None
+    model: DynamicModel,
+    build: Build,
+    motion: Sequence[Segment],
+    prior: Prior,
+    project: Project,
+    progress: Callable[[str, int], None] | None,
 ) -> Selected:
     """The friction that the data ask for, where it was left to them."""
     if isinstance(model, ElasticModel) and project.model.friction == "auto":
         return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     if not model.automatic:
         return Selected(model)
-    return select_friction(model, build, motion, method=row_weighting(project.estimation.method), progress=progress)
+    method = row_weighting(project.estimation.method)
+    return select_friction(model, build, motion, method=method, progress=progress, prior=prior)
 
 
 def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:

@@ -91,13 +91,12 @@ def wide_model(
     Returns:
         The wide model.
     """
-    kept = tuple(item for item in model.terms if item.term.name == RotorInertia.name or item.side == "motor")
-    given = {item.axis for item in kept if item.term.name != RotorInertia.name}
+    kept = tuple(item for item in model.terms if not chosen_by_data(model, item))
     rigid = model.with_terms(kept)
     listed: list[AppliedTerm] = []
     for axis in range(model.n):
         listed += [AppliedTerm(law, axis) for law in _joint_laws(model, motion, axis)]
-        if np.delete(model.drive.reduction[axis], axis).any() and axis not in given:
+        if np.delete(model.drive.reduction[axis], axis).any() and axis not in model.motor_listed:
             listed += [AppliedTerm(law, axis, "motor") for law in _motor_laws(model, motion, axis)]
     for item in chosen:
         listed += [replace(item, term=law) for law in (item.term, *_zoomed(item.term, zoom))]
@@ -110,6 +109,19 @@ def wide_model(
         by_axis[item.axis].append(Candidate(item, np.arange(begin, begin + width)))
         begin += width
     return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis))
+
+
+def chosen_by_data(model: DynamicModel, item: AppliedTerm) -> bool:
+    """Whether a term is friction that selection may take out: not a rotor inertia, nor motor-side laws that were given.
+
+    Args:
+        model: The model.
+        item: One of its terms.
+
+    Returns:
+        True if so.
+    """
+    return item.term.name != RotorInertia.name and not (item.side == "motor" and item.axis in model.motor_listed)
 
 
 def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:

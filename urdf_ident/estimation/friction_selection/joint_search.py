@@ -32,7 +32,7 @@ class Judgement:
     Attributes:
         law: The best of its versions.
         gain: By which fraction it lowers the joint's held-out squared error; negative where it harms.
-        std_error: Of that gain, over the folds.
+        std_error: Of that gain, over the folds (:func:`standard_error`).
         reason: Why it was chosen or not, in words.
     """
 
@@ -87,11 +87,11 @@ class JointSearch:
         return [self.place[int(law.columns[0])] for law in options]
 
     def _gain(self, old: Laws, errors: Array) -> tuple[Array, Array]:
-        """Mean and standard error over folds of what is gained, as a fraction of the joint's own error."""
+        """Mean over folds of what is gained, as a fraction of the joint's own error, and its :func:`standard_error`."""
         index = self._index(old)
         own = self.sub.own_errors(index)
         gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / np.maximum(own, 1e-300)[:, None]
-        return gained.mean(axis=0), gained.std(axis=0, ddof=1) / np.sqrt(len(own))
+        return gained.mean(axis=0), standard_error(gained)
 
     def _better(self, old: Laws, new: Laws) -> bool:
         """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
@@ -244,6 +244,23 @@ class JointSearch:
         gain, error = (float(x[0]) for x in gains[k])
         odd = gain > max(LEAST_GAIN, error) and self._offenders(news[k])
         return Judgement(news[k][key], gain, error, "needs parameters that cannot be" if odd else "gains too little")
+
+
+def standard_error(gains: Array) -> Array:
+    """Standard error of a mean over folds, for few folds as much larger as Student's t is than the normal distribution.
+
+    A gain in one fold alone is exactly one plain standard error above zero, however large it is: it does not pass.
+
+    Args:
+        gains: One of each fold, shape (folds, ...).
+
+    Returns:
+        Shape (...).
+    """
+    from scipy import stats
+
+    reach = float(stats.t.ppf(stats.norm.cdf(1.0), len(gains) - 1))
+    return np.asarray(reach * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:

@@ -6,8 +6,10 @@ where there is one log) that took no part in estimating it. Joints share their i
 of the whole robot, while the search goes from joint to joint: add the law that gains most, exchange shapes and
 laws, take out what is not missed.
 
-Parsimony: a law stays if it lowers the held-out error by more than one standard error of that gain over the folds, and by
-more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Excitation: a column that the data hardly tell from
+Parsimony: a law stays if it lowers the held-out error by more than one standard error of that gain over the folds (for few
+folds as many as Student's t asks for, so that what gains in one fold alone does not pass), and by more than
+:data:`.joint_search.LEAST_GAIN` of its joint's own error. All chosen laws together must do so too, else the simple ones
+stay. Excitation: a column that the data hardly tell from
 those already there, or a load that is no more than noise, does not come into question at that joint. Physics: what
 cannot be negative (:attr:`Term.nonnegative`) must not come out so.
 
@@ -23,19 +25,24 @@ from typing import Any
 
 import numpy as np
 
+from ...consistency.standard import USUAL_WEIGHT
+from ...errors import EstimationError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...model.terms import AppliedTerm, RotorInertia
+from ...model.prior import Prior
+from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
-from .candidates import ZOOMS, Wide, wide_model
-from .joint_search import Laws
-from .reference_torque import Build, rigid_parameters, settle
+from ...statistics.motions import motions
+from ...statistics.ridge import base_prior, fit_ridge
+from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
+from .joint_search import Laws, standard_error
+from .reference_torque import Build, Settled, rigid_parameters, settle
 from .structure import Search, Trial, listed
 
-#: One log must hold this much motion [s] to be cut into parts that say something about each other.
-LEAST_SECONDS = 10.0
+#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart.
+LEAST_REVERSALS = 2
 #: A joint moves one way only if it moves the other way by less than this share of the time [1], slow motion left out [1].
 _SHARE, _SLOW = 0.01, 0.05
 
@@ -81,6 +88,7 @@ def select_friction(
     *,
     method: str = "wls",
     progress: Callable[[str, int], None] | None = None,
+    prior: Prior | None = None,
 ) -> Selected:
     """Finds which friction laws each joint needs.
 
@@ -90,6 +98,8 @@ def select_friction(
         motion: The segments behind them.
         method: "ols" or "wls", as in :func:`fit_base`.
         progress: Called with ``"joints searched for friction laws"`` and their number.
+        prior: Of the inertial parameters. Every fold's estimate is pulled to it as the result will be; without it, short logs
+            would be judged by inertial parameters that they do not show.
 
     Returns:
         The model with the chosen laws; the given one, with a note that says why, where the data cannot choose.
@@ -97,40 +107,83 @@ def select_friction(
     Raises:
         EstimationError: The data are too few for any estimate.
     """
-    reason = _too_little(motion)
+    settled = settle(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
+    reason = _too_little(motion, motions(settled.statistics))
     if reason:
-        why = f"friction: auto: {reason}; viscous, Coulomb and offset are used"
-        return Selected(model, notes=(why, *_one_way(model, motion)))
+        return _simple(model, motion, reason)
     visits = iter(range(1, 1_000_000))
     tick = None if progress is None else lambda: progress("joints searched for friction laws", next(visits))
-    settled = settle(model, build, partial(fit_base, base=model.base(), method=method))
-    before, chosen = np.zeros(0), [item for item in model.terms if item.side == "joint" and item.term.name != RotorInertia.name]
+    chosen = [item for item in model.terms if chosen_by_data(model, item)]
+    before = np.zeros((0, 0))
     for zoom in ((), *ZOOMS):
         wide = wide_model(model, motion, chosen, zoom)
         state = _state(wide, chosen)
-        theta = rigid_parameters(settled.fit, model.n_inertial)
-        statistics = folds_of(build(wide.model.with_reference(theta)))
-        search = Search(wide, statistics, settled.fit.sigma, tick)
-        before = before if len(before) else search.rmse(state)
+        theta = _rigid(settled, model, prior)
+        try:
+            statistics = folds_of(build(wide.model.with_reference(theta)))
+        except EstimationError:
+            return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
+        search = Search(wide, statistics, settled.fit.sigma, tick, _believed(wide, prior))
+        if not len(before):
+            before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
         chosen = [law.item for law in listed(state)]
         narrow = wide.narrow(listed(state))
-        settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta)
+        settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
     after = search.rmse(state)
+    gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
+    if gain.mean() <= standard_error(gain):
+        return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
     return Selected(
-        narrow, search.trials(state), statistics.logs, statistics.groups, before, after,
-        _notes(statistics.logs, before, after) + _one_way(model, motion),
+        narrow, search.trials(state), statistics.logs, statistics.groups, first, after,
+        _notes(statistics.logs, first, after) + _one_way(model, motion),
     )  # fmt: skip
 
 
-def _too_little(motion: Sequence[Segment]) -> str:
+def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Selected:
+    """The simple laws, and why."""
+    why = f"friction: auto: {reason}; viscous, Coulomb and offset are used"
+    return Selected(model, notes=(why, *_one_way(model, motion)))
+
+
+def _rigid(settled: Settled, model: DynamicModel, prior: Prior | None) -> Array:
+    """Inertial parameters whose torque load-dependent laws read in the next search."""
+    fit = settled.fit if prior is None else fit_ridge(settled.statistics, settled.fit, prior)
+    return rigid_parameters(fit, model.n_inertial)
+
+
+def _believed(wide: Wide, prior: Prior | None) -> Array | None:
+    """What the prior says of the columns of every sub-model, weighted as in the result."""
+    if prior is None:
+        return None
+    mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
+    return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
+
+
+def _too_little(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> str:
     """Why the data cannot choose, or nothing."""
-    seconds = sum(part.repeats * len(part) / part.rate for part in motion)
-    if len({part.log for part in motion}) > 1 or seconds >= LEAST_SECONDS:
+    first = {logs[0] for logs in moves}
+    counts = np.sum([reversals(part.v) for part in motion if part.log in first], axis=0)
+    if not len(motion) or np.median(counts) >= LEAST_REVERSALS:
         return ""
-    return (
-        f"one log with {seconds:.3g} s of motion cannot tell friction laws apart (that takes {LEAST_SECONDS:g} s, or more logs)"
-    )
+    turned = f"joints that turn back {np.median(counts):g} times (median)"
+    return f"{turned} do not tell friction laws apart (that takes {LEAST_REVERSALS})"
+
+
+def reversals(v: Array) -> Array:
+    """How often joints turn back, slow motion left out.
+
+    Args:
+        v: Velocities, shape (N, n) [rad/s or m/s].
+
+    Returns:
+        Shape (n,).
+    """
+    found = []
+    for speed in v.T:
+        sign = np.sign(speed[np.abs(speed) > _SLOW * np.percentile(np.abs(speed), 95)])
+        found.append(int(np.sum(sign[1:] != sign[:-1])))
+    return np.array(found)
 
 
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:

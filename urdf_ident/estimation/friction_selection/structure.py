@@ -70,16 +70,22 @@ class Search:
         statistics: Of the wide model; each "log" is one fold.
         sigma: Row group → standard deviation of its residual [unit of torque].
         progress: Called after every joint.
+        believed: What is known of the common columns beside the data, ``[common | value]``, shape (r, c + 1), or None.
     """
 
     def __init__(
-        self, wide: Wide, statistics: StatisticSet, sigma: Mapping[str, float], progress: Callable[[], None] | None = None
+        self,
+        wide: Wide,
+        statistics: StatisticSet,
+        sigma: Mapping[str, float],
+        progress: Callable[[], None] | None = None,
+        believed: Array | None = None,
     ) -> None:
         self.wide, self.sigma, self.progress = wide, sigma, progress
         every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
         self.place = {column: k for k, column in enumerate(every)}
         weights = {group: 1.0 / value for group, value in sigma.items()}
-        self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every)
+        self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, believed)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
         self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
 
@@ -117,8 +123,20 @@ class Search:
         Returns:
             Root mean square over folds per row group, shape (groups,) [unit of torque].
         """
-        squares = (self.sub.group_errors(self._columns(listed(state))) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)
-        return np.asarray(np.sqrt(squares) * np.array(list(self.sigma.values())))
+        squares = (self.squares(state) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)
+        return np.asarray(np.sqrt(squares))
+
+    def squares(self, state: State) -> Array:
+        """Held-out squared errors of a state.
+
+        Args:
+            state: The state.
+
+        Returns:
+            Sums over rows, shape (folds, groups) [unit of torque squared].
+        """
+        sigma = np.array(list(self.sigma.values()))
+        return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
 
     def trials(self, state: State) -> tuple[Trial, ...]:
         """What every law is worth at every joint, beside the chosen ones.

@@ -67,7 +67,12 @@ class SubModels:
 
     @classmethod
     def of(
-        cls, statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], candidates: Sequence[int]
+        cls,
+        statistics: StatisticSet,
+        weights: Mapping[str, float],
+        common: Sequence[int],
+        candidates: Sequence[int],
+        believed: Array | None = None,
     ) -> SubModels:
         """Sub-models of a set of factors.
 
@@ -76,22 +81,28 @@ class SubModels:
             weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
             common: Indices into theta of the columns of every sub-model, shape (c,).
             candidates: Indices into theta of the columns to choose from, shape (k,).
+            believed: Rows that are added to the training data of every fold, ``[common | value]``, shape (r, c + 1): what is
+                known of the common parameters beside the data.
 
         Returns:
             The sub-models.
         """
         order = np.concatenate([common, candidates]).astype(np.intp)
         first, rest = np.arange(len(common)), np.arange(len(common), len(order) + 1)
+        known = np.zeros((0 if believed is None else len(believed), len(order) + 1))
+        if believed is not None:
+            known[:, first], known[:, -1] = believed[:, :-1], believed[:, -1]
         train, held = [], []
         for name in statistics.logs:
-            train.append(_Problem.of(statistics.without([name]).stacked(weights, order), first, rest))
+            rows = np.vstack([statistics.without([name]).stacked(weights, order), known])
+            train.append(_Problem.of(rows, first, rest))
             factors = _group_factors(statistics.only([name]), weights, order)
             held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))
-        every = _Problem.of(statistics.stacked(weights, order), first, rest)
+        every = _Problem.of(np.vstack([statistics.stacked(weights, order), known]), first, rest)
         parts = [statistics.only([name]) for name in statistics.logs]
-        rows = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
+        count = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
         weight = np.array([[part.weight[group] for group in statistics.groups] for part in parts])
-        return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
+        return cls(statistics.logs, count, weight, tuple(train), tuple(held), every)
 
     def group_errors(self, chosen: Sequence[int]) -> Array:
         """Squared whitened error of every fold and row group with some candidates.
