@@ -15,9 +15,9 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
-from urdf_ident.estimation.friction_selection.joint_search import DISTINCT
+from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, standard_error
 from urdf_ident.estimation.friction_selection.reference_torque import settle
-from urdf_ident.estimation.friction_selection.selection import LEAST_SECONDS, Selected, select_friction
+from urdf_ident.estimation.friction_selection.selection import Selected, reversals, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -229,13 +229,44 @@ def test_a_coupled_motor_gets_its_own_friction() -> None:
 # -- data that cannot choose, bad input ------------------------------------------------------------------------------------
 
 
-def test_one_short_log_falls_back_and_says_why(robot: Robot) -> None:
+def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> None:
     model = DynamicModel(robot)
-    found = choose(model, prepared(model, make_logs(robot, TRUTH, 1, seconds=0.8 * LEAST_SECONDS)))
+    (log,) = make_logs(robot, TRUTH, 1, seconds=20.0)
+    q = 0.3 * log.time[:, None] - 2.0 + 0.05 * log.position
+    found = choose(model, prepared(model, [Recording("run", robot.joints, log.time, q, effort=log.effort, sha256="run")]))
     assert found.model is model
     assert found.as_dict() == {}
-    assert "one log with" in found.notes[0]
+    assert "joints that turn back 0 times" in found.notes[0]
     assert "viscous, Coulomb and offset are used" in found.notes[0]
+
+
+def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:
+    t = np.linspace(0, 1, 1001)
+    v = np.column_stack([np.sin(6 * np.pi * t), np.ones_like(t), np.where(t < 0.5, 1.0, 1e-3 * np.sin(900 * t))])
+    np.testing.assert_array_equal(reversals(v), [5, 0, 0])
+
+
+def test_what_gains_in_one_fold_alone_does_not_pass() -> None:
+    for folds in (2, 3, 7, 30):
+        one = np.zeros((folds, 1))
+        one[0] = 5.0
+        assert (one.mean(axis=0) < standard_error(one)).all()
+        steady = 1.0 + 0.1 * np.random.default_rng(folds).standard_normal((folds, 1))
+        assert (steady.mean(axis=0) > standard_error(steady)).all()
+
+
+def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    A = np.diag([30.0, 40.0, 20.0])
+    A[2, 1] = 20.0
+    model = DynamicModel(robot, drive=Drive.build(3, reduction=A))
+    motors = {(item.term.name, item.axis) for item in model.terms if item.side == "motor"} - {
+        ("rotor_inertia", 1),
+        ("rotor_inertia", 2),
+    }
+    assert motors == {("viscous", 2), ("coulomb", 2)}
+    listed = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction=["viscous"])
+    assert all(item.term.name == "rotor_inertia" for item in listed.terms if item.side == "motor")
 
 
 def test_periods_count_as_the_motion_that_they_were(robot: Robot) -> None:

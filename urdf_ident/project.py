@@ -105,7 +105,7 @@ class ValidationSection(Section):
     """How held-out logs are scored."""
 
     score_cutoff: float | Auto = Field(
-        "auto", description="low-pass of measured and predicted torque [Hz]; auto: the fit's cut-off"
+        "auto", description="low-pass of measured and predicted torque [Hz]; auto: 10, whatever the fit's cut-off"
     )
 
 

@@ -100,7 +100,7 @@ def _dahl(q: Array, way: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One simulated arm; ``robot`` is what the user has, ``truth`` the inertials that move."""
+    """One simulated arm; ``robot`` is what the user has, ``truth`` the inertials that move, ``noise`` that of its torques."""
 
     family: str
     robot: Robot
@@ -109,7 +109,7 @@ class Arm:
     rotor: Array
     friction: tuple[FrictionOfAxis, ...]
     speed: Array
-    noise: float
+    noise: Array
 
     @property
     def n(self) -> int:
@@ -135,9 +135,8 @@ class Arm:
     def log(self, name: str, motion: Motion, rng: np.random.Generator) -> Recording:
         """What a logger would have written."""
         tau = self.torque(motion)
-        level = self.noise * np.maximum(tau.std(axis=0), 0.02 * tau.std(axis=0).max())
         white = rng.standard_normal(tau.shape) * np.sqrt(1 - 0.8**2)
-        noisy = tau + level * lfilter([1.0], [1.0, -0.8], white, axis=0)
+        noisy = tau + self.noise * lfilter([1.0], [1.0, -0.8], white, axis=0)
         step = 2 * np.pi / 2**18 * np.where(self.robot.prismatic, 0.1, 1.0)
         return Recording(name, self.robot.joints, motion.t, np.round(motion.q / step) * step, effort=noisy, sha256=name)
 
@@ -161,7 +160,7 @@ def arm(seed: int) -> Arm:
     if family == "coupled":
         A[n - 1, n - 2] = rng.choice([-1.0, 1.0])
     speed = rng.uniform(0.8, 1.4, n) * np.where(robot.prismatic, 0.3, 1.0)
-    blank = Arm(family, robot, Drive.build(n, reduction=A), truth, np.zeros(n), (), speed, float(rng.uniform(0.01, 0.04)))
+    blank = Arm(family, robot, Drive.build(n, reduction=A), truth, np.zeros(n), (), speed, np.zeros(n))
     blank = replace(blank, friction=tuple(FrictionOfAxis(("offset",), s, np.zeros(1)) for s in speed))
     trial = wander(blank, rng, 10.0, 1.0)
     rigid = blank.columns(trial)[0]
@@ -176,7 +175,8 @@ def arm(seed: int) -> Arm:
         sizes[-1] *= 0.3 * rng.choice([-1.0, 1.0])
         sizes = np.array([rng.uniform(0.03, 0.12) if name == "load" else s for name, s in zip(names, sizes, strict=True)])
         laws.append(FrictionOfAxis(names, float(speed[j]), sizes))
-    return replace(blank, rotor=np.broadcast_to(rotor, n), friction=tuple(laws))
+    noise = rng.uniform(0.01, 0.04) * loud
+    return replace(blank, rotor=np.broadcast_to(rotor, n), friction=tuple(laws), noise=noise)
 
 
 def _disturbed(body: pin.Inertia, rng: np.random.Generator, share: float) -> pin.Inertia:

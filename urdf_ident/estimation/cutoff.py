@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.filters import HIGHEST, lowpass
+from ..data.conditioning.filters import HIGHEST, lowpass, score_band
 from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_logs
@@ -26,6 +26,7 @@ from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..samples import freeze_arrays
 from ..statistics.fit import fit_base
+from ..statistics.motions import motions
 from ..statistics.rows import build_statistics
 
 #: Candidates over the cut-off of the spectrum.
@@ -98,7 +99,7 @@ def sweep_cutoff(
             friction, whose load is not known yet, is left out.
         recordings: Logs to learn from, as read.
         config: Conditioning with an automatic cut-off.
-        judged: Low-pass that torques are compared behind [Hz]; the spectrum's cut-off if None.
+        judged: Low-pass that torques are compared behind [Hz]; if None that of scores, which depends on no candidate.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the log at work and the number of rows done.
         payload: A known body that some logs carry, or None.
@@ -116,7 +117,7 @@ def sweep_cutoff(
     model, folds = model.unloaded(), _folds(recordings)
     reference = prepare_logs(folds, model.robot, model.drive, replace(config, cutoff="auto"), force=force)
     spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
-    judge = spectrum if judged is None else judged
+    judge = score_band(rate) if judged is None else judged
     tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
     rows = []
     for cutoff in tried:
@@ -157,11 +158,11 @@ def _held_out(
 ) -> list[float]:
     """Error of each log by a fit to the others, mean over joints."""
     statistics, base = build_statistics(model, logs, progress=progress), model.base()
-    found = []
+    found, moves = [], motions(statistics)
     for log in logs:
-        fit = fit_base(statistics.without([log.name]), base)
-        theta = np.zeros(statistics.p)
-        theta[base.independent] = fit.params
+        together = next(names for names in moves if log.name in names) if len(moves) > 1 else (log.name,)
+        fit = fit_base(statistics.without(together), base)
+        theta = base.embedded(fit.params)
         squares, count = np.zeros(model.n), 0
         for part in log.segments:
             if part.tau is None:

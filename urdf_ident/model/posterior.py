@@ -76,6 +76,28 @@ def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Arr
     return np.asarray(root @ root.T)
 
 
+def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLike) -> Array:
+    """Variance of linear functions of the parameters once data and prior are taken together.
+
+    Args:
+        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
+        prior: The prior.
+        weight: Of the prior against the data, > 0: by how much the data's nominal precision is overrated.
+        rows: Coefficients of the functions, shape (…, p).
+
+    Returns:
+        Shape (…).
+
+    Raises:
+        ShapeError: The number of columns differs.
+        EstimationError: The factor is not finite.
+    """
+    _, scale, _, factor = _posterior(R, prior, weight)
+    wide = np.asarray(rows, dtype=float) * scale
+    white = solve_triangular(factor, wide.reshape(-1, wide.shape[-1]).T, trans="T")
+    return np.asarray(np.sum(white**2, axis=0).reshape(wide.shape[:-1]))
+
+
 def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
     """Weighted data, column scale, and the QR factors of data and prior together in scaled columns."""
     data = np.asarray(R, dtype=float)

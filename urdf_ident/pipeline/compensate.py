@@ -16,6 +16,7 @@ from ..compensation.loop_rows import less_torque, residual_inputs
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.standard import prior_with_first_fit
+from ..data.conditioning.filters import score_band
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
@@ -189,6 +190,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         validation=(),
         selection={} if found.friction else ident.selection,
         essential={},  # of the base parameters before
+        prediction={},
         estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
     )
 
@@ -255,7 +257,7 @@ def compensated_score(
     Args:
         ident: A result with a residual.
         recording: The log, with both encoders.
-        cutoff: Zero-phase low-pass [Hz]; "auto" is the log's own conditioning.
+        cutoff: Zero-phase low-pass [Hz]; "auto" is :func:`.filters.score_band`.
         force: Score it in spite of findings that refuse it.
 
     Returns:
@@ -271,7 +273,7 @@ def compensated_score(
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
     log = prepared_log(ident, clean, force)
-    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate(residual_torque(residual, log))
     without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..estimation.elastic import check_motors
+from ..estimation.uncertainty.prediction import held_out_residual
 from ..model.dynamic_model import DynamicModel
 from ..model.engine.rigid import rigid_of
+from ..model.elasticity import ElasticModel
 from ..project import Project
 from ..result.identification import Identification
 from .compensate import check_compensation, compensate
 from .learn import Learnt, learn
-from .physics import complete
+from .physics import Physical, complete
 from .prepare import Prepared, prepare
 from .validate import prepare_held_out, score_logs, traces
 
@@ -94,8 +97,21 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         estimation=learnt.estimated.as_dict(),
         selection=learnt.selected.as_dict(),
         essential=learnt.essential,
+        prediction=_prediction(learnt, physical, prepared),
         evidence=physical.evidence,
     )
+
+
+def _prediction(learnt: Learnt, physical: Physical, prepared: Prepared) -> dict[str, Any]:
+    """How far held-out torque lies from its prediction; empty where nothing can be held out."""
+    if isinstance(learnt.model, ElasticModel):
+        return {}
+    weight = float(physical.solver.get("weight", 1.0))
+    try:
+        found = held_out_residual(learnt.model, learnt.statistics, learnt.fit.weights, physical.prior, weight, prepared.logs)
+    except EstimationError:
+        return {}
+    return found.as_dict()
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:

@@ -24,7 +24,7 @@ from ..model.prior import Prior
 from ..samples import freeze_arrays
 from ..statistics.fit import Fit
 from .evidence import Evidence
-from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval
+from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval, torque_prediction_interval
 from .traces import Traces
 from .verdict import ResultVerdict, judge
 
@@ -53,6 +53,7 @@ class Identification:
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         estimation: Which estimator, why, and what it found on its way.
         essential: Which base parameters the data need, by which rule; empty where that was not asked.
+        prediction: Quantiles of held-out residuals by joint and speed; empty where nothing could be held out.
         evidence: What was measured of the result's trustworthiness; None for results that were put together by hand.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
@@ -74,6 +75,7 @@ class Identification:
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
     essential: Mapping[str, Any] = field(default_factory=dict)
+    prediction: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
@@ -136,6 +138,25 @@ class Identification:
             Shape (N, n, 2) or (n, 2) [N·m or N]: lower and upper ends around the fit; ±inf where the data say nothing.
         """
         return torque_interval(self, q, v, a, alpha)
+
+    @property
+    def prediction_band(self) -> float:
+        """Frequency up to which :meth:`torque_prediction_interval` holds measured torque [Hz]; 0 without one."""
+        return float(self.prediction.get("band", 0.0))
+
+    def torque_prediction_interval(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
+        """Interval that holds *measured* torque, low-passed at :attr:`prediction_band`
+        (:func:`.intervals.torque_prediction_interval`).
+
+        Args:
+            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            alpha: One minus the level of confidence, a fraction.
+
+        Returns:
+            Shape (N, n, 2) or (n, 2) [N·m or N]: lower and upper ends around :meth:`torque`; ±inf where nothing could be
+            held out.
+        """
+        return torque_prediction_interval(self, q, v, a, alpha)
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Mass matrix with reflected rotor inertia (:func:`.intervals.mass_matrix`).

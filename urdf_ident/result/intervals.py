@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
+from ..estimation.uncertainty.prediction import HeldOutResidual
 from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
+from ..model.posterior import posterior_variance
 from ..statistics.fit import Fit
 
 if TYPE_CHECKING:
@@ -71,6 +73,37 @@ def torque_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayL
     for name, x in (("v", speed), ("a", turn)):
         check_shape(name, x.shape, place.shape)
     return functional_interval(ident.fit, ident.factor, _torque_rows(ident, place, speed, turn), alpha)
+
+
+def torque_prediction_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+    """Intervals of measured torque: what held-out data missed at such speeds, and the parameters' posterior variance.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
+
+    Raises:
+        ModelError: Elastic joints, or a level that is not between 0 and 1.
+        ShapeError: The arrays do not fit.
+    """
+    from statistics import NormalDist
+
+    _need_rigid(ident)
+    place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", speed), ("a", turn)):
+        check_shape(name, x.shape, place.shape)
+    centre = ident.torque(place, speed, turn)
+    if not ident.prediction:
+        return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
+    missed = HeldOutResidual.from_dict(ident.prediction).reach(np.atleast_2d(speed), alpha).reshape(centre.shape)
+    rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
+    variance = posterior_variance(ident.factor[:, :-1], ident.prior, ident.prior_weight, rows)
+    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * variance)
+    return np.stack([centre - reach, centre + reach], axis=-1)
 
 
 def mass_matrix(ident: Identification, q: ArrayLike) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog
 from ..errors import LogError
 from ..linalg import Array
@@ -72,6 +73,7 @@ class Validation:
         """The entry in ``validation`` of identification.json."""
         return {
             "log": self.exported.log,
+            "score_cutoff": self.trace.cutoff,
             "mean_rmse": self.exported.mean_rmse,
             "relative": self.exported.relative,
             "fit_mean_rmse": self.fit.mean_rmse,
@@ -158,12 +160,12 @@ def validate_log(
         model: The dynamic model.
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
         log: The prepared log.
-        cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is the log's own conditioning.
+        cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
 
     Returns:
         The validation.
     """
-    hertz = log.conditioned.cutoff if cutoff == "auto" else float(cutoff)
+    hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     predicted = predict(model, np.column_stack(list(thetas.values())), log)
     mixed = bool(model.robot.prismatic.any() and not model.robot.prismatic.all())
     scores = {}

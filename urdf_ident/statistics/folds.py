@@ -74,17 +74,28 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
         EstimationError: One motion with fewer than two blocks.
     """
     if not statistics.folds:
-        statistics.folds.append(_folds(statistics))
+        labels = fold_labels(statistics)
+        renamed = tuple(replace(entry, log=labels[entry.log, entry.block]) for entry in statistics.entries)
+        statistics.folds.append(replace(statistics, entries=renamed, motions=None).compressed())
     return statistics.folds[0]
 
 
-def _folds(statistics: StatisticSet) -> StatisticSet:
+def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
+    """To which fold every block in time belongs (:func:`folds_of`).
+
+    Args:
+        statistics: The data's factors.
+
+    Returns:
+        (log, block) → name of its fold.
+
+    Raises:
+        EstimationError: One motion with fewer than two blocks.
+    """
     found = motions(statistics)
-    if len(found) > 1:
-        label = {log: name_of(logs) for logs in found for log in logs}
-        renamed = [replace(e, log=label[e.log]) for e in statistics.entries]
-        return replace(statistics, entries=tuple(renamed), motions=None).compressed()
     blocks = {log: sorted({entry.block for entry in statistics.entries if entry.log == log}) for log in statistics.logs}
+    if len(found) > 1:
+        return {(log, block): name_of(logs) for logs in found for log in logs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
@@ -92,8 +103,7 @@ def _folds(statistics: StatisticSet) -> StatisticSet:
     if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
     name = name_of(statistics.logs)
-    renamed = [replace(e, log=f"{name}[{fold[e.log, e.block] + 1}/{k}]") for e in statistics.entries]
-    return replace(statistics, entries=tuple(renamed), motions=None).compressed()
+    return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
 
 
 def name_of(logs: Sequence[str]) -> str:

@@ -26,6 +26,23 @@ HIGHEST = 0.2
 HALF_WIDTH = 6
 
 _STENCILS = {2: (1 / 2,), 4: (2 / 3, -1 / 12), 6: (3 / 4, -3 / 20, 1 / 60)}
+#: Torques are compared up to this frequency unless another one is asked for [Hz]: what controllers of arms track. It must not
+#: depend on the fit, or a fit gains by smoothing what it is judged by.
+SCORE_BAND = 10.0
+#: Part of a log's rate up to which it can be compared at all.
+_HIGHEST = 0.4
+
+
+def score_band(rate: float) -> float:
+    """Low-pass behind which torques are compared where none is given.
+
+    Args:
+        rate: Samples per second of the log [Hz].
+
+    Returns:
+        :data:`SCORE_BAND`, less for slow logs [Hz].
+    """
+    return min(SCORE_BAND, _HIGHEST * rate)
 
 
 def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: int | None = None) -> Array:

@@ -132,7 +132,10 @@ def select_friction(
         settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
-    if gain.mean() <= standard_error(gain):
+    more = sum(len(item.term.symbols) for item in chosen) > sum(
+        len(i.term.symbols) for i in model.terms if chosen_by_data(model, i)
+    )
+    if more and gain.mean() <= standard_error(gain):
         return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
     return Selected(
         narrow, search.trials(state), statistics.logs, statistics.groups, first, after,

@@ -1,0 +1,80 @@
+"""Intervals of measured torque against motions that took no part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from test_selection import make_logs, prepared
+
+from urdf_ident.data.conditioning.filters import lowpass
+from urdf_ident.errors import ModelError
+from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.result.file import load
+from urdf_ident.result.identification import Identification
+
+TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.5, "coulomb": 0.6, "offset": 0.4}]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def logs(robot: Robot) -> list:
+    return make_logs(robot, TRUTH, 4, noise=0.1)
+
+
+@pytest.fixture(scope="module")
+def ident(robot: Robot, logs: list) -> Identification:
+    return identify(DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), logs[:3])
+
+
+def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(logs: list, ident: Identification) -> None:
+    (log,) = prepared(ident.model, logs[3:])
+    (part,) = log.segments
+    ends = ident.torque_prediction_interval(part.q, part.v, part.a)
+    measured = lowpass(part.tau, part.rate, ident.prediction_band)
+    inside = (ends[..., 0] <= measured) & (measured <= ends[..., 1])
+    assert (inside.mean(axis=0) > 0.9).all()
+    assert (inside.mean(axis=0) < 0.995).all()
+    narrow = ident.torque_interval(part.q, part.v, part.a)
+    assert ((narrow[..., 0] <= measured) & (measured <= narrow[..., 1])).mean() < 0.8
+    half = ident.torque_prediction_interval(part.q, part.v, part.a, alpha=0.5)
+    share = ((half[..., 0] <= measured) & (measured <= half[..., 1])).mean()
+    assert 0.4 < share < 0.62
+
+
+def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identification, tmp_path) -> None:
+    q, a = np.zeros((2, 3)), np.zeros((2, 3))
+    top = np.array(ident.prediction["top"])
+    ends = ident.torque_prediction_interval(q, np.vstack([top, 3 * top]), a)
+    width = ends[:, :, 1] - ends[:, :, 0]
+    assert (width[1] > 2.9 * width[0]).all()
+    again = load(ident.save(tmp_path / "identification.json"))
+    np.testing.assert_allclose(again.torque_prediction_interval(q, np.vstack([top, top]), a)[0], ends[0], rtol=1e-9)
+    single = ident.torque_prediction_interval(q[0], top, a[0])
+    np.testing.assert_allclose(single, ends[0], rtol=1e-9)
+
+
+def test_classes_of_speed_and_levels() -> None:
+    table = np.broadcast_to(np.array(LEVELS), (1, 3, len(LEVELS))) * np.array([3.0, 1.0, 2.0])[None, :, None]
+    residual = HeldOutResidual(10.0, np.array([[0.1, 1.0]]), np.array([2.0]), table, 10**9)
+    reach = residual.reach(np.array([[0.0], [-0.5], [1.5], [4.0]]), 0.1)[:, 0]
+    np.testing.assert_allclose(reach, [2.7, 0.9, 1.8, 3.6], rtol=1e-6)
+    few = replace(residual, blocks=9)
+    np.testing.assert_allclose(few.reach(np.array([[0.5]]), 0.1), 0.99, atol=1e-9)  # 0.9 · (1 + 1/9) = 1: the largest level
+    with pytest.raises(ModelError, match="alpha is not between 0 and 1"):
+        residual.reach(np.zeros((1, 1)), 1.0)
+
+
+def test_nothing_held_out_is_no_interval(ident: Identification) -> None:
+    blind = replace(ident, prediction={})
+    assert not np.isfinite(blind.torque_prediction_interval(np.zeros(3), np.zeros(3), np.zeros(3))).any()
+    assert blind.prediction_band == 0.0

@@ -1,0 +1,180 @@
+"""How far measured torque lies from the prediction on data that took no part: quantiles of held-out residuals.
+
+The covariance of parameters says nothing of what the model lacks, nor of the sensor's noise; on real arms most measured samples
+lie outside the interval of the parameters alone. So the residual itself is looked at: every fold (:func:`.folds.folds_of`) is
+predicted by the parameters that data and prior give without it, measured and predicted torque are compared behind one low-pass,
+and the quantiles of the absolute error are kept apart by speed: near reversals, slow, usual, fast. With m blocks in time the
+quantile of level p is taken at ``p (1 + 1/m)``, as for one more block than there are (conformal prediction: Vovk, Gammerman,
+Shafer 2005).
+
+Away from the data two things are added: the posterior variance of the parameters, which grows with the distance, and the
+residual's growth beyond the trained speed, taken as proportional to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...data.conditioning.filters import lowpass, score_band
+from ...data.prepare import PreparedLog
+from ...errors import ModelError
+from ...linalg import Array
+from ...model.dynamic_model import DynamicModel
+from ...model.prior import Prior
+from ...samples import freeze_arrays
+from ...statistics.folds import fold_labels
+from ...statistics.statistic import StatisticSet
+
+#: Levels whose quantiles are kept; others lie between.
+LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
+#: Speeds below these parts of the fast ones (95 % quantile) are at a reversal, and near one.
+_REVERSAL = (0.03, 0.1)
+#: Samples that a class of speed must hold to have quantiles of its own.
+_FEWEST = 40
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutResidual:
+    """Quantiles of held-out residuals by joint and speed.
+
+    Attributes:
+        band: Low-pass that measured and predicted torque were compared behind [Hz].
+        edges: Speeds between the classes, ascending, shape (n, classes − 1) [rad/s or m/s].
+        top: Largest trained speed (99.5 % quantile), shape (n,) [rad/s or m/s].
+        quantiles: Of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
+        blocks: Stretches of time behind them.
+    """
+
+    band: float
+    edges: Array
+    top: Array
+    quantiles: Array
+    blocks: int
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry ``prediction`` of identification.json."""
+        return {**vars(self), "levels": list(LEVELS)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> HeldOutResidual:
+        """Reads the entry again.
+
+        Args:
+            data: As :meth:`as_dict` made it.
+
+        Returns:
+            The quantiles.
+        """
+        edges, top, quantiles = (np.array(data[key], dtype=float) for key in ("edges", "top", "quantiles"))
+        return cls(float(data["band"]), edges, top, quantiles, int(data["blocks"]))
+
+    def reach(self, v: Array, alpha: float) -> Array:
+        """Half the width of the interval for a residual.
+
+        Args:
+            v: Joint speeds, shape (N, n) [rad/s or m/s].
+            alpha: One minus the level, a fraction.
+
+        Returns:
+            Shape (N, n) [N·m or N]; in proportion to the speed beyond the trained one.
+
+        Raises:
+            ModelError: The level is not between 0 and 1.
+        """
+        if not 0 < alpha < 1:
+            raise ModelError("alpha is not between 0 and 1", got=alpha, expected="0.05 for 95 %")
+        speed = np.abs(v)
+        found = np.empty(speed.shape)
+        level = min((1 - alpha) * (1 + 1 / self.blocks), LEVELS[-1])
+        for j, (edges, table) in enumerate(zip(self.edges, self.quantiles, strict=True)):
+            at = np.array([np.interp(level, (0.0, *LEVELS), (0.0, *row)) for row in table])
+            found[:, j] = at[np.searchsorted(edges, speed[:, j], side="right")]
+        beyond = np.where(self.top > 0, speed / np.where(self.top > 0, self.top, 1.0), 1.0)
+        return np.asarray(found * np.maximum(beyond, 1.0))
+
+
+def held_out_residual(
+    model: DynamicModel,
+    statistics: StatisticSet,
+    weights: Mapping[str, float],
+    prior: Prior,
+    weight: float,
+    logs: Sequence[PreparedLog],
+) -> HeldOutResidual:
+    """Predicts every fold from the others, with the prior as in the result, and keeps what is missed.
+
+    Args:
+        model: The model, rigid.
+        statistics: The data's factors with their blocks in time.
+        weights: Row group → weight on its rows [1/unit of torque].
+        prior: Of all parameters.
+        weight: Of the prior.
+        logs: The prepared logs behind the statistics.
+
+    Returns:
+        The quantiles.
+
+    Raises:
+        EstimationError: Too short to hold anything out.
+    """
+    labels = fold_labels(statistics)
+    folds = tuple(dict.fromkeys(labels.values()))
+    thetas = []
+    for fold in folds:
+        factor = statistics.select(lambda entry, fold=fold: labels[entry.log, entry.block] != fold).stacked(weights)  # type: ignore[misc]
+        rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
+        scale = np.linalg.norm(rows[:, :-1], axis=0)
+        thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
+    predicted_by = np.column_stack(thetas)
+    band = min(score_band(log.conditioned.rate) for log in logs)
+    errors, speeds = [], []
+    for log in logs:
+        owner = _owners(statistics, labels, folds, log)
+        begin = 0
+        for part in log.segments:
+            if part.tau is None:
+                continue
+            total = part.tau if part.external is None else part.tau + part.external
+            torque = model.torque_along(predicted_by, part)  # (N, n, folds)
+            own = np.take_along_axis(torque, owner[begin : begin + len(part), None, None], axis=2)[..., 0]
+            errors.append(np.abs(lowpass(total - own, part.rate, band)))
+            speeds.append(np.abs(part.v))
+            begin += len(part)
+    return _classed(np.vstack(errors), np.vstack(speeds), band, len(labels))
+
+
+def _owners(
+    statistics: StatisticSet, labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
+) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Index of the fold of every sample: blocks hold equal parts of rows and of samples."""
+    group = max(statistics.groups, key=lambda name: statistics.rows[name])
+    own = sorted((e for e in statistics.entries if e.log == log.name and e.group == group), key=lambda e: e.block)
+    ends = np.cumsum([entry.rows for entry in own])
+    count = sum(len(part) for part in log.segments)
+    block = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1], side="right")
+    index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.intp)
+    return np.asarray(index[np.minimum(block, len(own) - 1)])
+
+
+def _classed(errors: Array, speeds: Array, band: float, blocks: int) -> HeldOutResidual:
+    """Quantiles by class of speed; a class with few samples has those of all."""
+    edges, tables = [], []
+    for error, speed in zip(errors.T, speeds.T, strict=True):
+        fast = float(np.percentile(speed, 95))
+        steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), *(float(np.percentile(speed, x)) for x in (50, 90))])
+        kind = np.searchsorted(steps, speed, side="right")
+        every = np.quantile(error, LEVELS)
+        table = [
+            np.quantile(error[kind == k], LEVELS) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)
+        ]
+        edges.append(steps)
+        tables.append(table)
+    top = np.percentile(speeds, 99.5, axis=0)
+    return HeldOutResidual(band, np.array(edges), top, np.array(tables), blocks)
