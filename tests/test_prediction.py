@@ -48,7 +48,7 @@ def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(lo
     assert ((narrow[..., 0] <= measured) & (measured <= narrow[..., 1])).mean() < 0.8
     half = ident.torque_prediction_interval(part.q, part.v, part.a, alpha=0.5)
     share = ((half[..., 0] <= measured) & (measured <= half[..., 1])).mean()
-    assert 0.4 < share < 0.62
+    assert 0.4 < share < 0.68
 
 
 def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identification, tmp_path) -> None:
@@ -65,7 +65,7 @@ def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identif
 
 def test_classes_of_speed_and_levels() -> None:
     table = np.broadcast_to(np.array(LEVELS), (1, 3, len(LEVELS))) * np.array([3.0, 1.0, 2.0])[None, :, None]
-    residual = HeldOutResidual(10.0, np.array([[0.1, 1.0]]), np.array([2.0]), table, 10**9)
+    residual = HeldOutResidual(10.0, np.array([[0.1, 1.0]]), np.array([2.0]), table, np.zeros(1), 10**9)
     reach = residual.reach(np.array([[0.0], [-0.5], [1.5], [4.0]]), 0.1)[:, 0]
     np.testing.assert_allclose(reach, [2.7, 0.9, 1.8, 3.6], rtol=1e-6)
     few = replace(residual, blocks=9)

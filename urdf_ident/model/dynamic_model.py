@@ -30,7 +30,6 @@ from .row_groups import Compact, RowGroup, compact_groups
 from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict
 
-
 #: Friction of a motor that moves several joints, where it is left to the data: what such a motor surely has.
 MOTOR_FRICTION = ("viscous", "coulomb")
 

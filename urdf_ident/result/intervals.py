@@ -99,10 +99,12 @@ def torque_prediction_interval(ident: Identification, q: ArrayLike, v: ArrayLike
     centre = ident.torque(place, speed, turn)
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
-    missed = HeldOutResidual.from_dict(ident.prediction).reach(np.atleast_2d(speed), alpha).reshape(centre.shape)
+    residual = HeldOutResidual.from_dict(ident.prediction)
+    missed = residual.reach(np.atleast_2d(speed), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
     variance = posterior_variance(ident.factor[:, :-1], ident.prior, ident.prior_weight, rows)
-    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * variance)
+    more = np.maximum(variance - residual.variance, 0.0)
+    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 

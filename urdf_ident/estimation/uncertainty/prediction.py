@@ -7,7 +7,7 @@ and the quantiles of the absolute error are kept apart by speed: near reversals,
 quantile of level p is taken at ``p (1 + 1/m)``, as for one more block than there are (conformal prediction: Vovk, Gammerman,
 Shafer 2005).
 
-Away from the data two things are added: the posterior variance of the parameters, which grows with the distance, and the
+Away from the data two things are added: what the posterior variance of the parameters is larger than along the logs, and the
 residual's growth beyond the trained speed, taken as proportional to it.
 """
 
@@ -24,8 +24,9 @@ from ...data.prepare import PreparedLog
 from ...errors import ModelError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...model.posterior import posterior_variance
 from ...model.prior import Prior
-from ...samples import freeze_arrays
+from ...samples import Segment, freeze_arrays
 from ...statistics.folds import fold_labels
 from ...statistics.statistic import StatisticSet
 
@@ -35,6 +36,8 @@ LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
 _REVERSAL = (0.03, 0.1)
 #: Samples that a class of speed must hold to have quantiles of its own.
 _FEWEST = 40
+#: Samples of a segment at which the parameters' variance is looked at.
+_SAMPLES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ class HeldOutResidual:
         edges: Speeds between the classes, ascending, shape (n, classes − 1) [rad/s or m/s].
         top: Largest trained speed (99.5 % quantile), shape (n,) [rad/s or m/s].
         quantiles: Of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
+        variance: Posterior variance of the predicted torque that such residuals contain already, mean along the logs,
+            shape (n,) [N²·m² or N²].
         blocks: Stretches of time behind them.
     """
 
@@ -53,6 +58,7 @@ class HeldOutResidual:
     edges: Array
     top: Array
     quantiles: Array
+    variance: Array
     blocks: int
 
     def __post_init__(self) -> None:
@@ -72,8 +78,8 @@ class HeldOutResidual:
         Returns:
             The quantiles.
         """
-        edges, top, quantiles = (np.array(data[key], dtype=float) for key in ("edges", "top", "quantiles"))
-        return cls(float(data["band"]), edges, top, quantiles, int(data["blocks"]))
+        arrays = [np.array(data[key], dtype=float) for key in ("edges", "top", "quantiles", "variance")]
+        return cls(float(data["band"]), *arrays, int(data["blocks"]))
 
     def reach(self, v: Array, alpha: float) -> Array:
         """Half the width of the interval for a residual.
@@ -134,7 +140,7 @@ def held_out_residual(
         thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
     band = min(score_band(log.conditioned.rate) for log in logs)
-    errors, speeds = [], []
+    errors, speeds, shown = [], [], []
     for log in logs:
         owner = _owners(statistics, labels, folds, log)
         begin = 0
@@ -147,7 +153,16 @@ def held_out_residual(
             errors.append(np.abs(lowpass(total - own, part.rate, band)))
             speeds.append(np.abs(part.v))
             begin += len(part)
-    return _classed(np.vstack(errors), np.vstack(speeds), band, len(labels))
+            shown.append(part)
+    variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
+    return _classed(np.vstack(errors), np.vstack(speeds), variance.mean(axis=0), band, len(labels))
+
+
+def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float) -> Array:
+    """Posterior variance of the torque at some samples of a segment, shape (some, n)."""
+    some = slice(None, None, max(1, len(part) // _SAMPLES))
+    rows = model.torque(np.eye(len(prior.theta0)), part.q[some], part.v[some], part.a[some])
+    return posterior_variance(factor, prior, weight, rows)
 
 
 def _owners(
@@ -163,7 +178,7 @@ def _owners(
     return np.asarray(index[np.minimum(block, len(own) - 1)])
 
 
-def _classed(errors: Array, speeds: Array, band: float, blocks: int) -> HeldOutResidual:
+def _classed(errors: Array, speeds: Array, variance: Array, band: float, blocks: int) -> HeldOutResidual:
     """Quantiles by class of speed; a class with few samples has those of all."""
     edges, tables = [], []
     for error, speed in zip(errors.T, speeds.T, strict=True):
@@ -177,4 +192,4 @@ def _classed(errors: Array, speeds: Array, band: float, blocks: int) -> HeldOutR
         edges.append(steps)
         tables.append(table)
     top = np.percentile(speeds, 99.5, axis=0)
-    return HeldOutResidual(band, np.array(edges), top, np.array(tables), blocks)
+    return HeldOutResidual(band, np.array(edges), top, np.array(tables), variance, blocks)
