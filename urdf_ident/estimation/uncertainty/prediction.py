@@ -78,8 +78,9 @@ class HeldOutResidual:
         Returns:
             The quantiles.
         """
-        arrays = [np.array(data[key], dtype=float) for key in ("edges", "top", "quantiles", "variance")]
-        return cls(float(data["band"]), *arrays, int(data["blocks"]))
+        keys = ("edges", "top", "quantiles", "variance")
+        edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
+        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]))
 
     def reach(self, v: Array, alpha: float) -> Array:
         """Half the width of the interval for a residual.
