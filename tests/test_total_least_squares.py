@@ -183,7 +183,7 @@ def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.M
 
 def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
-    with pytest.raises(ModelError, match=r"no moving link is called 'tol'.*did you mean 'tool'"):
+    with pytest.raises(ModelError, match=r"no link is called 'tol'.*did you mean 'tool'"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "link": "tol"})
     with pytest.raises(ModelError, match="no body has this inertia"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})

@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from .motion.trajectories import random_fourier as random_fourier
     from .motion.trajectories import read_trajectory as read_trajectory
     from .pipeline.check import check as check
+    from .pipeline.compare import compare as compare
+    from .pipeline.compare import contradictions as contradictions
     from .pipeline.experiment import simulate as simulate
     from .pipeline.identify import identify as identify
+    from .pipeline.payload import weigh as weigh
     from .pipeline.validate import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
@@ -87,6 +90,8 @@ _HOME = {
     "UrdfIdentError": "errors",
     "bidirectional_experiment": "excitation.sweeps",
     "check": "pipeline.check",
+    "compare": "pipeline.compare",
+    "contradictions": "pipeline.compare",
     "design_excitation": "excitation.design",
     "expand_logs": "data.readers.sources",
     "forecast": "excitation.sequential",
@@ -102,6 +107,7 @@ _HOME = {
     "simulate": "pipeline.experiment",
     "validate": "pipeline.validate",
     "write_log": "simulation.simulate",
+    "weigh": "pipeline.payload",
     "write_mjcf": "result.exports",
     "write_sidecar": "result.exports",
     "write_urdf": "result.exports",

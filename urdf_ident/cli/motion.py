@@ -12,6 +12,7 @@ from .common import Config, Urdf, app, open_project
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
+    from ..excitation.poses import PosesExperiment
     from ..excitation.sweeps import BidirectionalExperiment
     from ..model.dynamic_model import DynamicModel
     from ..project import Project
@@ -30,12 +31,16 @@ def design(
         Path | None, typer.Option("--after", metavar="identification.json", help="Earlier result: look for what is unknown.")
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="F", help="Instead of excitation.family: poses, sweeps, spline, ...")
+    ] = None,
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
     from ..files import check_output, check_writable
     from ..result.file import load
 
     project, folder = open_project(config)
+    project = project if family is None else _of_family(project, family)
     robot = project.build_robot(urdf, folder)
     check_writable(out.parent)
     earlier = None if after is None else load(after)
@@ -144,7 +149,7 @@ def export_motion(
 
 def run_design(
     project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
-) -> Design | BidirectionalExperiment:
+) -> Design | BidirectionalExperiment | PosesExperiment:
     """Designs a motion, writes it, and says what it is worth.
 
     Args:
@@ -167,3 +172,15 @@ def run_design(
         typer.echo(forecast(after, found.trajectory, found.limits).summary())
     typer.echo(f"wrote {out}")
     return found
+
+
+def _of_family(project: Project, family: str) -> Project:
+    """The project with another family of motions."""
+    from typing import get_args
+
+    from ..errors import ProjectError, nearest
+
+    known = get_args(type(project.excitation).model_fields["family"].annotation)
+    if family not in known:
+        raise ProjectError(f"no family of motions is called '{family}'", remedy=nearest(family, known))
+    return project.model_copy(update={"excitation": project.excitation.model_copy(update={"family": family})})

@@ -11,6 +11,7 @@ import typer
 from ..progress import log_bars
 from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
 from .motion import run_design
+from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def identify(
     following: Annotated[
         Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
     ] = None,
+    payload_logs: Annotated[
+        list[str] | None,
+        typer.Option("--payload-logs", metavar="LOG", help="Logs that carry an unknown body, to be weighed too; repeatable."),
+    ] = None,
+    payload_link: Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Where that body sits.")] = None,
     no_report: NoReport = False,
     verbose: Verbose = False,
 ) -> None:
@@ -61,6 +67,8 @@ def identify(
     if not no_report:
         notes += report_lines(ident, out / "report.html")
     typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
+    if payload_logs:
+        weigh_and_write(ident, read_logs(payload_logs, robot, project, jobs), out / "payload.json", payload_link, force)
     if following is None:
         if verbose and _nothing_against(ident):
             _offer(project, ident)

@@ -18,6 +18,7 @@ from ..motion.collision.world import read_world
 from ..motion.limits import Limits, prior_torque
 from ..settings.section import Section
 from .earlier import IdentificationLike
+from .poses import PosesExperiment, design_poses
 from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ class ExcitationSection(Section):
     criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
         "auto", description="auto: D, small standard errors overall; after earlier logs A, which goes for what is still unknown"
     )
-    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps"] = Field(
+    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps", "poses"] = Field(
         "modified_fourier",
         description="all but fourier start and end at rest; that one has more freedom and needs ramps; sweeps: runs at "
-        "constant speed both ways, for friction",
+        "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload",
     )
     speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
     cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time that a sweep holds its speed each way [s]")
@@ -102,7 +103,7 @@ class ExcitationSection(Section):
         *,
         after: IdentificationLike | None = None,
         progress: Progress | None = None,
-    ) -> Design | BidirectionalExperiment:
+    ) -> Design | BidirectionalExperiment | PosesExperiment:
         """Designs the motion that the section asks for.
 
         Args:
@@ -122,6 +123,8 @@ class ExcitationSection(Section):
 
         robot = model.robot
         options, around = self.options(robot), self.build_collisions(robot, folder)
+        if self.family == "poses":
+            return design_poses(model, limits=options["limits"], torque=prior_torque(robot), collisions=around, seed=self.seed)
         if self.family != "sweeps":
             return design_excitation(model, after=after, collisions=around, progress=progress, **options)
         return bidirectional_experiment(

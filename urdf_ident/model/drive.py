@@ -29,12 +29,14 @@ class Drive:
             effort is logged on the joint side, at the motor when it is logged on the motor side.
         offset: Joint position where the motor reads zero, shape (n,) [rad or m].
         gain_origin: Where the gains came from, in words.
+        gain_error: Relative standard error of each gain where it was estimated, shape (n,), a fraction; None: unknown.
     """
 
     reduction: Array
     gain: Array
     offset: Array
     gain_origin: str = "effort is a torque"
+    gain_error: Array | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -157,6 +159,7 @@ class Drive:
             "gain": self.gain.tolist(),
             "joint_offset": self.offset.tolist(),
             "gain_origin": self.gain_origin,
+            **({} if self.gain_error is None else {"gain_error": self.gain_error.tolist()}),
         }
 
     @classmethod
@@ -170,7 +173,8 @@ class Drive:
             The drive.
         """
         reduction, gain, offset = (np.array(data[key], dtype=float) for key in ("reduction", "gain", "joint_offset"))
-        return cls(reduction, gain, offset, data["gain_origin"])
+        error = data.get("gain_error")
+        return cls(reduction, gain, offset, data["gain_origin"], None if error is None else np.array(error, dtype=float))
 
 
 def _vector(name: str, values: ArrayLike | Sequence[float] | None, n: int, default: float) -> Array:

@@ -14,7 +14,30 @@ from ..linalg import Array
 from ..samples import Segment, freeze_arrays
 from .engine import pinocchio as engine
 from .inertia import from_com, margins, transform
-from .robot import Robot
+from .robot import LumpedLink, Robot
+
+
+def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int, LumpedLink]:
+    """A link that a joint moves.
+
+    Args:
+        robot: The robot.
+        link: Its name.
+        where: What named it, for the message.
+
+    Returns:
+        Index of the moving body that it belongs to, and its place there.
+
+    Raises:
+        ModelError: No link is called so, or no joint moves it.
+    """
+    places = {item.name: (k, item) for k, body in enumerate(robot.bodies) for item in body.links}
+    if link in places:
+        return places[link]
+    if link in robot.description.links:
+        raise ModelError(f"link '{link}' does not move: no joint torque shows a body on it", where=where or robot.path,
+                         expected=f"one of {', '.join(places)}")  # fmt: skip
+    raise ModelError(f"no link is called '{link}'", where=where or robot.path, remedy=nearest(link, places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +80,7 @@ class Payload:
         if not margins(own).relative >= -1e-9:
             raise ModelError("no body has this inertia", where="drive.payload", got=[xx, xy, xz, yy, yz, zz],
                              expected="moments about the centre of mass that satisfy the triangle inequality")  # fmt: skip
-        places = {item.name: (k, item) for k, body in enumerate(robot.bodies) for item in body.links}
-        if link not in places:
-            raise ModelError(f"no moving link is called '{link}'", where="drive.payload.link", remedy=nearest(link, places))
-        body, item = places[link]
+        body, item = moving_link(robot, link, "drive.payload.link")
         return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
 
     def on(self, log: str) -> bool:

@@ -11,8 +11,8 @@ from ..errors import EstimationError, LogError
 from ..estimation.elastic import check_motors
 from ..estimation.uncertainty.prediction import held_out_residual
 from ..model.dynamic_model import DynamicModel
-from ..model.engine.rigid import rigid_of
 from ..model.elasticity import ElasticModel
+from ..model.engine.rigid import rigid_of
 from ..project import Project
 from ..result.identification import Identification
 from .compensate import check_compensation, compensate

@@ -23,6 +23,7 @@ from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..samples import freeze_arrays
 from ..statistics.fit import Fit
+from . import dynamics
 from .evidence import Evidence
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval, torque_prediction_interval
 from .traces import Traces
@@ -168,6 +169,57 @@ class Identification:
             Shape (n, n) [kg·m², kg·m or kg].
         """
         return mass_matrix(self, q)
+
+    def gravity(self, q: ArrayLike) -> Array:
+        """Torque that holds the links against gravity (:func:`.dynamics.gravity`).
+
+        Args:
+            q: Joint positions, shape (N, n) or (n,) [rad or m].
+
+        Returns:
+            Shape as ``q`` [N·m or N].
+        """
+        return dynamics.gravity(self, q)
+
+    def coriolis(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Coriolis and centrifugal torque ``C(q, v) v`` (:func:`.dynamics.coriolis`).
+
+        Args:
+            q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+
+        Returns:
+            Shape as ``q`` [N·m or N].
+        """
+        return dynamics.coriolis(self, q, v)
+
+    def friction(self, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
+        """Friction torque of all laws, offsets included (:func:`.dynamics.friction`).
+
+        Args:
+            v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
+            q: Joint positions, same shape [rad or m]; only laws that depend on load or way need them.
+            a: Joint accelerations, same shape [rad/s² or m/s²]; 0 if None.
+
+        Returns:
+            Shape as ``v`` [N·m or N].
+        """
+        return dynamics.friction(self, v, q, a)
+
+    def forward(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+        """Forward dynamics, the inverse of :meth:`torque` (:func:`.dynamics.forward`).
+
+        Args:
+            q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+            tau: Joint torques, same shape [N·m or N].
+
+        Returns:
+            Joint accelerations, shape as ``q`` [rad/s² or m/s²].
+        """
+        return dynamics.forward(self, q, v, tau)
+
+    def to_pinocchio(self) -> Any:
+        """A ``pin.Model`` with identified inertias, armature, damping and friction (:func:`.dynamics.to_pinocchio`)."""
+        return dynamics.to_pinocchio(self)
 
     def mass_matrix_interval(self, q: ArrayLike, alpha: float = 0.05) -> Array:
         """Intervals of the mass matrix, from the data alone (:func:`.intervals.mass_matrix_interval`).

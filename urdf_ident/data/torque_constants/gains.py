@@ -91,7 +91,7 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     if not wants_constants(drive, recordings):
         return drive
     found = torque_constants(recordings, drive)
-    return replace(drive, gain=found.gain, gain_origin=found.words())
+    return replace(drive, gain=found.gain, gain_origin=found.words(), gain_error=found.relative_error)
 
 
 def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:

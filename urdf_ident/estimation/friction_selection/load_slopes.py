@@ -60,7 +60,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
     inertial = np.flatnonzero(base.independent < model.n_inertial)
     theta = np.zeros(len(model.parameters))
     theta[base.independent] = fit.params
-    rows = _Slopes(model, theta, base.independent[inertial])
+    rows = LoadSlopes(model, theta, base.independent[inertial])
     weights = fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))
@@ -87,17 +87,41 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
     return response
 
 
-class _Slopes:
-    """A model whose rows hold, after its own columns, the slopes of its load-dependent torque."""
+class LoadSlopes:
+    """A model whose rows hold, after its own columns, the slopes of its load-dependent torque.
+
+    Args:
+        model: The model, with the frozen reference.
+        theta: Its parameters, shape (p,).
+        columns: Indices of the inertial parameters whose slopes are wanted.
+    """
 
     def __init__(self, model: DynamicModel, theta: Array, columns: Any) -> None:
         self.model, self.theta, self.columns = model, theta, columns
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        """The model's own.
+
+        Args:
+            tau: Joint torques, shape (N, n) [N·m or N].
+            external: Torque of known wrenches, shape (N, n) [N·m or N], or None.
+
+        Returns:
+            Shape (N, n).
+        """
         return self.model.row_targets(tau, external)
 
     def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
-        model, slopes = self.model, self._factors(segment)
+        """The model's rows with the slopes after them.
+
+        Args:
+            segment: A whole segment at full rate.
+            chunk: Samples a piece.
+
+        Yields:
+            The slice of samples, and per row group its columns and the slopes.
+        """
+        model, slopes = self.model, self.factors(segment)
         pieces = engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a, chunk)
         for (part, blocks), (_, rigid) in zip(model.row_blocks(segment, chunk=chunk), pieces, strict=True):
             own = [np.zeros((len(rigid), len(self.columns))) for _ in model.groups]
@@ -109,15 +133,26 @@ class _Slopes:
                         own[g] += share * moved
             yield part, [np.hstack([block, extra]) for block, extra in zip(blocks, own, strict=True)]
 
-    def _factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
-        """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``."""
+    def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
+        """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``.
+
+        Args:
+            segment: A whole segment at full rate.
+
+        Returns:
+            Three arrays a term, of shape (n,), (n,) and (N,).
+        """
         model, at = self.model, self.model.n_inertial
         found: list[tuple[Array, Array, Array]] = []
+        if not model.loaded:
+            return found
         columns = model.term_columns(segment)
         inverse = np.linalg.inv(model.drive.reduction)
-        reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-        for part, rigid in engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a):
-            reference[part] += rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
+        reference = segment.reference_torque
+        if reference is None:
+            reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
+            for part, rigid in engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a):
+                reference[part] += rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
         for item in model.terms:
             if item.term.loaded:  # one column, S(v)·|τ|
                 axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])

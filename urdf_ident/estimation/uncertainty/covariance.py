@@ -131,6 +131,34 @@ def with_covariance(
     )
 
 
+def covariance_at(
+    fit: Fit,
+    statistics: StatisticSet,
+    solution: Solution,
+    *,
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    complete: bool = True,
+) -> Covariance:
+    """Covariance, as "auto" chooses it, of an estimate that rests on more than these rows, or on less than all columns.
+
+    Args:
+        fit: The estimate.
+        statistics: The rows whose noise counts.
+        solution: Its root says how the estimate follows the rows; rows of zeros are parameters that do not.
+        model: The model of the rows.
+        logs: The prepared logs behind the statistics.
+        complete: Whether these rows alone tell what is estimated; if not, only stretches of them are left out.
+
+    Returns:
+        The part of the covariance that comes from these rows' noise.
+    """
+    work = _Work(fit, statistics, model, tuple(logs), solution)
+    if complete:
+        return _automatic(work)
+    return work.jackknife if work.stretches else Covariance(fit.covariance, fit.covariance_kind, fit.dof)
+
+
 def _automatic(work: _Work) -> Covariance:
     """Repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged where logs disagree, or
     where friction at reversals is not the model's."""

@@ -1,0 +1,123 @@
+"""Has the robot changed? Simulated robots that have, and that have not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from test_payload import COM, INERTIA, MASS, torque
+from test_payload import motion as same_motion
+from typer.testing import CliRunner
+
+from urdf_ident.cli import app
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError, FingerprintError, LimitError
+from urdf_ident.excitation.poses import design_poses
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.compare import compare, contradictions, trend
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.result.identification import Identification
+
+LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
+
+
+def learnt(robot: Robot, seed: int, body: pin.Inertia | None = None, more: float = 0.0) -> Identification:
+    """One motion measured again with other noise; ``more`` Coulomb friction on the second joint [N·m]."""
+    t, q, v, a = same_motion(robot.n, 0)
+    rng = np.random.default_rng(seed)
+    tau = torque(robot, q, v, a, body)
+    tau[:, 1] += more * np.tanh(v[:, 1] / 0.02)
+    tau = tau + 0.3 * rng.standard_normal(tau.shape)
+    log = Recording(f"log{seed}", robot.joints, t, q, effort=tau, sha256=f"log{seed}")
+    return identify(DynamicModel(robot, friction=LAWS), [log])
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def before(robot: Robot) -> Identification:
+    return learnt(robot, 1)
+
+
+def test_no_change(robot: Robot, before: Identification) -> None:
+    found = compare(before, learnt(robot, 2))
+    assert not found.changes
+    assert "no change" in found.summary()
+    assert len(found.tests) > 20
+
+
+def test_more_friction_is_found_and_said(robot: Robot, before: Identification) -> None:
+    found = compare(before, learnt(robot, 3, more=0.4))
+    worst = found.changes[0]
+    assert (worst.kind, worst.where) == ("friction", "j2")
+    assert abs(worst.difference - 0.4) < 4 * worst.std_error
+    assert "j2 needs" in worst.sentence()
+    assert "more friction" in worst.sentence()
+    assert {item.where for item in found.changes if item.kind == "friction"} == {"j2"}
+    assert found.hypothesis is None
+
+
+def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) -> None:
+    after = learnt(robot, 4, pin.Inertia(MASS, COM, INERTIA))
+    found = compare(before, after)
+    assert found.hypothesis is not None
+    assert abs(found.hypothesis.mass / MASS - 1) < 0.05
+    assert found.hypothesis.link == "tool"
+    assert np.abs(found.hypothesis.com - COM).max() < 0.01
+    assert json.loads(json.dumps(found.as_dict()))["hypothesis"]["link"] == "tool"
+    back = compare(after, before)
+    assert back.hypothesis is not None
+    assert back.hypothesis.mass < 0
+    wrong = contradictions(robot, after)
+    assert any(item.where == "l3" for item in wrong.changes)
+
+
+def test_bad_input(robot: Robot, before: Identification) -> None:
+    with pytest.raises(FingerprintError, match="different robots"):
+        contradictions(Robot.from_urdf(arm_urdf("zyxx")), before)
+    with pytest.raises(FingerprintError, match="place of joint"):
+        contradictions(Robot.from_urdf(arm_urdf("zyx").replace('xyz="0.03', 'xyz="0.04')), before)
+    blind = replace(before, fit=replace(before.fit, covariance=np.zeros_like(before.fit.covariance)))
+    with pytest.raises(EstimationError, match="without covariance"):
+        compare(before, blind)
+    with pytest.raises(EstimationError, match="too few results"):
+        trend([before, before], ["a", "b"])
+
+
+def test_trend_and_command(robot: Robot, before: Identification, tmp_path: Path) -> None:
+    files = []
+    for k, ident in enumerate([before, learnt(robot, 5, more=0.3), learnt(robot, 6, more=0.6)]):
+        (tmp_path / f"day{k}").mkdir()
+        files.append(str(ident.save(tmp_path / f"day{k}" / "identification.json")))
+    done = CliRunner().invoke(app, ["compare", *files, "--plot", str(tmp_path / "trend.png")])
+    assert done.exit_code == 0, done.output
+    line = next(text for text in done.output.splitlines() if text.strip().startswith("j2"))
+    assert "rises" in line
+    assert (tmp_path / "trend.png").stat().st_size > 10_000
+    two = CliRunner().invoke(app, ["compare", files[0], files[2], "--json"])
+    assert json.loads(two.output)["changed"]
+
+
+def test_poses_from_both_sides(robot: Robot) -> None:
+    found = design_poses(DynamicModel(robot), count=6)
+    assert found.report.feasible
+    t = found.trajectory.times(50.0)
+    q, v, _ = found.trajectory.evaluate(t)
+    for pose in found.poses:
+        near = np.flatnonzero((np.abs(q - pose) < 1e-6).all(axis=1) & (np.abs(v) < 1e-9).all(axis=1))
+        stops = np.split(near, np.flatnonzero(np.diff(near) > 1) + 1)
+        assert len(stops) == 2
+        before = [np.sign(pose - q[stop[0] - 10]) for stop in stops]
+        assert (before[0] == -before[1]).all()
+        assert all(len(stop) > 50 for stop in stops)
+    with pytest.raises(LimitError, match="gravity loads no joint"):
+        design_poses(DynamicModel(Robot.from_urdf(arm_urdf("z", fixed_tip=False).replace('rpy="0.1 0 0.2"', 'rpy="0 0 0"'))))

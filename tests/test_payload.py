@@ -1,0 +1,189 @@
+"""Weighing an unknown body: simulated with Pinocchio's RNEA and friction written again here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from typer.testing import CliRunner
+
+from urdf_ident.cli import app
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError, LogError, ModelError
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.payload import default_link, weigh
+from urdf_ident.result.identification import Identification
+
+MASS, COM, INERTIA = 1.5, np.array([0.03, -0.02, 0.08]), np.diag([0.01, 0.012, 0.006])
+LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
+LOAD = 0.08
+
+
+def motion(n: int, seed: int, seconds: float = 12.0, rate: float = 100.0) -> tuple[np.ndarray, ...]:
+    rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
+    h = np.arange(1, 6)
+    w = 2 * np.pi * h / 6.0
+    a, b = rng.uniform(-1, 1, (2, n, 5)) / h
+    s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
+    q = rng.uniform(-0.5, 0.5, n) + 0.7 * (s @ a.T - c @ b.T)
+    return t, q, 0.7 * ((c * w) @ a.T + (s * w) @ b.T), 0.7 * ((-s * w**2) @ a.T + (c * w**2) @ b.T)
+
+
+def torque(robot: Robot, q, v, a, body: pin.Inertia | None, sign=None) -> np.ndarray:
+    """RNEA with the body on the tool's frame, rotor inertia, viscous, Coulomb and load-dependent friction, offset."""
+    model = robot.model.copy()
+    if body is not None:
+        tool = robot.bodies[-1].links[-1]
+        model.inertias[robot.n] = model.inertias[robot.n] + pin.SE3(tool.rotation, tool.translation).act(body)
+    data = model.createData()
+    rigid = np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+    k = np.arange(1, robot.n + 1)
+    sign = np.tanh(v / 0.02) if sign is None else sign
+    return rigid + 0.3 / k * a + 3.0 / k * v + sign * (2.0 / k + LOAD * np.abs(rigid)) + 0.2 / k
+
+
+def made(robot: Robot, name: str, seed: int, body: pin.Inertia | None = None, noise: float = 0.01) -> Recording:
+    t, q, v, a = motion(robot.n, seed)
+    tau, rng = torque(robot, q, v, a, body), np.random.default_rng(100 + seed)
+    tau = tau + noise * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    return Recording(name, robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau, sha256=name)
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyyx"))
+
+
+@pytest.fixture(scope="module")
+def body() -> pin.Inertia:
+    return pin.Inertia(MASS, COM, INERTIA)
+
+
+@pytest.fixture(scope="module")
+def ident(robot: Robot) -> Identification:
+    return identify(DynamicModel(robot, friction=LAWS), [made(robot, "empty", 0)])
+
+
+@pytest.mark.parametrize("method", ["held", "joint"])
+def test_the_body_is_found(ident: Identification, robot: Robot, body: pin.Inertia, method: str) -> None:
+    found = weigh(ident, [made(robot, "loaded", 1, body)], method=method)
+    truth = np.concatenate([[MASS], COM, INERTIA[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
+    assert found.link == "tool"
+    assert abs(found.mass / MASS - 1) < 0.01
+    assert np.abs(found.com - COM).max() < 0.005
+    assert (np.abs(found.value - truth) < 4 * found.std_error).all()
+    assert found.verdict["level"] == "good"
+    assert np.linalg.eigvalsh(0.5 * np.trace(found.inertia) * np.eye(3) - found.inertia).min() > 0
+
+
+def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    log = made(robot, "loaded", 1, body)
+    exact, unsure = (weigh(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))
+    assert exact.sources["torque constants"] == 0
+    _, q, v, a = motion(robot.n, 1)
+    carried = torque(robot, q, v, a, body) - torque(robot, q, v, a, None)
+    moves = []
+    for j in range(robot.n):  # a constant that is 2 % wrong, in both logs: what the unloaded model cannot follow is the body's
+        wrong = replace(log, effort=log.effort + 0.02 * carried * (np.arange(robot.n) == j))
+        moves.append(weigh(ident, [wrong], method="held", refit="none").mass - exact.mass)
+    assert unsure.sources["torque constants"] == pytest.approx(np.linalg.norm(moves), rel=0.1)
+    assert unsure.std_error[0] > exact.std_error[0]
+
+
+def test_friction_of_the_loaded_log_alone(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    """A warm joint and an offset that has moved do not become mass."""
+    log = made(robot, "loaded", 1, body)
+    v = np.gradient(log.position, log.time, axis=0)
+    log = replace(log, effort=log.effort - 0.8 * np.tanh(v / 0.02) + np.array([0.0, 0.5, 0.0, 0.0]))
+    found = weigh(ident, [log])
+    assert found.friction
+    assert any("friction of the loaded logs" in note for note in found.notes)
+    assert abs(found.mass / MASS - 1) < 0.02
+    change, error = found.friction["Fc_j2"]
+    assert abs(change + 0.8) < 4 * error
+
+
+def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
+    found = weigh(ident, [made(robot, "nothing", 3)])
+    assert found.interval[0, 0] == 0
+    assert found.verdict["level"] == "poor"
+    assert "0 kg" in found.verdict["reasons"][0]
+
+
+def test_bad_input(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    log = made(robot, "loaded", 1, body)
+    with pytest.raises(ModelError, match="link 'base' does not move"):
+        weigh(ident, [log], link="base")
+    with pytest.raises(ModelError, match="did you mean 'tool'"):
+        weigh(ident, [log], link="tol")
+    with pytest.raises(EstimationError, match=r"do not carry the same body.*loaded .*other"):
+        weigh(ident, [log, made(robot, "other", 2, pin.Inertia(2.0, COM, INERTIA))], method="held", refit="none")
+    with pytest.raises(LogError, match="learnt from"):
+        weigh(replace(ident, inputs=({"name": "empty", "sha256": "loaded"},)), [log])
+    with pytest.raises(LogError, match="another robot"):
+        weigh(ident, [replace(log, joints=("a", "b", "c", "d"))])
+    blind = replace(ident, fit=replace(ident.fit, covariance=np.full_like(ident.fit.covariance, np.nan)))
+    with pytest.raises(EstimationError, match="no covariance"):
+        weigh(blind, [log])
+
+
+def poses(robot: Robot, body: pin.Inertia | None, sides: tuple[int, ...], noise: float = 0.05) -> Recording:
+    """Poses at rest, reached from the given sides; friction at rest is 70 to 100 % of its level against the last motion."""
+    rng, rate = np.random.default_rng(5), 50.0
+    q, sign = [], []
+    for _ in range(10):
+        place = rng.uniform(-1.2, 1.2, robot.n)
+        for side in sides:
+            q += [*np.linspace(place - 0.2 * side, place, 50), *np.tile(place, (100, 1))]
+            sign += [np.full(robot.n, float(side))] * 50 + [side * rng.uniform(0.7, 1.0, robot.n)] * 100
+    still = np.zeros_like(q)
+    tau = torque(robot, np.array(q), still, still, body, np.array(sign))
+    tau = tau + noise * rng.standard_normal(tau.shape)
+    return Recording("poses", robot.joints, np.arange(len(q)) / rate, np.array(q), effort=tau)
+
+
+def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    both = weigh(ident, [poses(robot, body, (1, -1))], static=True)
+    assert abs(both.mass / MASS - 1) < 0.02
+    assert np.abs(both.com - COM).max() < 0.01
+    assert not any("one side" in note for note in both.notes)
+    assert np.isinf(both.std_error[4:]).all()
+    assert "poses at rest show no inertia" in both.advice[4]
+    one = weigh(ident, [poses(robot, body, (1,))], static=True)
+    assert any("one side" in note for note in one.notes)
+    assert one.std_error[0] > 1.5 * both.std_error[0]
+    assert one.interval[0, 0] <= MASS <= one.interval[0, 1]
+
+
+def test_command_writes_files_that_engines_load(ident: Identification, robot: Robot, body: pin.Inertia, tmp_path: Path) -> None:
+    log = made(robot, "loaded", 1, body)
+    names = ["t", *(f"q_{j}" for j in robot.joints), *(f"tau_{j}" for j in robot.joints)]
+    table = np.hstack([log.time[:, None], log.position, log.effort])
+    np.savetxt(tmp_path / "loaded.csv", table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    ident.save(tmp_path / "identification.json")
+    done = CliRunner().invoke(app, ["payload", str(tmp_path / "identification.json"), str(tmp_path / "loaded.csv")])
+    assert done.exit_code == 0, done.output
+    stored = json.loads((tmp_path / "payload.json").read_text())
+    for key in ("mass", "com", "inertia"):
+        assert {"value", "std_error", "low", "high", "verdict"} <= set(stored[key])
+    assert stored["set_payload"]["universal_robots"].startswith(f"set_target_payload({stored['mass']['value']:.6g}, [")
+    heavy = pin.buildModelFromUrdf(str(tmp_path / "arm_with_payload.urdf"))
+    theta = ident.theta[: ident.model.n_inertial].copy().reshape(-1, 10)
+    added = heavy.inertias[robot.n].mass - theta[-1, 0]
+    assert added == pytest.approx(stored["mass"]["value"], rel=1e-6)
+    scene = mujoco.MjModel.from_xml_path(str(tmp_path / "arm_with_payload.xml"))
+    assert scene.body_mass.sum() == pytest.approx(theta[:, 0].sum() + stored["mass"]["value"], rel=1e-6)
+
+
+def test_the_link_that_a_payload_usually_sits_on() -> None:
+    assert default_link(Robot.from_urdf(arm_urdf("zy"))) == "tool"
+    named = arm_urdf("zy").replace('"tool"', '"tool0"')
+    assert default_link(Robot.from_urdf(named)) == "tool0"

@@ -1,0 +1,120 @@
+"""Commands that use results to see what has changed: payload, compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs
+
+if TYPE_CHECKING:
+    from ..data.recording import Recording
+    from ..result.comparison import Comparison, Trend
+    from ..result.identification import Identification
+
+
+@app.command()
+def payload(
+    result: Result,
+    logs: Logs,
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="LINK", help="Where the body sits; tool0 or the last link if absent.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="payload.json", help="The file to write; beside the result if absent.")
+    ] = None,
+    static: Annotated[bool, typer.Option("--static", help="Poses at rest instead of motion: mass and centre of mass.")] = False,
+    method: Annotated[
+        str, typer.Option("--method", metavar="M", help="held: the unloaded model as it is; joint: with the loaded logs; auto.")
+    ] = "auto",
+    refit: Annotated[
+        str, typer.Option("--refit", metavar="F", help="Friction of the loaded logs alone: none, offset, friction, auto.")
+    ] = "auto",
+    gain_error: Annotated[
+        float | None, typer.Option("--gain-error", metavar="E", help="Relative error of the torque constants, e.g. 0.01.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Weighs an unknown body: mass, centre of mass, inertia, from a result and logs that carry it."""
+    from ..files import check_writable
+    from ..pipeline.payload import weigh
+    from ..project import Project
+    from ..result.file import load
+    from ..result.mounted import write_with_payload
+
+    ident = load(result)
+    target = out or result.parent / "payload.json"
+    check_writable(target.parent)
+    recordings = read_logs(logs, ident.model.robot, Project.model_validate(ident.config))
+    found = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
+    written = [*write_with_payload(ident, found, target.parent), f"wrote {found.save(target)}"]
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False))
+    else:
+        lines = [f"  {name}: {line}" for name, line in found.as_dict()["set_payload"].items()]
+        typer.echo("\n".join([found.summary(), *lines, "", *written]))
+    if found.verdict["level"] == "poor":
+        raise typer.Exit(JUDGED_BAD)
+
+
+def weigh_and_write(
+    ident: Identification, logs: list[Recording], target: Path, link: str | None = None, force: bool = False
+) -> None:
+    """Weighs the body that some logs carry, by whatever of both estimates is more precise, and writes it beside the result.
+
+    Args:
+        ident: The unloaded robot.
+        logs: The loaded logs.
+        target: The JSON to write.
+        link: Where the body sits; the usual link if None.
+        force: Use logs in spite of findings that refuse them.
+    """
+    from ..pipeline.payload import weigh
+    from ..result.mounted import write_with_payload
+
+    found = weigh(ident, logs, link=link, force=force)
+    written = [*write_with_payload(ident, found, target.parent), f"wrote {found.save(target)}"]
+    typer.echo("\n".join(["", found.summary(), "", *written]))
+
+
+@app.command()
+def compare(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="A B...", help="Two results; a URDF and a result; or results in order of time.")
+    ],
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of the trend over three or more.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Has the robot changed? What do the data contradict in a URDF? How does friction change from result to result?"""
+    from ..errors import LogError
+    from ..files import check_output
+    from ..model.robot import Robot
+    from ..pipeline import compare as judge
+    from ..result.file import load
+
+    urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
+    if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
+        raise LogError("nothing to compare", got=" ".join(map(str, results)),
+                       expected="two or more results, or one URDF and one result")  # fmt: skip
+    found: Comparison | Trend
+    if urdfs:
+        ident = load(next(path for path in results if path not in urdfs))
+        robot = ident.model.robot
+        options = {"joints": robot.order, "lock": robot.locked, "gravity": robot.model.gravity.linear}
+        found = judge.contradictions(Robot.from_urdf(urdfs[0], **options), ident)
+    elif len(results) == 2:
+        found = judge.compare(load(results[0]), load(results[1]))
+    else:
+        parents = [path.parent.name or path.stem for path in results]
+        names = parents if len(set(parents)) == len(parents) else [str(path) for path in results]
+        found = judge.trend([load(path) for path in results], names)
+        if plot is not None:
+            check_output(plot)
+            found.plot(plot)
+    typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else found.summary())
+    if plot is not None and len(results) > 2:
+        typer.echo(f"wrote {plot}", err=as_json)

@@ -1,0 +1,64 @@
+"""One unknown body: the most likely one that can exist."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..linalg import Array
+from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia
+from .repair import repaired_theta
+
+#: Share of a compact body's size by which each number may differ from it where the data say nothing.
+_LOOSE = 0.5
+#: Density of the compact body [kg/m³], its mass where the data leave none [kg], and the least radius of gyration [m].
+_DENSITY, _LEAST_MASS, _LEAST_GYRATION = 2000.0, 1e-3, 1e-3
+_LOWER = np.tril_indices(4)
+
+
+def most_likely_body(estimate: Array, information: Array) -> Array:
+    """The body that can exist and fits the data best, ``min ‖F (π − estimate)‖`` over positive semidefinite pseudo-inertias.
+
+    The pseudo-inertia is written as ``L Lᵀ`` (Burer and Monteiro 2003; with a square L there are no other minima). What the
+    data do not see stays near a compact body of the same mass and centre of mass.
+
+    Args:
+        estimate: What the data alone say, shape (10,) [kg, kg·m, kg·m²].
+        information: F, a factor of the inverse covariance, shape (k, 10); zero along what is not seen.
+
+    Returns:
+        Shape (10,), with the margin that every engine accepts.
+    """
+    from scipy.optimize import least_squares
+
+    reference = _compact(estimate)
+    mass, reach = reference[0], float(np.sqrt(reference[4:].max() / reference[0]))
+    scale = _LOOSE * np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
+    unit = np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
+    norms = np.linalg.norm(information * unit, axis=0)
+    weak = norms * 1e-3 < 1.0  # the data know it to less than a thousandth of the compact body's size
+    if margins(estimate).relative >= 1e-6 and not (norms < 1e-3).any():
+        return np.asarray(repaired_theta(estimate))
+    rows = np.diag(np.where(weak, 1e-2, 0.0) / scale)
+
+    def body(packed: Array) -> Array:
+        lower = np.zeros((4, 4))
+        lower[_LOWER] = packed
+        half = np.diag([np.sqrt(mass) * reach] * 3 + [np.sqrt(mass)]) @ lower
+        return from_pseudo_inertia(half @ half.T)
+
+    def residual(packed: Array) -> Array:
+        theta = body(packed)
+        return np.concatenate([information @ (theta - estimate), rows @ (theta - reference)])
+
+    placement = np.diag(1.0 / np.array([*[np.sqrt(mass) * reach] * 3, np.sqrt(mass)]))
+    start = np.linalg.cholesky(placement @ pseudo_inertia(reference) @ placement)[_LOWER]
+    found = least_squares(residual, start, method="lm", x_scale=1.0, max_nfev=4000)
+    return np.asarray(repaired_theta(nearest_physical(body(found.x), 1e-6)))
+
+
+def _compact(estimate: Array) -> Array:
+    """A ball of the estimate's mass and centre of mass; of the least mass at the origin where there is none."""
+    mass = max(float(estimate[0]), _LEAST_MASS)
+    com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
+    radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
+    return np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))

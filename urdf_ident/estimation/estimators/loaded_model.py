@@ -1,0 +1,160 @@
+"""The rows of a robot that carries an unknown body: more columns, and gears that carry more."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.prepare import PreparedLog
+from ...linalg import Array
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.engine import pinocchio as engine
+from ...model.inertia import BODY_PARAMETERS
+from ...model.row_groups import Compact, RowGroup
+from ...samples import Segment
+from ..friction_selection.load_slopes import LoadSlopes
+
+
+class LoadedModel:
+    """A model with more columns: the unknown body's ten, and copies of friction columns for the loaded logs alone.
+
+    It has what row producers and covariances ask of a model, and nothing else.
+
+    Args:
+        model: The unloaded robot's model, its load-dependent terms frozen at the loaded torque.
+        theta: Parameters of the unloaded robot, shape (p,): how much friction grows with the load.
+        body: Index of the moving body that carries the unknown one.
+        placement: ``theta_body = placement @ theta_link``, shape (10, 10).
+        copies: Indices into theta of the columns that are copied.
+    """
+
+    def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
+        self.model, self.theta, self.body, self.placement, self.copies = model, theta, body, placement, tuple(copies)
+        self.own = np.arange(10 * body, 10 * body + 10)
+        self.p = len(model.names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unloaded robot's parameters, the body's, and the copies."""
+        body = tuple(f"payload_{name}" for name in BODY_PARAMETERS)
+        return (*self.model.names, *body, *(f"loaded_{self.model.names[k]}" for k in self.copies))
+
+    @cached_property
+    def unknown(self) -> NDArray[np.intp]:
+        """Indices of what is estimated: the body's parameters and the copies."""
+        return np.arange(self.p, len(self.names), dtype=np.intp)
+
+    @cached_property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """The model's row groups with the columns that they gain."""
+        out = []
+        for group in self.model.groups:
+            more = list(range(self.p, self.p + 10)) if self._carries(group) else []
+            more += [self.p + 10 + i for i, k in enumerate(self.copies) if k in group.columns]
+            columns = np.concatenate([group.columns, np.array(more, dtype=np.intp)])
+            out.append(replace(group, columns=columns, scale=np.concatenate([group.scale, np.ones(len(more))])))
+        return tuple(out)
+
+    @cached_property
+    def compact(self) -> tuple[Compact, ...]:
+        """All columns of every row group: none is left out."""
+        widths = [len(group.columns) for group in self.groups]
+        return tuple(Compact(np.arange(width, dtype=np.intp), np.eye(width)) for width in widths)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what decides the columns."""
+        words = f"{self.model.fingerprint} {self.body} {self.placement.tobytes().hex()} {self.copies}"
+        return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+    def _carries(self, group: RowGroup) -> bool:
+        return bool(np.isin(self.own, group.columns).all())
+
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        """See :meth:`.DynamicModel.row_targets`.
+
+        Args:
+            tau: Joint torques, shape (N, n) [N·m or N].
+            external: Torque of known wrenches, shape (N, n) [N·m or N], or None.
+
+        Returns:
+            Shape (N, n).
+        """
+        return self.model.row_targets(tau, external)
+
+    def row_blocks(
+        self, segment: Segment, chunk: int = engine.CHUNK, *, compact: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
+        """See :meth:`.DynamicModel.row_blocks`.
+
+        Args:
+            segment: A whole segment at full rate.
+            chunk: Samples a piece.
+            compact: Makes no difference here.
+
+        Yields:
+            The slice of samples, and per row group its columns.
+        """
+        slopes = LoadSlopes(self.model, self.theta, self.own)
+        for part, blocks in slopes.row_blocks(segment, chunk=chunk):
+            out = []
+            for group, block in zip(self.model.groups, blocks, strict=True):
+                own, parts = block[:, : len(group.columns)], [block[:, : len(group.columns)]]
+                if self._carries(group):
+                    mine = own[:, np.searchsorted(group.columns, self.own)]
+                    parts.append((mine + block[:, len(group.columns) :]) @ self.placement)
+                parts += [own[:, group.columns == k] for k in self.copies if k in group.columns]
+                out.append(np.hstack(parts))
+            yield part, out
+
+    def extended(self, base: BaseParameters) -> BaseParameters:
+        """The base parameters with what is added, which depends on nothing.
+
+        Args:
+            base: Of the unloaded robot.
+
+        Returns:
+            The reduction; the unloaded robot's come first.
+        """
+        nothing = np.zeros(0, dtype=np.intp)
+        columns = np.concatenate([base.independent, self.unknown]).astype(np.intp)
+        return BaseParameters(self.names, columns, nothing, nothing, np.zeros((len(columns), 0)), base.rank_gap)
+
+
+def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedLog:
+    """The log whose gears carry the body, and what its columns say too much of the growth of friction.
+
+    ``S(v)|τ|`` is not linear in the body; with its slope in the columns, the slope's part at the present body is taken off.
+
+    Args:
+        loaded: The model.
+        log: The log.
+        params: The present body, shape (10,).
+
+    Returns:
+        The log with the load of its gears.
+    """
+    if not loaded.model.loaded:
+        return log
+    slopes = LoadSlopes(loaded.model, loaded.theta, loaded.own)
+    segments = []
+    for segment in log.segments:
+        carried = np.zeros(segment.q.shape)
+        rest = np.zeros(segment.q.shape) if segment.external is None else -segment.external
+        reference = loaded.model.reference_theta
+        for part, rigid in engine.regressor_chunks(loaded.model.robot, segment.q, segment.v, segment.a):
+            carried[part] = rigid[:, :, loaded.own] @ (loaded.placement @ params)
+            rest[part] += rigid @ (reference if reference is not None else np.zeros(rigid.shape[2]))
+        heavy = replace(segment, reference_torque=rest)
+        grown = np.zeros(segment.q.shape)
+        for spread, axis, factor in slopes.factors(heavy):
+            grown += (factor * (carried @ axis))[:, None] * spread
+        external = grown if segment.external is None else segment.external + grown
+        segments.append(replace(heavy, external=external))
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))

@@ -1,0 +1,262 @@
+"""An unknown body from poses at rest: mass and centre of mass of an arm that may not move fast.
+
+At rest dry friction holds any torque up to its level, with the sign of the motion that came before. Poses that are reached from
+both sides cancel it; from one side it cannot be told from weight. So every joint's friction at rest is an unknown share of its
+level, ± 1 at most, along the direction of approach: data that balance the directions tell it, others leave its whole range in
+the error of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...data.conditioning.filters import HIGHEST, differentiate, lowpass
+from ...data.conditioning.resample import even_pieces
+from ...data.joint_side import joint_side
+from ...data.quality.report import assess
+from ...data.recording import Recording
+from ...errors import EstimationError
+from ...linalg import Array
+from ...model.drive import Drive
+from ...model.robot import Robot
+from ...model.terms import RotorInertia
+from ...samples import Segment, freeze_arrays
+from ...statistics.least_squares import solve
+from .loaded_model import LoadedModel
+from .payload import PayloadFit, PayloadProblem
+
+#: All joints slower than this [rad/s or m/s] for so long [s] are a pose; what is cut from its ends [s].
+STILL, DWELL, EDGE = 4e-3, 0.5, 0.15
+#: Low-pass that shows standstill [Hz], and the way that tells a direction of approach [rad or m].
+_SLOW, _WAY = 4.0, 2e-3
+#: Fewest poses; share of equal directions above which a joint counts as approached from one side.
+_FEWEST, _ONE_SIDED = 4, 0.75
+#: Standard deviation of a share that is evenly spread over ± 1, and the speed at which friction's level is read [rad/s or m/s].
+_SHARE, _SLIDING = 3.0**-0.5, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Poses:
+    """Poses at rest.
+
+    Attributes:
+        joints: Joint names.
+        q: Shape (P, n) [rad or m].
+        tau: Mean joint torque, shape (P, n) [N·m or N].
+        direction: Of each joint's motion before the pose, shape (P, n): −1, 0 (it has not moved at all) or 1.
+    """
+
+    joints: tuple[str, ...]
+    q: Array
+    tau: Array
+    direction: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def one_sided(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Joints that most poses are approached in one direction of, shape (n,)."""
+        moved = np.abs(self.direction).sum(axis=0)
+        return np.asarray((moved == 0) | (np.abs(self.direction.sum(axis=0)) > _ONE_SIDED * np.maximum(moved, 1)))
+
+
+def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Poses:
+    """Finds the standstills of logs.
+
+    Args:
+        logs: Logs as read.
+        robot: The robot.
+        drive: Its drive, with known gains.
+
+    Returns:
+        The poses, log by log in order of time.
+
+    Raises:
+        EstimationError: Too few standstills.
+    """
+    places, torques, directions = [], [], []
+    for log in logs:
+        pieces, clock = even_pieces(assess(joint_side(log, drive), robot).recording)
+        before = np.zeros(robot.n)
+        for piece in pieces:
+            if piece.tau is None:
+                raise EstimationError("no torque or current in the log", where=log.name, remedy="name the effort columns")
+            if len(piece.q) < 2 * DWELL * clock.rate:
+                continue
+            smooth = lowpass(piece.q, clock.rate, min(_SLOW, HIGHEST * clock.rate))
+            still = np.asarray((np.abs(differentiate(smooth, clock.rate)) < STILL).all(axis=1))
+            last = 0
+            for begin, end in _runs(still, DWELL * clock.rate):
+                cut = int(EDGE * clock.rate)
+                part = slice(begin + cut, end - cut)
+                place = np.median(piece.q[part], axis=0)
+                before = _approach(smooth[last : begin + 1], place, before)
+                last = end
+                places.append(place)
+                torques.append(piece.tau[part].mean(axis=0))
+                directions.append(before)
+    if len(places) < _FEWEST:
+        raise EstimationError(
+            "too few poses at rest", got=len(places), expected=f"at least {_FEWEST}, each held {2 * DWELL:g} s",
+            remedy="`design --family poses` plans them, or use the motion without --static",
+        )  # fmt: skip
+    return Poses(robot.joints, np.array(places), np.array(torques), np.array(directions))
+
+
+def _runs(still: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], least: float) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], still.astype(int), [0]])))
+    return [(int(b), int(e)) for b, e in zip(edges[::2], edges[1::2], strict=True) if e - b >= least]
+
+
+def _approach(way: Array, place: Array, before: Array) -> Array:
+    """Direction of the last motion of each joint on the way to a pose; what it was before where it has not moved."""
+    out = before.copy()
+    for j in range(len(place)):
+        far = np.flatnonzero(np.abs(way[:, j] - place[j]) > _WAY)
+        if len(far):
+            out[j] = np.sign(place[j] - way[far[-1], j])
+    return out
+
+
+def estimate_static(problem: PayloadProblem, poses: Poses) -> PayloadFit:
+    """Mass and centre of mass from poses.
+
+    Args:
+        problem: The unloaded robot, and where the body sits.
+        poses: The poses.
+
+    Returns:
+        The estimate; inertia is not seen.
+
+    Raises:
+        EstimationError: The body's weight turns no joint in these poses.
+    """
+    params = np.zeros(10)
+    for _ in range(3):  # friction's level grows with the body
+        loaded = problem.loaded(params)
+        rows = _rows(problem, loaded, poses)
+        params, finished = _solved(problem, rows, poses)
+    return finished
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Per row group: columns of β, of the body, of the shares of friction, and the torque; shape (P, …) each."""
+
+    groups: tuple[str, ...]
+    known: list[Array]
+    body: list[Array]
+    friction: list[Array]
+    torque: list[Array]
+
+
+def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: Poses) -> _Rows:
+    model, base = problem.model, problem.fit.base
+    place = np.full(len(model.names), -1)
+    place[base.independent] = np.arange(len(base))
+    out = _Rows(tuple(group.name for group in model.groups), [], [], [], [])
+    still = np.zeros((1, model.n))
+    blocks = []
+    for q in poses.q:
+        for _, made in loaded.row_blocks(Segment("pose", 0.0, 1.0, q[None], still, still), chunk=1):
+            blocks.append(made)
+    targets = model.row_targets(poses.tau)
+    level = _levels(loaded, poses)
+    for g, group in enumerate(loaded.groups):
+        stack = np.vstack([made[g] for made in blocks])
+        known, body = np.zeros((len(poses), len(base))), np.zeros((len(poses), 10))
+        for column, index in enumerate(group.columns):
+            if index < loaded.p:
+                if place[index] >= 0:
+                    known[:, place[index]] = stack[:, column]
+            else:
+                body[:, index - loaded.p] = stack[:, column]
+        out.known.append(known)
+        out.body.append(body)
+        out.friction.append(poses.direction * level * group.mix)
+        out.torque.append(targets[:, g])
+    return out
+
+
+def _levels(loaded: LoadedModel, poses: Poses) -> Array:
+    """Level of dry friction of every joint in every pose, shape (P, n) [N·m or N]."""
+    model, theta = loaded.model, loaded.theta.copy()
+    theta[: model.n_inertial] = 0.0
+    at = model.n_inertial
+    for item in model.terms:
+        if item.term.name == RotorInertia.name or item.term.name == "offset":
+            theta[at] = 0.0
+        at += len(item.term.symbols)
+    v = np.full((1, model.n), _SLIDING)
+    still = np.zeros_like(v)
+    both = [[model.torque(theta, q[None], sign * v, still)[0] for q in poses.q] for sign in (1.0, -1.0)]
+    return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
+
+
+def _solved(problem: PayloadProblem, rows: _Rows, poses: Poses) -> tuple[Array, PayloadFit]:
+    fit, n = problem.fit, problem.model.n
+    total = sum(map(len, rows.torque))
+    weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
+    lean = [
+        np.column_stack([body, share, torque - known @ fit.params])
+        for known, body, share, torque in zip(rows.known, rows.body, rows.friction, rows.torque, strict=True)
+    ]
+    prior = np.column_stack([np.zeros((n, 10)), np.eye(n) / _SHARE, np.zeros(n)])
+    for _ in range(5):
+        found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + n)
+        sigma = []
+        for w, part in zip(weights, lean, strict=True):
+            rest = part[:, -1] - part[:, :-1] @ found.estimate
+            leverage = float(np.sum((w * part[:, :-1] @ found.root) ** 2))
+            sigma.append(max(float(np.sqrt(rest @ rest / max(len(rest) - leverage, 1.0))), 1e-9))
+        weights = [1.0 / value for value in sigma]
+    if not found.seen[0]:
+        raise EstimationError("the weight of a body on this link turns no joint in these poses",
+                              remedy="poses in which gravity loads the joints before it, or another link")  # fmt: skip
+    root = found.root[:10]
+    stacked = np.vstack([w * part[:, :-1] for w, part in zip(weights, lean, strict=True)])
+    known = np.flatnonzero(fit.seen)
+    beta = np.vstack([w * part[:, known] for w, part in zip(weights, rows.known, strict=True)])
+    response = -root @ (found.root.T @ (stacked.T @ beta))
+    gains = np.zeros((10, 10))
+    for w, part, error in zip(weights, lean, problem.gain_error, strict=True):
+        mine = w * part[:, :-1]
+        move = root @ (found.root.T @ (mine.T @ (mine[:, :10] @ found.estimate[:10])))
+        gains += error**2 * np.outer(move, move)
+    information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
+    dof = max(total - found.rank, 1)
+    own = fit.dof if fit.error_dof is None else float(np.min(fit.error_dof))
+    params = np.where(found.seen[:10], found.estimate[:10], 0.0)
+    shares = {f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
+              for j, joint in enumerate(poses.joints)}  # fmt: skip
+    finished = PayloadFit(
+        "held", params, root @ root.T, response @ fit.covariance[np.ix_(known, known)] @ response.T, gains, found.seen[:10],
+        np.full(10, float(dof)), own, np.asarray(np.linalg.qr(information, mode="r")), shares,
+        dict(zip(rows.groups, sigma, strict=True)), total, f"{len(poses)} poses at rest, independent of each other",
+    )  # fmt: skip
+    return params, finished
+
+
+def pose_notes(problem: PayloadProblem, poses: Poses) -> tuple[str, ...]:
+    """What to say of joints that are approached from one side.
+
+    Args:
+        problem: The unloaded robot.
+        poses: The poses.
+
+    Returns:
+        One sentence, or none.
+    """
+    levels = _levels(problem.loaded(np.zeros(10)), poses).mean(axis=0)
+    named = [f"{poses.joints[j]} (± {levels[j]:.2g})" for j in np.flatnonzero(poses.one_sided & (levels > 0))]
+    if not named:
+        return ()
+    words = f"approached from one side only: {', '.join(named)}: static friction there counts as an error"
+    return (f"{words}; reach each pose from both sides (`design --family poses`)",)

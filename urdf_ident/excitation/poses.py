@@ -1,0 +1,197 @@
+"""Poses at rest, each reached from both sides: the motion of an arm that may not move fast, to weigh what it carries.
+
+At rest dry friction holds any torque up to its level, with the sign of the motion before; the mean of both approaches is free
+of it. Poses are chosen one after the other so that the weight of a body on the last link shows best (its mass and centre of
+mass, and a constant in every joint), from random poses that keep limits and distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import LimitError
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.engine import pinocchio as engine
+from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.limits import LimitReport, Limits, Torque, check_limits
+from ..motion.point_to_point import TrapezoidalTrajectory
+from .report import closest_lines
+
+if TYPE_CHECKING:
+    from ..model.robot import Robot
+
+#: Poses, the time that each is held [s], and poses that are drawn to choose from.
+COUNT, HOLD, DRAWN = 12, 1.5, 200
+#: Way of the approach from each side [rad], sliding joints a fifth of it [m]; share of every range that is used.
+APPROACH, FILL = 0.1, 0.9
+#: Share of the velocity limit that is used, and the most [rad/s or m/s]; acceleration [1/s of that], jerk likewise.
+_SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
+#: Instants between which distances are first bounded [s], and how often poses that are too close are replaced.
+_STEP, _ROUNDS = 0.05, 6
+
+
+@dataclass(frozen=True, eq=False)
+class PosesExperiment:
+    """Poses at rest, each reached from both sides.
+
+    Attributes:
+        trajectory: The whole motion.
+        poses: Shape (P, n) [rad or m].
+        information: Per number of the body (mass, three of centre of mass times mass) the standard error for torque noise of
+            one at every joint and pose.
+        limits: The limits that it keeps.
+        report: How much room it leaves.
+        clearance: Closest calls with links and world, or None where collisions were not asked for.
+        notes: What the user should know.
+    """
+
+    trajectory: TrapezoidalTrajectory
+    poses: Array
+    information: Mapping[str, float]
+    limits: Limits
+    report: LimitReport
+    clearance: ClearanceReport | None = None
+    notes: tuple[str, ...] = ()
+
+    def write(self, path: str | Path, rate: float = 100.0) -> Path:
+        """Writes the motion as the default trajectory CSV.
+
+        Args:
+            path: The file.
+            rate: Samples per second [Hz].
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        return self.trajectory.write(path, rate)
+
+    def summary(self) -> str:
+        """How many poses, how long, what they show.
+
+        Returns:
+            Several lines of text.
+        """
+        trajectory = self.trajectory
+        lines = [f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
+                 f"{trajectory.duration:.4g} s in all; then `urdf-ident payload ... --static`"]  # fmt: skip
+        shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
+        lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")
+        return "\n".join([*lines, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])
+
+
+def design_poses(
+    model: DynamicModel,
+    *,
+    limits: Limits | None = None,
+    count: int = COUNT,
+    hold: float = HOLD,
+    torque: Torque | None = None,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+) -> PosesExperiment:
+    """Plans poses at rest that show the weight of a body on the last link, each reached from both sides.
+
+    Args:
+        model: The model.
+        limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
+        count: Number of poses, at least 4.
+        hold: How long each is held [s].
+        torque: ``(q, v, a)`` → joint torque, checked against its limits too.
+        collisions: Links and objects that must keep their distance; None: only limits are kept.
+        seed: Of the random poses.
+
+    Returns:
+        The experiment, inside its limits, distances certified.
+
+    Raises:
+        LimitError: Too few poses are free, gravity loads no joint, or a limit is unknown.
+    """
+    robot = model.robot
+    limits = limits or Limits.from_robot(robot)
+    limits.require("velocity")
+    if count < 4 or not hold >= 1.0:
+        raise LimitError("too few poses, or too short", got=f"{count} of {hold:g} s", expected="at least 4 of 1 s")
+    way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH
+    drawn = _free(_drawn(robot, limits, way, seed), way, collisions)
+    for _ in range(_ROUNDS):
+        if len(drawn) < 4:
+            raise LimitError("too few poses keep their distance", got=f"{len(drawn)} of {DRAWN}", remedy="check the world")
+        chosen, errors = _chosen(robot, drawn, min(count, len(drawn)))
+        order = _short_way(drawn[chosen])
+        trajectory = _motion(robot, limits, order, way, hold)
+        clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
+        if clearance is None or clearance.feasible:
+            break
+        drawn = np.delete(drawn, chosen[::2], axis=0)
+    if clearance is not None:
+        clearance.require()
+    report = check_limits(trajectory, limits, torque=torque, rate=100.0)
+    report.require()
+    names = ("mass [kg]", "m·x [kg·m]", "m·y [kg·m]", "m·z [kg·m]")
+    notes = () if collisions is None else collisions.notes
+    return PosesExperiment(trajectory, order, dict(zip(names, errors.tolist(), strict=True)), limits, report, clearance, notes)
+
+
+def _drawn(robot: Robot, limits: Limits, way: Array, seed: int) -> Array:
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - way, 0.0)
+    half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
+    return np.asarray(middle + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (DRAWN, robot.n)))
+
+
+def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:
+    """Poses that keep their distance, their approaches from both sides too."""
+    if collisions is None or not collisions.pairs:
+        return poses
+    good = [bool((collisions.distances(np.array([q - way, q, q + way])) > collisions.required).all()) for q in poses]
+    return np.asarray(poses[np.array(good)])
+
+
+def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
+    """Poses of largest determinant for the body's weight, one by one (Fedorov 1972), and the errors that they leave."""
+    still = np.zeros_like(poses)
+    body = int(np.argmax([sum(k in tree for tree in robot.subtrees) + 1e-6 * k for k in range(robot.n)]))
+    columns = engine.regressor(robot, poses, still, still)[:, :, 10 * body : 10 * body + 4]
+    used = np.flatnonzero(np.abs(columns).max(axis=(0, 1)) > 1e-9)
+    if not len(used):
+        raise LimitError("gravity loads no joint of this robot: no pose at rest shows a weight", remedy="use motion instead")
+    rows = [np.hstack([np.eye(robot.n), one[:, used]]) for one in columns]
+    total, taken = 1e-6 * np.eye(robot.n + len(used)), list[int]()
+    for _ in range(count):
+        inverse = np.linalg.inv(total)
+        gains = [np.linalg.slogdet(np.eye(robot.n) + W @ inverse @ W.T)[1] for W in rows]
+        best = next(int(k) for k in np.argsort(gains)[::-1] if int(k) not in taken)
+        taken.append(best)
+        total = total + rows[best].T @ rows[best]
+    errors = np.full(4, np.inf)
+    errors[used] = np.sqrt(np.diag(np.linalg.inv(total))[robot.n :])
+    return taken, np.where(errors > 100.0, np.inf, errors)
+
+
+def _short_way(poses: Array) -> Array:
+    """The poses in an order of short ways, from the first to the nearest that is left."""
+    rest, out = [*poses[1:]], [poses[0]]
+    while rest:
+        k = int(np.argmin([np.abs(q - out[-1]).max() for q in rest]))
+        out.append(rest.pop(k))
+    return np.array(out)
+
+
+def _motion(robot: Robot, limits: Limits, poses: Array, way: Array, hold: float) -> TrapezoidalTrajectory:
+    points = [poses[0] - way]
+    for q in poses:  # from below, past it, and back from above
+        points += [q - way, q, q + way, q]
+    speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
+    rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
+    return TrapezoidalTrajectory(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=hold)

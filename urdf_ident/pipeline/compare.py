@@ -1,0 +1,344 @@
+"""Has the robot changed? Two results, a URDF against a result, or a trend over many, judged with their own errors.
+
+Results are compared where data speak: in base parameters of links and rotors, and in what friction takes at low and at high
+speed, whatever laws describe it. Every number gets a test of its own (Student's t with the degrees of freedom of both, Welch
+1947), and all are judged together (Holm 1979), so that a robot that has not changed is called changed in 5 % of cases at most.
+Where the inertia of several bodies has moved together as one more body on the last link would move it, that body is
+named first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import EstimationError, FingerprintError
+from ..linalg import Array
+from ..model.inertia import to_com, transform_matrix
+from ..model.payload import moving_link
+from ..model.prior import lumped_inertials
+from ..model.robot import Robot
+from ..model.terms import RotorInertia
+from ..result.comparison import Change, Comparison, Hypothesis, Trend
+from ..result.identification import Identification
+from .payload import default_link
+
+#: Chance of a false alarm, over all tests together.
+LEVEL = 0.05
+#: Slow and fast, as shares of the smaller of the two results' usual speeds.
+_SPEEDS = {"slow": 0.1, "fast": 1.0}
+#: Relative difference up to which two robots have the same kinematics [rad, m].
+_SAME = 1e-6
+#: A body explains a change when no more than this share of the moved combinations is left.
+_EXPLAINED = 0.34
+
+
+def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
+    """Compares two results of one robot.
+
+    Args:
+        before: The earlier result.
+        after: The later one.
+        level: Chance of a false alarm, over all tests together, a fraction.
+
+    Returns:
+        What has changed.
+
+    Raises:
+        FingerprintError: Results of different robots.
+        EstimationError: A result without covariance.
+    """
+    _same_robot(before.model.robot, after.model.robot)
+    _need_covariance(before)
+    _need_covariance(after)
+    tests = [*_inertia_tests(before, after), *_friction_tests(before, after)]
+    judged = _holm(tests, level)
+    hypothesis = _tool(before, after, judged, level)
+    return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis)
+
+
+def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL) -> Comparison:
+    """Which of a URDF's numbers the data contradict.
+
+    Args:
+        robot: Of the URDF, the same joints.
+        ident: The result.
+        level: Chance of a false alarm, over all tests together, a fraction.
+
+    Returns:
+        The contradictions: base parameters that the URDF has otherwise, and friction that it states.
+
+    Raises:
+        FingerprintError: Another robot.
+        EstimationError: A result without covariance.
+    """
+    _same_robot(robot, ident.model.robot)
+    _need_covariance(ident)
+    model, fit = ident.model, ident.fit
+    theta = np.zeros(len(model.names))
+    theta[: model.n_inertial] = lumped_inertials(robot).ravel()
+    stated = fit.base.of(theta)
+    tests = []
+    rotors = set(range(model.n_inertial, len(model.names)))
+    for row, index in enumerate(fit.base.independent):
+        if not fit.seen[row] or index >= model.n_inertial:
+            continue
+        partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
+        owner = model.parameters[int(index)].owner
+        note = "with rotor inertia, which a URDF does not hold" if partners & rotors else ""
+        tests.append(
+            _test("inertia", owner, fit.base.labels[row], model.parameters[int(index)].unit, float(stated[row]),
+                  float(fit.params[row]), 0.0, float(fit.bse[row]), np.inf, _dof(ident, row), note)
+        )  # fmt: skip
+    for j, joint in enumerate(model.robot.joints):
+        entry = robot.description.joints[joint]
+        if entry.damping or entry.friction:
+            for word, speed in _speeds(ident, ident, j).items():
+                level_row = _friction_row(ident, j, speed, _load([ident]))
+                value, error = float(level_row @ fit.params), _error(ident, level_row)
+                says = float(entry.friction + entry.damping * speed)
+                tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, value, 0.0, error, np.inf,
+                                   _row_dof(ident, level_row), word))  # fmt: skip
+    return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
+
+
+def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
+    """Friction over many results of one robot.
+
+    Args:
+        results: In order of time, three or more.
+        names: What each is called.
+
+    Returns:
+        A table by joint, with the slope from one to the next and its error.
+
+    Raises:
+        FingerprintError: Results of different robots.
+        EstimationError: Too few, or a result without covariance.
+    """
+    if len(results) < 3:
+        raise EstimationError("too few results for a trend", got=len(results), expected="three or more")
+    for other in results:
+        _same_robot(results[0].model.robot, other.model.robot)
+        _need_covariance(other)
+    joints = results[0].model.robot.joints
+    value, error = np.zeros((2, len(results), len(joints)))
+    speeds = [min(_usual(item, j) for item in results) for j in range(len(joints))]
+    load = _load(results)
+    for i, item in enumerate(results):
+        for j, speed in enumerate(speeds):
+            row = _friction_row(item, j, speed, load)
+            value[i, j], error[i, j] = float(row @ item.fit.params), _error(item, row)
+    return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)
+
+
+def _same_robot(first: Robot, second: Robot) -> None:
+    remedy = "compare results of one robot, with the same joints"
+    if first.joints != second.joints:
+        raise FingerprintError("results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints),
+                               remedy=remedy)  # fmt: skip
+    pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
+    places = [_places(robot, pose) for robot in (first, second)]
+    for name, one, other in zip(first.joints, *places, strict=True):
+        if np.abs(one - other).max() > _SAME:
+            raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
+    if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):
+        raise FingerprintError("the robots stand under different gravity", got=second.model.gravity.linear.tolist(),
+                               expected=first.model.gravity.linear.tolist(), remedy=remedy)  # fmt: skip
+
+
+def _places(robot: Robot, pose: Array) -> list[Array]:
+    """Where every joint is at a pose, as homogeneous matrices."""
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, robot.configuration(pose)[0])
+    return [np.asarray(place.homogeneous) for place in list(data.oMi)[1:]]
+
+
+def _need_covariance(ident: Identification) -> None:
+    seen = ident.fit.seen
+    inner = ident.fit.covariance[np.ix_(seen, seen)]
+    if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
+        raise EstimationError("a result without covariance cannot be compared", where=ident.model.robot.name,
+                              remedy="identify again with estimation.covariance: auto")  # fmt: skip
+
+
+def _test(
+    kind: str, where: str, what: str, unit: str, before: float, after: float, error_before: float, error_after: float,
+    dof_before: float, dof_after: float, note: str = "",
+) -> Change:  # fmt: skip
+    from scipy import stats
+
+    difference, variance = after - before, error_before**2 + error_after**2
+    below = error_before**4 / dof_before + error_after**4 / dof_after
+    dof = variance**2 / below if below > 0 else np.inf
+    error = float(np.sqrt(variance))
+    chance = float(2.0 * stats.t.sf(abs(difference) / max(error, 1e-300), min(dof, 1e9)))
+    return Change(kind, where, what, unit, before, after, difference, error, chance, False, note)
+
+
+def _holm(tests: Sequence[Change], level: float) -> list[Change]:
+    """Marks what has changed; the most certain first."""
+    ordered, out, open_ = sorted(tests, key=lambda item: item.chance), [], True
+    for k, item in enumerate(ordered):
+        open_ = open_ and item.chance < level / (len(ordered) - k)
+        out.append(replace(item, changed=open_))
+    return out
+
+
+def _dof(ident: Identification, row: int) -> float:
+    return float(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof[row])
+
+
+def _row_dof(ident: Identification, row: Array) -> float:
+    own = row**2 * np.diag(ident.fit.covariance)
+    dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
+    return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
+
+
+def _error(ident: Identification, row: Array) -> float:
+    return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
+
+
+def _inertia(ident: Identification) -> tuple[list[int], list[int]]:
+    """Base parameters of links and rotors, and the standard parameters that they may hold."""
+    model = ident.model
+    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].symbol.startswith("Ia")]
+    allowed = np.zeros(len(model.names), dtype=bool)
+    allowed[names] = True
+    rows = [r for r, parts in enumerate(ident.fit.base.projection) if not np.any(parts[~allowed])]
+    return rows, names
+
+
+def _inertia_tests(before: Identification, after: Identification) -> list[Change]:
+    """Base parameters of the earlier result, as functions of both."""
+    rows, _ = _inertia(before)
+    own, shared = _translated(before, after, rows)
+    tests = []
+    for row, other in zip(own, shared, strict=True):
+        index = int(before.fit.base.independent[row])
+        parameter, mine = before.model.parameters[index], before.fit.params[row]
+        if before.fit.seen[row] and after.fit.seen[np.flatnonzero(np.abs(other) > 1e-12)].all():
+            tests.append(
+                _test("inertia", parameter.owner, before.fit.base.labels[row], parameter.unit, float(mine),
+                      float(other @ after.fit.params), float(before.fit.bse[row]), _error(after, other), _dof(before, row),
+                      _row_dof(after, other))
+            )  # fmt: skip
+    return tests
+
+
+def _translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
+    """Which base parameters of one result the other can tell, and how: coefficients of its own, matched by name."""
+    place = {name: k for k, name in enumerate(after.model.names)}
+    own, coefficients = [], []
+    basis = after.fit.base.projection
+    for row in rows:
+        wanted = np.zeros(len(after.model.names))
+        parts = before.fit.base.projection[row]
+        used = np.flatnonzero(np.abs(parts) > 1e-12).tolist()
+        if any(before.model.names[k] not in place for k in used):
+            continue
+        for k in used:
+            wanted[place[before.model.names[k]]] = parts[k]
+        found = np.linalg.lstsq(basis.T, wanted, rcond=None)[0]
+        if np.abs(basis.T @ found - wanted).max() <= 1e-6 * np.abs(wanted).max():
+            own.append(row)
+            coefficients.append(np.where(np.abs(found) < 1e-9, 0.0, found))
+    return own, coefficients
+
+
+def _usual(ident: Identification, j: int) -> float:
+    return max(float(np.atleast_1d(ident.signals.get("speed", np.ones(ident.model.n)))[j]), 1e-3)
+
+
+def _speeds(before: Identification, after: Identification, j: int) -> dict[str, float]:
+    usual = min(_usual(before, j), _usual(after, j))
+    return {word: share * usual for word, share in _SPEEDS.items()}
+
+
+def _load(results: Sequence[Identification]) -> Array:
+    """The mean of the results' usual loads, shape (n,): gears are compared at one load, whatever each motion had."""
+    found = [np.broadcast_to(np.asarray(item.signals.get("load", 0.0), dtype=float), (item.model.n,)) for item in results]
+    return np.asarray(np.mean(found, axis=0))
+
+
+def _friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+    """Mean of friction in both directions as a function of the base parameters, shape (b,), at a speed and load."""
+    return 0.5 * (_torque_row(ident, j, speed, load) - _torque_row(ident, j, -speed, load))
+
+
+def _torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+    """Friction torque of one joint that moves alone and steadily, as coefficients of the base parameters, shape (b,)."""
+    model, base = ident.model, ident.fit.base
+    q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
+    v[0, j] = speed
+    unit = np.zeros((len(model.names), len(base)))
+    unit[base.independent, np.arange(len(base))] = 1.0
+    unit[: model.n_inertial] = 0.0
+    at = model.n_inertial
+    for item in model.terms:
+        if item.term.name == RotorInertia.name:
+            unit[at] = 0.0
+        at += len(item.term.symbols)
+    return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
+
+
+def _friction_tests(before: Identification, after: Identification) -> list[Change]:
+    tests = []
+    prismatic, load = before.model.robot.prismatic, _load([before, after])
+    for j, joint in enumerate(before.model.robot.joints):
+        unit = "N" if prismatic[j] else "N·m"
+        rows = []
+        for word, speed in _speeds(before, after, j).items():
+            pair = [_friction_row(item, j, speed, load) for item in (before, after)]
+            rows.append(("friction", f"friction, {word} ({speed:.2g} {'m/s' if prismatic[j] else 'rad/s'})", pair))
+        even = [0.5 * (_torque_row(item, j, 1.0, load) + _torque_row(item, j, -1.0, load)) for item in (before, after)]
+        rows.append(("offset", "offset of the torque", even))
+        for kind, what, (one, two) in rows:
+            if not (one.any() or two.any()):
+                continue
+            seen = before.fit.seen[np.flatnonzero(one)].all() and after.fit.seen[np.flatnonzero(two)].all()
+            if seen:
+                tests.append(
+                    _test(kind, joint, what, unit, float(one @ before.fit.params), float(two @ after.fit.params),
+                          _error(before, one), _error(after, two), _row_dof(before, one), _row_dof(after, two))
+                )  # fmt: skip
+    return tests
+
+
+def _tool(before: Identification, after: Identification, tests: Sequence[Change], level: float) -> Hypothesis | None:
+    """The body on the last link that explains how the inertia has moved, if one does."""
+    moved = [item for item in tests if item.changed and item.kind == "inertia"]
+    if not moved:
+        return None
+    robot = before.model.robot
+    link = default_link(robot)
+    body, frame = moving_link(robot, link)
+    rows, _ = _inertia(before)
+    own, shared = _translated(before, after, rows)
+    keep = [k for k, row in enumerate(own) if before.fit.seen[row]]
+    own, other = [own[k] for k in keep], np.array([shared[k] for k in keep])
+    difference = other @ after.fit.params - before.fit.params[own]
+    covariance = other @ after.fit.covariance @ other.T + before.fit.covariance[np.ix_(own, own)]
+    columns = before.fit.base.projection[own][:, 10 * body : 10 * body + 10]
+    columns = columns @ transform_matrix(frame.rotation, frame.translation)
+    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = values > 1e-10 * values.max()
+    white = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
+    A, y = white @ columns, white @ difference
+    norms = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    found = np.linalg.lstsq(A / norms, y, rcond=1e-9)[0] / norms
+    spread = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
+    left = difference - columns @ found
+    again = [
+        _test("inertia", item.where, item.what, item.unit, 0.0, float(left[k]), 0.0, float(scale[k]), np.inf, np.inf)
+        for k, item in ((own.index(row), item) for item in moved for row in own if before.fit.base.labels[row] == item.what)
+    ]
+    rest = sum(item.changed for item in _holm(again, level))
+    if abs(found[0]) < 3.0 * spread[0] or rest > _EXPLAINED * len(moved):
+        return None
+    mass, com, _ = to_com(found)
+    return Hypothesis(link, float(mass), float(spread[0]), np.asarray(com), len(moved), rest)

@@ -1,0 +1,299 @@
+"""Weighing an unknown body: from a result and loaded logs to mass, centre of mass and inertia with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..consistency.single_body import most_likely_body
+from ..data.loaded import carrying
+from ..data.prepare import PreparedLog, prepare_logs
+from ..data.recording import Recording
+from ..errors import EstimationError, LogError, ModelError
+from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload
+from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
+from ..estimation.uncertainty.exercises import SECONDS, STATES, exercises
+from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
+from ..linalg import Array, triangle
+from ..model.elasticity import ElasticModel
+from ..model.inertia import to_com, transform_matrix
+from ..model.payload import moving_link
+from ..model.robot import Robot
+from ..project import Project
+from ..result.identification import Identification
+from ..result.payload import PayloadResult
+
+#: Level of the tests (friction that has changed, bodies that differ) and of the intervals.
+_LEVEL = 0.05
+#: Logs disagree on the mass: beyond this chance, and by more than this share of it.
+_CHANCE, _DIFFERENT = 1e-3, 0.03
+#: A joint estimate is offered where its mass has at most this share of the other's standard error.
+_BETTER = 0.9
+#: A verdict is good below, and poor above, these standard errors of the mass over the mass.
+_GOOD, _POOR = 0.02, 0.2
+#: Size of a body whose centre of mass or inertia is small [m].
+_SIZE = 0.05
+#: Residual of the loaded logs over that of the unloaded ones that is worth a word.
+_NOISIER = 1.5
+
+
+def weigh(
+    ident: Identification,
+    logs: Sequence[Recording],
+    *,
+    link: str | None = None,
+    method: str = "auto",
+    refit: str = "auto",
+    static: bool = False,
+    gain_error: float | None = None,
+    force: bool = False,
+) -> PayloadResult:
+    """Estimates an unknown body that all the logs carry.
+
+    Args:
+        ident: The unloaded robot, identified.
+        logs: Logs of the same robot with the body.
+        link: The link that it is fixed to, whose frame the result is quoted in; ``tool0`` or the last link if None.
+        method: "held": the unloaded model as it is; "joint": estimated anew with the loaded logs; "auto": the more precise.
+        refit: Friction that the loaded logs may have of their own: "none", "offset", "friction" (offset, Coulomb, viscous),
+            or "auto": all of it where it has changed beyond chance.
+        static: Use poses at rest instead of motion: mass and centre of mass only.
+        gain_error: Relative standard error of all torque constants, a fraction; what the result knows of them if None.
+        force: Use logs in spite of findings that refuse them.
+
+    Returns:
+        The body.
+
+    Raises:
+        ModelError: The link does not move, or elastic joints.
+        LogError: A log is one that the model was learnt from.
+        QualityError: A log is refused.
+        EstimationError: The result has no covariance, or the logs carry different bodies.
+    """
+    _check(ident, logs, method, refit)
+    robot, project = ident.model.robot, Project.model_validate(ident.config)
+    name = link or default_link(robot)
+    body, place = moving_link(robot, name)
+    errors = _gain_error(ident, gain_error)
+    placement = transform_matrix(place.rotation, place.translation)
+    problem = PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors)
+    if static:
+        poses = resting_poses(logs, robot, ident.model.drive)
+        fit, notes = estimate_static(problem, poses), pose_notes(problem, poses)
+        return _result(ident, problem, fit, name, "static", tuple(log.name for log in logs), notes, 100.0)
+    as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
+    config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
+    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force)
+    known = project.build_payload(robot)
+    prepared = [carrying(known, robot, log) for log in prepared]
+    chosen = _refit(problem, prepared) if refit == "auto" else refit
+    fit = estimate_payload(problem, prepared, method="joint" if method == "joint" else "held", refit=chosen)
+    if method == "auto":
+        joint = estimate_payload(problem, prepared, method="joint", refit=chosen)
+        fit = joint if joint.bse[0] < _BETTER * fit.bse[0] else fit
+    _same_body(problem, prepared, chosen)
+    notes = _remarks(ident, fit, chosen, errors, gain_error)
+    rate = prepared[0].conditioned.decimate_rate
+    return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate)
+
+
+def default_link(robot: Robot) -> str:
+    """Where a payload usually sits.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        ``tool0`` if it moves, else the last link of the body with most joints before it.
+    """
+    names = [link.name for body in robot.bodies for link in body.links]
+    if "tool0" in names:
+        return "tool0"
+    depth = [sum(k in tree for tree in robot.subtrees) for k in range(robot.n)]
+    return robot.bodies[int(np.argmax(np.array(depth) + 1e-6 * np.arange(robot.n)))].links[-1].name
+
+
+def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:
+    if isinstance(ident.model, ElasticModel):
+        raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
+    if method not in ("auto", *METHODS):
+        raise EstimationError("unknown method", got=repr(method), expected="auto, held or joint")
+    if refit not in ("auto", *REFIT):
+        raise EstimationError("unknown choice of friction to refit", got=repr(refit), expected=f"auto, {', '.join(REFIT)}")
+    if not logs:
+        raise LogError("no loaded log was given", remedy="name at least one")
+    seen = ident.fit.seen
+    if not (seen.any() and np.isfinite(ident.fit.covariance[np.ix_(seen, seen)]).all() and np.diag(ident.fit.covariance).any()):
+        raise EstimationError("the identification has no covariance, so that no error of the payload can be given",
+                              remedy="identify again with estimation.covariance: auto")  # fmt: skip
+    learnt = {str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}
+    for log in logs:
+        if log.sha256 in learnt:
+            raise LogError("this log is one that the unloaded model was learnt from", where=log.path or log.name,
+                           got=learnt[log.sha256], remedy="name logs that carry the payload")  # fmt: skip
+        if tuple(log.joints) != tuple(ident.model.robot.joints):
+            raise LogError("the log is of another robot", where=log.name, got=", ".join(log.joints),
+                           expected=", ".join(ident.model.robot.joints))  # fmt: skip
+
+
+def _gain_error(ident: Identification, given: float | None) -> Array:
+    if given is not None:
+        if not (np.isfinite(given) and 0 <= given < 1):
+            raise EstimationError("unusable error of the torque constants", got=given, expected="a fraction, 0 to 1")
+        return np.full(ident.model.n, float(given))
+    known = ident.model.drive.gain_error
+    return np.zeros(ident.model.n) if known is None else np.array(known)
+
+
+def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
+    """Whether friction of the loaded logs has changed beyond chance (Holm 1979 over its parameters)."""
+    from scipy import stats
+
+    trial = estimate_payload(problem, logs, refit="friction")
+    chances = sorted(2.0 * float(stats.norm.sf(abs(v) / max(e, 1e-300))) for v, e in trial.changes.values())
+    return "friction" if any(p < _LEVEL / (len(chances) - k) for k, p in enumerate(chances[:1])) else "none"
+
+
+def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:
+    """Refuses logs that carry different bodies."""
+    if len(logs) < 2:
+        return
+    from scipy import stats
+
+    fits = [estimate_payload(problem, [log], refit=refit) for log in logs]
+    mass = np.array([fit.params[0] for fit in fits])
+    variance = np.array([fit.noise[0, 0] for fit in fits])
+    mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
+    spread = float(np.sum((mass - mean) ** 2 / variance))
+    if stats.chi2.sf(spread, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+        each = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
+        raise EstimationError("these logs do not carry the same body", got=each, remedy="one call a payload")
+
+
+def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, given: float | None) -> tuple[str, ...]:
+    notes = []
+    if refit == "friction":
+        far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / max(item[1][1], 1e-300), default=None)
+        words = "" if far is None else f", most {far[0]} by {far[1][0]:+.3g} ± {far[1][1]:.2g}"
+        notes.append(f"friction of the loaded logs is not that of the unloaded ones: estimated anew{words}")
+    if not errors.any() and given is None:
+        notes.append("torque constants count as exact; where they are not, 1 % of them is 1 % of the mass (--gain-error 0.01)")
+    if not fit.settled:
+        notes.append("the load of friction did not settle: load-dependent friction is too large to be told from the payload")
+    unseen = int((~ident.fit.seen).sum())
+    if unseen and fit.method == "held":
+        notes.append(
+            f"{unseen} base parameters of the unloaded robot were not seen; what they do in these logs goes to the body"
+        )
+    loud = [name for name, value in fit.sigma.items() if value > _NOISIER * ident.fit.sigma.get(name, np.inf)]
+    if loud:
+        notes.append(f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
+                     "not rigid, or friction that has changed?")  # fmt: skip
+    return tuple(notes)
+
+
+def _result(
+    ident: Identification, problem: PayloadProblem, fit: PayloadFit, link: str, mode: str, logs: tuple[str, ...],
+    notes: tuple[str, ...], rate: float,
+) -> PayloadResult:  # fmt: skip
+    from scipy import stats
+
+    nearest = most_likely_body(fit.params, _precision(fit))
+    value, raw = _quantities(nearest), _quantities(fit.params)
+    slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
+    error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
+    dark = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
+    if not fit.params[0] > 2.0 * fit.bse[0]:  # without a mass there is no centre of it
+        dark[1:] = True
+    error = np.where(dark, np.inf, error)
+    reach = np.array([stats.t.ppf(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
+    reach = np.where(dark, np.inf, reach)
+    raw = np.where(np.isfinite(raw), raw, value)
+    interval = np.column_stack([raw - reach, raw + reach])
+    contains = interval[0, 0] <= 0
+    bounded = [0, 4, 7, 9]
+    interval[bounded, 0] = np.maximum(interval[bounded, 0], 0.0)
+    interval = np.column_stack([np.minimum(interval[:, 0], value), np.maximum(interval[:, 1], value)])
+    verdicts, advice = _verdicts(problem, fit, value, error, slopes, rate, static=mode == "static")
+    parts = {"noise": fit.noise, "unloaded model": fit.unloaded, "torque constants": fit.gains}
+    sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
+    how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
+    return PayloadResult(
+        ident.model.robot.name, link, value, error, interval, verdicts, advice, sources, f"{how}; {fit.covariance_kind}", mode,
+        logs, notes, dict(fit.changes), dict(fit.sigma), _verdict(float(value[0]), float(error[0]), bool(contains)),
+    )  # fmt: skip
+
+
+def _precision(fit: PayloadFit) -> Array:
+    """A factor of the inverse covariance, zero along what is not seen, shape (k, 10)."""
+    scale = np.where(fit.seen, np.sqrt(np.maximum(np.diag(fit.covariance), 1e-300)), 1.0)
+    shape = fit.covariance / np.outer(scale, scale)
+    shape[~fit.seen] = shape[:, ~fit.seen] = 0.0
+    values, vectors = np.linalg.eigh(shape)
+    kept = values > 1e-12 * values.max(initial=0.0)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T / scale)
+
+
+def _quantities(theta: Array) -> Array:
+    """Mass, centre of mass, and inertia about it in the order of a URDF, shape (10,)."""
+    mass, com, inertia = to_com(theta)
+    six = inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    return np.concatenate([[float(mass)], com, six])
+
+
+def _slopes(theta: Array) -> Array:
+    """Derivatives of :func:`_quantities` by the ten parameters, shape (10, 10)."""
+    reach = max(float(np.sqrt(np.abs(theta[4:]).max() / abs(theta[0]))), 1e-2)
+    steps = 1e-6 * abs(theta[0]) * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
+    moved = [(_quantities(theta + row) - _quantities(theta - row)) for row in np.diag(steps)]
+    return np.asarray(np.array(moved).T / (2.0 * steps))
+
+
+def _verdict(mass: float, error: float, contains_zero: bool) -> dict[str, object]:
+    if contains_zero or not np.isfinite(error):
+        return {"level": "poor", "reasons": ["0 kg lies inside the interval: these logs may carry nothing"]}
+    share = error / mass
+    level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
+    return {"level": level, "reasons": [f"the mass is known to ± {100 * share:.2g} %"]}
+
+
+def _verdicts(
+    problem: PayloadProblem, fit: PayloadFit, value: Array, error: Array, slopes: Array, rate: float, *, static: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Per number how well it is known, and the simplest motion that would show it."""
+    gyration = max(float(np.sqrt(max(value[[4, 7, 9]].max(), 0.0) / max(value[0], 1e-300))), _SIZE)
+    far = max(float(np.abs(value[1:4]).max()), _SIZE)
+    size = np.concatenate([[max(value[0], 1e-300)], np.full(3, far), np.full(6, value[0] * gyration**2)])
+    levels = [IDENTIFIABLE if share <= KNOWN else WEAK if share <= NOTHING else LOST for share in error / size]
+    if all(level == IDENTIFIABLE for level in levels) or not fit.params[0] > 2.0 * fit.bse[0]:
+        return tuple(levels), ("",) * 10
+    if static:
+        words = "move the loaded arm: poses at rest show no inertia"
+        poses = "more poses that tilt the body about other axes"
+        return tuple(levels), tuple(
+            "" if known == IDENTIFIABLE else words if k > 3 else poses for k, known in enumerate(levels)
+        )
+    weights = {name: 1.0 / value for name, value in fit.sigma.items()}
+    trials = []
+    loaded, information = problem.loaded(fit.params), _precision(fit)
+    for exercise in exercises(problem.model.robot):
+        factor = np.zeros((0, 10))
+        states = replace(exercise.states, reference_torque=None)
+        for _, blocks in loaded.row_blocks(states, chunk=STATES):
+            for group, block in zip(loaded.groups, blocks, strict=True):
+                if loaded.p in group.columns:
+                    begin = int(np.flatnonzero(group.columns == loaded.p)[0])
+                    rows = block[:, begin : begin + 10] * weights[group.name]
+                    factor = triangle(factor, rows)
+        taught = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
+        covariance = np.linalg.pinv(taught.T @ taught, hermitian=True)
+        trials.append((exercise.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))
+    advice = []
+    for k, level in enumerate(levels):
+        best = min(left[k] for _, left in trials)
+        words = next(text for text, left in trials if left[k] <= max(1.15 * best, KNOWN * size[k]))
+        helps = level != IDENTIFIABLE and best < 0.7 * error[k]
+        advice.append(words if helps else "" if level == IDENTIFIABLE else "a heavier body, or more and faster motion")
+    return tuple(levels), tuple(advice)

@@ -1,0 +1,222 @@
+"""What has changed between results, as records with words, tables and a plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..linalg import Array
+from ..samples import freeze_arrays
+from .file import plain
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number in two results.
+
+    Attributes:
+        kind: "inertia", "friction" or "offset".
+        where: The body or joint.
+        what: The number.
+        unit: Its unit.
+        before: Its value in the first.
+        after: Its value in the second.
+        difference: After minus before.
+        std_error: Of the difference.
+        chance: How often a robot without a change shows as much, 0 to 1.
+        changed: Whether it has changed beyond chance, all tests taken together.
+        note: What else the user should know.
+    """
+
+    kind: str
+    where: str
+    what: str
+    unit: str
+    before: float
+    after: float
+    difference: float
+    std_error: float
+    chance: float
+    changed: bool
+    note: str = ""
+
+    def sentence(self) -> str:
+        """What has changed, in words."""
+        if self.kind == "friction" and abs(self.before) > 0:
+            share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
+            word = "more" if self.difference > 0 else "less"
+            return f"{self.where} needs {abs(share):.2g} ± {error:.1g} % {word} {self.what}"
+        text = f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({self.difference:+.3g} ± {self.std_error:.2g})"
+        return f"{text} {self.unit}" + (f"; {self.note}" if self.note else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A body on the last link that explains how the inertia has moved.
+
+    Attributes:
+        link: The link.
+        mass: More mass, negative for less [kg].
+        std_error: Of the mass [kg].
+        com: Its centre of mass in the link's frame, shape (3,) [m].
+        explained: How many moved combinations there were.
+        left: How many it leaves.
+    """
+
+    link: str
+    mass: float
+    std_error: float
+    com: Array
+    explained: int
+    left: int
+
+    def sentence(self) -> str:
+        """The hypothesis, in words."""
+        word = "more" if self.mass > 0 else "less"
+        place = ", ".join(f"{1e3 * x:.0f}" for x in self.com)
+        return (
+            f"first hypothesis: {abs(self.mass):.3g} ± {self.std_error:.2g} kg {word} on {self.link} at ({place}) mm explain "
+            f"{self.explained - self.left} of {self.explained} moved inertial numbers: a tool mounted, removed or unknown?"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two results, or a URDF and a result.
+
+    Attributes:
+        robot: Its name.
+        names: What the two are called.
+        tests: All numbers, the most certain change first.
+        level: Chance of a false alarm, over all tests together.
+        hypothesis: The body that explains the inertia's change, or None.
+    """
+
+    robot: str
+    names: tuple[str, str]
+    tests: tuple[Change, ...]
+    level: float
+    hypothesis: Hypothesis | None = None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What has changed beyond chance."""
+        return tuple(item for item in self.tests if item.changed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        entries = [{**vars(item), "sentence": item.sentence()} for item in self.tests]
+        guess = self.hypothesis
+        tool = None if guess is None else {**vars(guess), "sentence": guess.sentence()}
+        out = {"robot": self.robot, "names": list(self.names), "changed": bool(self.changes), "level": self.level,
+               "hypothesis": tool, "tests": entries}  # fmt: skip
+        return dict(plain(out))
+
+    def summary(self) -> str:
+        """What has changed, in words, friction apart from inertia."""
+        changed = self.changes
+        share = f"{len(self.tests)} numbers tested together at {100 * self.level:g} %"
+        if not changed:
+            return f"{self.robot}: no change beyond the errors of the two ({share})"
+        verb = "contradicted" if self.names[0] == "URDF" else "changed"
+        lines = [f"{self.robot}: {len(changed)} {verb} ({share})"]
+        if self.hypothesis is not None:
+            lines.append(f"  {self.hypothesis.sentence()}")
+        for kind in ("friction", "offset", "inertia"):
+            mine = [item for item in changed if item.kind == kind]
+            if mine:
+                lines.append(f"  {kind}:")
+                lines += [f"    {item.sentence()}" for item in mine[:12]]
+                if len(mine) > 12:
+                    lines.append(f"    and {len(mine) - 12} more (--json)")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """Friction over many results.
+
+    Attributes:
+        robot: Its name.
+        names: Of the results, in order.
+        joints: Joint names.
+        speed: At which friction is read, shape (n,) [rad/s or m/s].
+        value: Shape (results, n) [N·m or N].
+        std_error: Same shape.
+    """
+
+    robot: str
+    names: tuple[str, ...]
+    joints: tuple[str, ...]
+    speed: Array
+    value: Array
+    std_error: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def slopes(self) -> tuple[Array, Array]:
+        """Weighted straight line per joint: change from result to result and its standard error, shape (n,) each.
+
+        The error is enlarged where the results scatter by more than their own (Birge 1932).
+        """
+        steps = np.arange(len(self.names), dtype=float)
+        slope, error = np.zeros((2, len(self.joints)))
+        for j in range(len(self.joints)):
+            weight = 1.0 / np.maximum(self.std_error[:, j], 1e-12) ** 2
+            middle = steps - weight @ steps / weight.sum()
+            spread = weight @ middle**2
+            slope[j] = weight @ (middle * self.value[:, j]) / spread
+            rest = self.value[:, j] - weight @ self.value[:, j] / weight.sum() - slope[j] * middle
+            birge = float(weight @ rest**2) / max(len(steps) - 2, 1)
+            error[j] = np.sqrt(max(birge, 1.0) / spread)
+        return slope, error
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        slope, error = self.slopes()
+        rows = [
+            {"joint": joint, "speed": self.speed[j], "friction": self.value[:, j], "std_error": self.std_error[:, j],
+             "slope": slope[j], "slope_std_error": error[j]}
+            for j, joint in enumerate(self.joints)
+        ]  # fmt: skip
+        return dict(plain({"robot": self.robot, "results": list(self.names), "trend": rows}))
+
+    def summary(self) -> str:
+        """A line a joint."""
+        slope, error = self.slopes()
+        lines = [f"{self.robot}: friction over {len(self.names)} results ({', '.join(self.names)})"]
+        for j, joint in enumerate(self.joints):
+            values = "  ".join(f"{v:.3g}±{e:.1g}" for v, e in zip(self.value[:, j], self.std_error[:, j], strict=True))
+            rising = "" if abs(slope[j]) < 3 * error[j] else "  rises" if slope[j] > 0 else "  falls"
+            share = 100 / max(abs(float(np.mean(self.value[:, j]))), 1e-300)
+            lines.append(f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
+                         f"each{rising}")  # fmt: skip
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draws friction over the results, one line a joint, with 95 % error bars.
+
+        Args:
+            path: The picture to write; its ending says the format.
+
+        Returns:
+            The path written.
+        """
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        steps = np.arange(len(self.names))
+        for j, joint in enumerate(self.joints):
+            axes.errorbar(steps, self.value[:, j], 1.96 * self.std_error[:, j], marker="o", capsize=3, label=joint)
+        axes.set_xticks(steps, self.names, rotation=20, ha="right")
+        axes.set_ylabel("friction at the usual speed [N·m or N]")
+        axes.set_title(f"{self.robot}: friction over results")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small", ncols=2)
+        figure.savefig(path, dpi=130)
+        return Path(path)

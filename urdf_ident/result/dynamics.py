@@ -1,0 +1,186 @@
+"""The terms of the identified equation of motion, and the identified robot as a Pinocchio model.
+
+``torque(q, v, a) = M(q) a + coriolis(q, v) + gravity(q) + friction(v)``. The mass matrix holds the reflected rotor inertias.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ..errors import EstimationError, ModelError, check_shape
+from ..linalg import Array
+from ..model.elasticity import ElasticModel
+from ..model.engine.pinocchio import with_inertias
+from ..model.terms import RotorInertia
+
+if TYPE_CHECKING:
+    from .identification import Identification
+
+#: Relative error of the torque at which forward dynamics has settled, and its steps (load-dependent friction only).
+_SETTLED, _STEPS = 1e-12, 200
+
+
+def gravity(ident: Identification, q: ArrayLike) -> Array:
+    """Torque that holds the links against gravity.
+
+    Args:
+        ident: The result, without elastic joints.
+        q: Joint positions, shape (N, n) or (n,) [rad or m].
+
+    Returns:
+        Shape as ``q`` [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The array does not fit.
+    """
+    place = _array(ident, "q", q)
+    return _rigid(ident, place, np.zeros_like(place))
+
+
+def coriolis(ident: Identification, q: ArrayLike, v: ArrayLike) -> Array:
+    """Coriolis and centrifugal torque ``C(q, v) v``.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+
+    Returns:
+        Shape as ``q`` [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The arrays do not fit.
+    """
+    place, speed = _array(ident, "q", q), _array(ident, "v", v, np.shape(q))
+    return _rigid(ident, place, speed) - _rigid(ident, place, np.zeros_like(place))
+
+
+def friction(ident: Identification, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
+    """Torque that friction takes: of every law of the model, offsets included, rotor inertia not.
+
+    Args:
+        ident: The result, without elastic joints.
+        v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
+        q: Joint positions, same shape [rad or m]; needed by laws that depend on the load or remember the way.
+        a: Joint accelerations, same shape [rad/s² or m/s²]; 0 if None. Only load-dependent laws use them.
+
+    Returns:
+        Shape as ``v`` [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints, or a law that needs positions without any.
+        ShapeError: The arrays do not fit.
+    """
+    speed = _array(ident, "v", v)
+    if q is None and any(item.term.loaded or item.term.name == "presliding" for item in ident.model.terms):
+        raise ModelError("friction of this model depends on the position (load or presliding)", got="no q",
+                         remedy="call friction(v, q), or friction(v, q, a)")  # fmt: skip
+    place = np.zeros_like(speed) if q is None else _array(ident, "q", q, speed.shape)
+    turn = np.zeros_like(speed) if a is None else _array(ident, "a", a, speed.shape)
+    theta = ident.theta.copy()
+    theta[: ident.model.n_inertial] = 0.0
+    at = ident.model.n_inertial
+    for item in ident.model.terms:
+        if item.term.name == RotorInertia.name:
+            theta[at] = 0.0
+        at += len(item.term.symbols)
+    return ident.model.torque(theta, place, speed, turn)
+
+
+def forward(ident: Identification, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+    """Forward dynamics: the acceleration at which the identified inverse dynamics needs just this torque.
+
+    Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to rounding.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+        tau: Joint torques, same shape [N·m or N].
+
+    Returns:
+        Joint accelerations, shape as ``q`` [rad/s² or m/s²].
+
+    Raises:
+        ModelError: Elastic joints.
+        EstimationError: The mass matrix is singular, or the equation has no solution (friction above the torque).
+        ShapeError: The arrays do not fit.
+    """
+    place = _array(ident, "q", q)
+    speed, torque = _array(ident, "v", v, place.shape), _array(ident, "tau", tau, place.shape)
+    rows = [np.atleast_2d(x) for x in (place, speed, torque)]
+    out = np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(place.shape)
+    return np.asarray(out)
+
+
+def _accelerated(ident: Identification, q: Array, v: Array, tau: Array) -> Array:
+    mass, a = ident.mass_matrix(q), np.zeros_like(q)
+    scale = max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max()), 1e-300)
+    for _ in range(_STEPS):
+        rest = tau - ident.torque(q, v, a)
+        if float(np.abs(rest).max()) <= _SETTLED * scale:
+            return a
+        try:
+            a = a + np.linalg.solve(mass, rest)
+        except np.linalg.LinAlgError as error:
+            raise EstimationError("the mass matrix is singular at this pose", got=q.tolist(),
+                                  remedy="identify with consistency.method: lmi") from error  # fmt: skip
+    if float(np.abs(rest).max()) <= 1e-6 * scale:
+        return a
+    raise EstimationError("no acceleration has this torque", got=f"{np.abs(rest).max():.3g} N·m left after {_STEPS} steps",
+                          remedy="load-dependent friction above 1 is no friction: identify again")  # fmt: skip
+
+
+def to_pinocchio(ident: Identification) -> pin.Model:
+    """The identified robot as a Pinocchio model: inertias, ``armature``, ``damping`` and ``friction`` set.
+
+    Inverse and forward dynamics of Pinocchio use inertias and armature; damping and Coulomb friction are for the caller (and
+    for simulators built on it). Where the joint has other laws, they are the closest pair over the speeds of the logs. The
+    armature is diagonal: where a motor turns several joints, its rotor's coupling between them is left out.
+
+    Args:
+        ident: The result, rigid joints.
+
+    Returns:
+        A new model, joints in the order of ``ident.model.robot.joints``.
+
+    Raises:
+        ModelError: Elastic joints.
+    """
+    from .equivalent import armature, equivalent_friction
+
+    _need_rigid(ident)
+    robot, found = ident.model.robot, equivalent_friction(ident)
+    rotors = armature(ident)
+    model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
+    model.damping = np.array([found.damping[name] for name in robot.joints])
+    level = np.array([found.friction[name] for name in robot.joints])
+    model.friction = level
+    if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit a direction
+        model.lowerDryFrictionLimit = -level
+    return model
+
+
+def _rigid(ident: Identification, q: Array, v: Array) -> Array:
+    _need_rigid(ident)
+    theta = ident.theta.copy()
+    theta[ident.model.n_inertial :] = 0.0
+    return ident.model.torque(theta, q, v, np.zeros_like(q))
+
+
+def _need_rigid(ident: Identification) -> None:
+    if isinstance(ident.model, ElasticModel):
+        raise ModelError("the terms of a model with elastic joints need motor positions too", got="springs",
+                         remedy="identify as rigid, or use torque()")  # fmt: skip
+
+
+def _array(ident: Identification, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
+    _need_rigid(ident)
+    found = np.asarray(value, dtype=float)
+    expected = shape if shape is not None else (ident.model.n,) if found.ndim == 1 else ("N", ident.model.n)
+    check_shape(name, found.shape, expected)
+    return found

@@ -1,0 +1,168 @@
+"""An unknown body as a result: mass, centre of mass, inertia, how sure each is, and what a controller wants to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files import write_text
+from ..linalg import Array
+from ..model.inertia import from_com
+from ..samples import freeze_arrays
+from .file import plain
+
+SCHEMA = "urdf-ident-payload/1"
+#: Names of the ten numbers, in this order, and their units.
+QUANTITIES = ("mass", "com_x", "com_y", "com_z", "ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+UNITS = ("kg", "m", "m", "m", *("kg·m²",) * 6)
+_PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadResult:
+    """An unknown body on a link.
+
+    Attributes:
+        robot: Name of the robot.
+        link: The link whose frame all is quoted in.
+        value: Mass, centre of mass, inertia about it along the link's axes (ixx, ixy, ixz, iyy, iyz, izz), shape (10,)
+            [kg, m, kg·m²]; of a body that can exist.
+        std_error: Shape (10,); inf where the data say nothing.
+        interval: 95 % intervals, shape (10, 2).
+        verdicts: Per number "identifiable", "weak" or "not identifiable".
+        advice: Per number the motion that would show it, or nothing.
+        sources: Standard error of the mass by source: noise, unloaded model, torque constants [kg].
+        method: How it was estimated, in words.
+        mode: "motion" or "static".
+        logs: Names of the loaded logs.
+        notes: What else the user should know.
+        friction: What friction the loaded logs have more: parameter → value and standard error.
+        sigma: Row group → standard deviation of the residual [unit of torque].
+        verdict: ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.
+    """
+
+    robot: str
+    link: str
+    value: Array
+    std_error: Array
+    interval: Array
+    verdicts: tuple[str, ...]
+    advice: tuple[str, ...]
+    sources: Mapping[str, float]
+    method: str
+    mode: str
+    logs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    friction: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    sigma: Mapping[str, float] = field(default_factory=dict)
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]."""
+        return float(self.value[0])
+
+    @property
+    def com(self) -> Array:
+        """Centre of mass in the link's frame, shape (3,) [m]."""
+        return np.array(self.value[1:4])
+
+    @property
+    def inertia(self) -> Array:
+        """About the centre of mass, along the link's axes, shape (3, 3) [kg·m²]."""
+        xx, xy, xz, yy, yz, zz = self.value[4:]
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    @property
+    def theta(self) -> Array:
+        """The ten inertial parameters about the origin of the link's frame, shape (10,) [kg, kg·m, kg·m²]."""
+        return from_com(self.mass, self.com, self.inertia)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of payload.json."""
+        out: dict[str, Any] = {"schema": SCHEMA, "verdict": dict(self.verdict), "robot": self.robot, "link": self.link,
+                               "mode": self.mode, "method": self.method, "logs": list(self.logs)}  # fmt: skip
+        for name, part in _PARTS.items():
+            low, high = self.interval[part].T
+            entry: dict[str, Any] = {"value": self.value[part], "std_error": self.std_error[part], "low": low, "high": high}
+            entry["verdict"], entry["advice"] = list(self.verdicts[part]), list(self.advice[part])
+            if name == "mass":
+                entry = {key: item[0] for key, item in entry.items()}
+            out[name] = {**entry, "unit": UNITS[part.start]}
+            if name == "inertia":
+                out[name].update(order=list(QUANTITIES[part]), about="centre of mass, along the link's axes")
+        out["mass"]["error_from"] = dict(self.sources)
+        out["friction"] = {name: {"change": v, "std_error": e} for name, (v, e) in self.friction.items()}
+        out["residual"] = dict(self.sigma)
+        out["set_payload"] = controller_lines(self)
+        out["notes"] = list(self.notes)
+        return dict(plain(out))
+
+    def save(self, path: str | Path) -> Path:
+        """Writes payload.json.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        return write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def summary(self) -> str:
+        """The body on one screen."""
+        head = f"payload on {self.link}, {self.mode} ({', '.join(self.logs)}): {self.verdict.get('level', '')}"
+        lines = [head, f"  {self.method}"]
+        lines += [f"  {reason}" for reason in self.verdict.get("reasons", ())]
+        names = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+        for k, name in enumerate(names):
+            low, high = self.interval[k]
+            value = f"{self.value[k]:>11.5g} ± {self.std_error[k]:<9.2g}"
+            known = "" if self.verdicts[k] == "identifiable" else f"  {self.verdicts[k]}"
+            lines.append(f"  {name:<9}{value} {UNITS[k]:<6} [{low:.5g}, {high:.5g}]{known}")
+        parts = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())
+        lines.append(f"  error of the mass from: {parts} kg; inertia about the centre of mass, axes of {self.link}")
+        wanted = dict.fromkeys(text for text in self.advice if text)
+        lines += [f"  to see more: {text}" for text in wanted]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def controller_lines(body: PayloadResult) -> dict[str, str]:
+    """The line that tells common controllers of the payload; centre of mass in the frame of the link.
+
+    Args:
+        body: The payload.
+
+    Returns:
+        Controller → the line in its own language and units.
+    """
+    from scipy.spatial.transform import Rotation
+
+    m, (x, y, z) = body.mass, body.com
+    xx, xy, xz, yy, yz, zz = body.value[4:]
+    column = [xx, xy, xz, xy, yy, yz, xz, yz, zz]  # column-major; the matrix is symmetric
+    (px, py, pz), axes = np.linalg.eigh(body.inertia)
+    axes[:, 2] *= np.linalg.det(axes)  # a rotation, not a reflection
+    turn = Rotation.from_matrix(axes)
+    (i, j, k, w), (a, b, c) = turn.as_quat(), turn.as_euler("ZYX", degrees=True)
+    return {
+        "universal_robots": f"set_target_payload({m:.6g}, [{x:.6g}, {y:.6g}, {z:.6g}], "
+        f"[{xx:.6g}, {yy:.6g}, {zz:.6g}, {xy:.6g}, {xz:.6g}, {yz:.6g}])",
+        "universal_robots_old": f"set_payload({m:.6g}, [{x:.6g}, {y:.6g}, {z:.6g}])",
+        "franka": f"robot.setLoad({m:.6g}, {{{x:.6g}, {y:.6g}, {z:.6g}}}, {{{', '.join(f'{v:.6g}' for v in column)}}});",
+        "kuka": f"LOAD_DATA[1]={{M {m:.6g},CM {{X {1e3 * x:.6g},Y {1e3 * y:.6g},Z {1e3 * z:.6g},"
+        f"A {a:.6g},B {b:.6g},C {c:.6g}}},J {{X {px:.6g},Y {py:.6g},Z {pz:.6g}}}}}",
+        "abb": f"PERS loaddata load1 := [{m:.6g}, [{1e3 * x:.6g}, {1e3 * y:.6g}, {1e3 * z:.6g}], "
+        f"[{w:.6g}, {i:.6g}, {j:.6g}, {k:.6g}], {px:.6g}, {py:.6g}, {pz:.6g}];",
+    }
