@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
-from ..model.prior import Prior, with_joint_terms
+from ..model.prior import USUAL_WEIGHT, Prior, with_joint_terms
 from ..statistics.fit import Fit, fit_columns
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
@@ -22,9 +22,6 @@ from .nearest import frozen, minimum_norm
 METHODS = ("lmi", "minimum_norm", "frozen")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
-#: noise; on real arms the nominal standard errors are three to four times too small (theory §7), and this is their square.
-USUAL_WEIGHT = 10.0
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).

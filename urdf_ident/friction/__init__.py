@@ -7,7 +7,7 @@ one class; it is known by its name from the moment its module is imported.
 
 from __future__ import annotations
 
-from .choice import DEFAULT_FRICTION, friction_by_joint, friction_term
+from .choice import DEFAULT_FRICTION, MOTOR_FRICTION, friction_by_joint, friction_term
 from .files import FrictionRead, friction_from_mapping
 from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, gather, smooth_sign
 from .laws import (
@@ -27,7 +27,7 @@ from .laws import (
 from .term import AxisMotion, Shape, Term
 
 __all__ = [
-    "DEFAULT_FRICTION", "FRICTION", "SIGN_WIDTH", "Asymmetric", "AxisMotion", "AxisScale", "Coulomb", "Cubic", "Dahl",
+    "DEFAULT_FRICTION", "FRICTION", "MOTOR_FRICTION", "SIGN_WIDTH", "Asymmetric", "AxisMotion", "AxisScale", "Coulomb", "Cubic", "Dahl",
     "FormerName", "Friction", "FrictionRead", "Law", "LoadCoulomb", "Offset", "Presliding", "Shape", "Sliding", "Stribeck",
     "StribeckArctan", "SubLinear", "Term", "Viscous", "friction_by_joint", "friction_from_mapping", "friction_term", "gather",
     "play", "smooth_sign",

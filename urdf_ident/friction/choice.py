@@ -14,6 +14,8 @@ from .term import Term
 
 #: What ``friction: auto`` begins with, and stays with where the data cannot choose.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
+#: The same for a motor that moves several joints: what such a motor surely has, beside the friction of the joints.
+MOTOR_FRICTION = ("viscous", "coulomb")
 
 
 def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> Term:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
-from ..friction import AxisMotion, Term, friction_by_joint
+from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
 from .base import BaseParameters, reduce_to_base
@@ -29,9 +29,6 @@ from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups
 from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict
-
-#: Friction of a motor that moves several joints, where it is left to the data: what such a motor surely has.
-MOTOR_FRICTION = ("viscous", "coulomb")
 
 
 class DynamicModel:
@@ -77,7 +74,7 @@ class DynamicModel:
         #: Axes whose friction on the motor side is given: the data do not choose it.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
         usual = MOTOR_FRICTION if self.automatic else ()
-        motor_laws = friction_by_joint({"default": usual, **given}, robot.joints, {**dict.fromkeys(robot.joints, 1.0), **turns})
+        motor_laws = friction_by_joint({"default": usual, **given}, robot.joints, turns)
         terms: list[AppliedTerm] = []
         for j, joint in enumerate(robot.joints):
             coupled = bool(self.drive.coupled[j])

@@ -25,11 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from ...consistency.standard import USUAL_WEIGHT
 from ...errors import EstimationError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...model.prior import Prior
+from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
