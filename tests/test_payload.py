@@ -111,6 +111,20 @@ def test_friction_of_the_loaded_log_alone(ident: Identification, robot: Robot, b
     assert abs(change + 0.8) < 4 * error
 
 
+def test_friction_of_a_joint_that_only_the_payload_loads(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    """An empty robot may say nothing of the friction that grows with a joint's load: -7 ± 24 of it is no friction."""
+    fit = ident.fit
+    row = next(r for r, k in enumerate(fit.base.independent) if fit.base.names[k] == "Fl_j4")
+    params, covariance = fit.params.copy(), fit.covariance.copy()
+    params[row] = -7.0
+    covariance[row] = covariance[:, row] = 0.0
+    covariance[row, row] = 24.0**2
+    blind = replace(ident, fit=replace(fit, params=params, covariance=covariance))
+    found = weigh(blind, [made(robot, "loaded", 1, body)], method="held", refit="none")
+    assert abs(found.mass / MASS - 1) < 0.01
+    assert np.abs(found.com - COM).max() < 0.005
+
+
 def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
     found = weigh(ident, [made(robot, "nothing", 3)])
     assert found.interval[0, 0] == 0

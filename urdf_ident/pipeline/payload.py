@@ -12,7 +12,7 @@ from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
-from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload
+from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..estimation.uncertainty.exercises import SECONDS, STATES, exercises
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
@@ -78,7 +78,7 @@ def weigh(
     body, place = moving_link(robot, name)
     errors = _gain_error(ident, gain_error)
     placement = transform_matrix(place.rotation, place.translation)
-    problem = PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors)
+    problem = with_usual_gears(PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors))
     if static:
         poses = resting_poses(logs, robot, ident.model.drive)
         fit, notes = estimate_static(problem, poses), pose_notes(problem, poses)
