@@ -132,13 +132,7 @@ def with_covariance(
 
 
 def covariance_at(
-    fit: Fit,
-    statistics: StatisticSet,
-    solution: Solution,
-    *,
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    complete: bool = True,
+    fit: Fit, statistics: StatisticSet, solution: Solution, *, model: DynamicModel, logs: Sequence[PreparedLog], complete: bool
 ) -> Covariance:
     """Covariance, as "auto" chooses it, of an estimate that rests on more than these rows, or on less than all columns.
 
