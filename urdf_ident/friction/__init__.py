@@ -27,7 +27,8 @@ from .laws import (
 from .term import AxisMotion, Shape, Term
 
 __all__ = [
-    "DEFAULT_FRICTION", "FRICTION", "MOTOR_FRICTION", "SIGN_WIDTH", "Asymmetric", "AxisMotion", "AxisScale", "Coulomb", "Cubic", "Dahl",
+    "DEFAULT_FRICTION", "FRICTION", "MOTOR_FRICTION", "SIGN_WIDTH",
+    "Asymmetric", "AxisMotion", "AxisScale", "Coulomb", "Cubic", "Dahl",
     "FormerName", "Friction", "FrictionRead", "Law", "LoadCoulomb", "Offset", "Presliding", "Shape", "Sliding", "Stribeck",
     "StribeckArctan", "SubLinear", "Term", "Viscous", "friction_by_joint", "friction_from_mapping", "friction_term", "gather",
     "play", "smooth_sign",

@@ -73,8 +73,7 @@ class DynamicModel:
         given = dict(motor_friction or {})
         #: Axes whose friction on the motor side is given: the data do not choose it.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
-        usual = MOTOR_FRICTION if self.automatic else ()
-        motor_laws = friction_by_joint({"default": usual, **given}, robot.joints, turns)
+        motor_laws = friction_by_joint({"default": MOTOR_FRICTION if self.automatic else (), **given}, robot.joints, turns)
         terms: list[AppliedTerm] = []
         for j, joint in enumerate(robot.joints):
             coupled = bool(self.drive.coupled[j])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..consistency.standard import USUAL_WEIGHT, consistent_parameters, prior_with_first_fit
+from ..consistency.standard import consistent_parameters, prior_with_first_fit
 from ..data.loaded import unused
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
@@ -25,7 +25,7 @@ from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.prior import Prior, inertial_prior
+from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..project import Project
 from ..samples import Segment
 from ..statistics.fit import Fit, fit_base

@@ -20,7 +20,7 @@ import numpy as np
 from ..linalg import Array
 from .statistic import StatisticSet
 
-#: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 12 pairs on each of 20) repetitions,
+#: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions,
 #: with noise or a payload, and cuts of one log were at 0.30 at most (so was the same path at 95 % of the speed), all others
 #: at 0.36 or more: other motions, a path run backwards, the same path at 80 % of the speed.
 SAME = 0.32
