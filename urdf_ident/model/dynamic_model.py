@@ -65,20 +65,16 @@ class DynamicModel:
         #: Whether the friction laws are still to be chosen by the data.
         self.automatic = friction == "auto"
         laws = friction_by_joint(friction, robot.joints)
-        turns = {
-            joint: abs(float(self.drive.reduction[j, j])) or 1.0
-            for j, joint in enumerate(robot.joints)
-            if self._drives_others(j)
-        }
+        shared, ratios = map(self._drives_others, range(robot.n)), np.abs(np.diag(self.drive.reduction))
+        turns = {joint: float(r) or 1.0 for joint, r, others in zip(robot.joints, ratios, shared, strict=True) if others}
         given = dict(motor_friction or {})
-        #: Axes whose friction on the motor side is given: the data do not choose it.
+        #: Axes whose motor-side friction is given, not chosen.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
         motor_laws = friction_by_joint({"default": MOTOR_FRICTION if self.automatic else (), **given}, robot.joints, turns)
         terms: list[AppliedTerm] = []
         for j, joint in enumerate(robot.joints):
-            coupled = bool(self.drive.coupled[j])
             if rotor_inertia:
-                terms.append(AppliedTerm(RotorInertia(), j, "motor" if coupled else "joint"))
+                terms.append(AppliedTerm(RotorInertia(), j, "motor" if self.drive.coupled[j] else "joint"))
             terms += [AppliedTerm(law, j) for law in laws[joint]]
             if self._drives_others(j):
                 terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
