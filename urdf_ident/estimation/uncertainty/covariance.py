@@ -311,14 +311,13 @@ class _Work:
         """Leaves out logs."""
         moves = motions(self.statistics)
         if len(moves) < 2:
-            got = len(self.statistics.logs) if len(self.statistics.logs) < 2 else f"{len(self.statistics.logs)} of one motion"
+            got = f"{len(self.statistics.logs)} of one motion"
             raise EstimationError(
                 "standard errors between logs need several logs of different motions", got=got, expected=">= 2"
             )
         blocks = sorted({(entry.log, entry.block) for entry in self.statistics.entries})
         units = [[block for block in blocks if block[0] in logs] for logs in moves]
-        words = f"{len(moves)} logs" if len(moves) == len(self.statistics.logs) else f"{len(moves)} motions"
-        return Covariance(self._left_out(units), f"leaving out each of {words}", len(moves) - 1.0)
+        return Covariance(self._left_out(units), f"leaving out each of {len(moves)} logs", len(moves) - 1.0)
 
     def bootstrap(self, seed: int) -> Covariance:
         """Draws stretches with replacement."""
