@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from test_cli import assert_refused, run
 
+from urdf_ident.friction.law import Sliding
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
@@ -88,7 +89,8 @@ def test_truths_of_a_plant(demo) -> None:
     joint = result.ident.term_values("Ia")
     assert np.diag(from_json.rotor) == pytest.approx([joint[name] for name in robot.joints])
     v = np.linspace(-1, 1, robot.n)
-    friction = sum(term.torque(v, np.sign(v), np.zeros(robot.n)) for term in from_json.friction.joint)
+    sliding = Sliding(v, load=np.zeros(robot.n), slip=np.sign(v))
+    friction = sum(term.torque(sliding) for term in from_json.friction.joint)
     by_hand = [result.ident.term_values(s) for s in ("Fv", "Fc", "offset")]
     expected = [by_hand[0][n] * x + by_hand[1][n] * np.sign(x) + by_hand[2][n] for n, x in zip(robot.joints, v, strict=True)]
     assert friction == pytest.approx(expected)

@@ -431,8 +431,10 @@ def test_the_picture_shows_every_joint_and_limit(tmp_path: Path, monkeypatch: py
         assert levels == {low, high}
     accelerations: list[Array] = [line for axis in figure.axes[6:9] for line in axis.lines]
     assert len(accelerations) == 3  # the URDF knows no acceleration limit: only the signal
+    a_file = tmp_path / "no_folder"
+    a_file.write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        plot_limits(motion, limits, tmp_path / "no" / "such.png")
+        plot_limits(motion, limits, a_file / "such.png")
     real = builtins.__import__
 
     def refuse(name: str, *rest: object, **options: object) -> object:

@@ -48,7 +48,7 @@ def test_a_failure_is_seen(good: tuple[Path, dict[str, Any]], monkeypatch: pytes
     def broken(*_: object) -> None:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr("urdf_ident.pipeline.check.check_dict", broken)
+    monkeypatch.setattr("urdf_ident.pipeline.check.check", broken)
     before = signal.signal(signal.SIGALRM, fuzz.ring)
     try:
         _, outcome, said = fuzz.one("urdf", content, random.Random(0), 60)

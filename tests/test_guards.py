@@ -11,7 +11,6 @@ from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
-from urdf_ident.data.quality import contradictions as doubt
 from urdf_ident.data.quality.repairs import _spikes
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.recording import Recording
@@ -129,25 +128,6 @@ class Told:
 
     def errors(self, combination: np.ndarray) -> float:
         return self.drag if combination[11] != 0.0 else self.mass
-
-
-@pytest.mark.parametrize(
-    ("drag", "mass", "reversed_"),
-    [
-        (-20.0, 3.0, True), (2.0, -20.0, True), (-20.0, -20.0, True),
-        (-10.0, 3.0, False), (2.0, -10.0, False),  # not beyond doubt
-        (20.0, -20.0, False),  # friction is right beyond doubt: something else is wrong with the accelerations
-        (20.0, 20.0, False),
-    ],
-)  # fmt: skip
-def test_a_sign_is_doubted_only_beyond_doubt(
-    drag: float, mass: float, reversed_: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    robot = Robot.from_urdf(arm_urdf("y", fixed_tip=False))
-    t = np.linspace(0.0, 5.0, 200)[:, None]
-    motion = doubt._Motion(np.sin(t), np.cos(t), -np.sin(t), np.sin(3 * t), np.array([True]))
-    monkeypatch.setattr(doubt, "_OwnRow", lambda *_: Told(drag, mass))
-    assert bool(doubt._fit(robot, motion).reversed[0]) is reversed_
 
 
 # ---- data/conditioning -------------------------------------------------------------------------------

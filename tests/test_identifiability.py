@@ -224,7 +224,7 @@ def test_a_joint_that_never_moves_from_the_command_line(resting: Path, tmp_path:
     project.write_text("model: {friction: [viscous, coulomb, offset]}")
     out = tmp_path / "out"
     logs = (resting / "log0.csv", "--validate", resting / "log1.csv")
-    result = run("identify", resting / "arm.urdf", *logs, "-c", project, "-o", out)
+    result = run("identify", resting / "arm.urdf", *logs, "-c", project, "-o", out, "-v")
     assert result.returncode == 0, result.stderr
     assert not result.stderr.strip()
     data = json.loads((out / "identification.json").read_text())

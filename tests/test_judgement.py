@@ -114,7 +114,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 @pytest.fixture(scope="module")
 def identified(work: Path) -> tuple[Path, str]:
     logs = [work / f"log{seed}.csv" for seed in (1, 2)]
-    result = run("identify", work / "arm.urdf", *logs, "--validate", work / "log4.csv", "--sweeps", work / "sweeps.csv",
+    result = run("identify", "-v", work / "arm.urdf", *logs, "--validate", work / "log4.csv", "--sweeps", work / "sweeps.csv",
                  "-c", work / "loops.yaml", "-o", work / "out")  # fmt: skip
     assert result.returncode == 0, result.stderr
     return work / "out" / "identification.json", result.stdout
@@ -189,8 +189,18 @@ def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel
 
 def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
     """No residual, no second encoder in the log: the friction of the arm, by formulas of its own."""
-    result = run("identify", work / "arm.urdf", work / "dry.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
-                 "-o", tmp_path)  # fmt: skip
+    result = run(
+        "identify",
+        "-v",
+        work / "arm.urdf",
+        work / "dry.csv",
+        "--sweeps",
+        work / "lossless.csv",
+        "-c",
+        work / "none.yaml",
+        "-o",
+        tmp_path,
+    )
     assert result.returncode == 0, result.stderr
     assert "from the sweeps, in the place of the laws found in the logs" in result.stdout
     data = json.loads((tmp_path / "identification.json").read_text())
@@ -205,8 +215,18 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
 
 def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_path: Path) -> None:
     """Their gears lose nothing, those of the log do."""
-    result = run("identify", work / "arm.urdf", work / "blind.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml",
-                 "-o", tmp_path)  # fmt: skip
+    result = run(
+        "identify",
+        "-v",
+        work / "arm.urdf",
+        work / "blind.csv",
+        "--sweeps",
+        work / "lossless.csv",
+        "-c",
+        work / "none.yaml",
+        "-o",
+        tmp_path,
+    )
     assert result.returncode == 0, result.stderr
     assert "the laws found in the logs are better and stay" in " ".join(result.stdout.split())
     data = json.loads((tmp_path / "identification.json").read_text())
@@ -217,7 +237,7 @@ def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_pa
 
 def test_a_residual_without_motor_encoders(work: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("identify", work / "arm.urdf", work / "log2.csv", work / "blind.csv", "-c", work / "rbf.yaml", "-o", out)
+    result = run("identify", "-v", work / "arm.urdf", work / "log2.csv", work / "blind.csv", "-c", work / "rbf.yaml", "-o", out)
     assert_refused(
         result, 2, "blind.csv", "a residual was asked for, and the log has no motor positions", "qm_j1", "log both encoders"
     )
@@ -232,8 +252,18 @@ def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> 
     ):  # fmt: skip
         with pytest.raises(ProjectError, match=words):
             parse_project(yaml.safe_load(f"compensation: {{{line}}}"))
-    result = run("identify", work / "arm.urdf", work / "log1.csv", "--sweeps", work / "log2.csv", "-c", work / "none.yaml",
-                 "-o", tmp_path / "out")  # fmt: skip
+    result = run(
+        "identify",
+        "-v",
+        work / "arm.urdf",
+        work / "log1.csv",
+        "--sweeps",
+        work / "log2.csv",
+        "-c",
+        work / "none.yaml",
+        "-o",
+        tmp_path / "out",
+    )
     assert_refused(result, 2, "the sweeps drive no joint|no runs at constant speed", "bidirectional")
     log, sweeps = (read_recording(work / name, model.robot) for name in ("log1.csv", "sweeps.csv"))
     with pytest.raises(LogError, match=r"sweeps\.csv: this held-out log is also one of the logs to learn from"):

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError, SimulationError
 from ..friction import friction_from_mapping
 from ..model.robot import Robot
+from ..motion.limits import Limits, check_limits
 from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.file import load
@@ -158,6 +159,7 @@ def run_experiment(
             plant, motor_law(project, plant, robot, trajectory), trajectory, sensors=settings.sensors.build(),
             rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
         )  # fmt: skip
+    check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
     substeps = max(1, round(1.0 / (settings.rate * settings.step)))
     if settings.controller.rate is None:  # a held torque is no faster for being integrated finely

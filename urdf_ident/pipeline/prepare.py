@@ -15,6 +15,7 @@ from ..data.recording import Recording
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.estimators.gains import resolve_drive
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..project import Project
 from ..result.evidence import Range
@@ -70,7 +71,9 @@ def prepare(
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     config, sweep = _conditioning(model, logs, project, payload, force, progress)
     ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
-    loaded = check_physics([carrying(payload, model.robot, log) for log in ready], model.robot, force=force)
+    loaded = [carrying(payload, model.robot, log) for log in ready]
+    if not isinstance(model, ElasticModel):  # the checks know rigid joints only
+        loaded = check_physics(loaded, model.robot, force=force)
     trained = trained_range(loaded)
     return Prepared(model, loaded, {**_signals(loaded, trained), **sweep}, trained)
 

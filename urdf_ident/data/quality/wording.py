@@ -14,6 +14,8 @@ from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
+#: Share of the efforts left unexplained, up to which a reading is believed enough to refuse the log as described.
+EXPLAINED = 0.35
 #: What names a cause, and what would tell it from others.
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
@@ -70,7 +72,7 @@ def named(robot: Robot, step: Step) -> Finding:
     found = step.found
     message, remedy, size = _WORDS[found.id](robot, step)
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
-    severity = "refused" if step.gain > SEVERE and found.id != "effort-delay" else "warning"
+    severity = "refused" if step.gain > SEVERE and found.id != "effort-delay" and _explains(step) else "warning"
     return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
 
 
@@ -90,8 +92,7 @@ def doubt(id: str, robot: Robot, step: Step) -> Finding:
     words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    severity = "refused" if step.gain > SEVERE and step.found.id != "effort-delay" else "warning"
-    return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
+    return Finding(id, "warning", None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
                    f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
 
 
@@ -170,6 +171,12 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
         certainty,
         (_CHANGES[kind][0],),
     )
+
+
+def _explains(step: Step) -> bool:
+    """Whether the log is understood once it is read so: what remains unexplained may have causes of its own."""
+    left = float(np.sqrt(np.mean(step.after.left**2)))
+    return left < EXPLAINED or (bool(step.before.driven.any()) and not step.after.driven.any())
 
 
 def _evidence(step: Step) -> str:
