@@ -175,8 +175,7 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
 
 def _explains(step: Step) -> bool:
     """Whether the log is understood once it is read so: what remains unexplained may have causes of its own."""
-    left = float(np.sqrt(np.mean(step.after.left**2)))
-    return left < EXPLAINED or (bool(step.before.driven.any()) and not step.after.driven.any())
+    return float(np.sqrt(np.mean(step.after.left**2))) < EXPLAINED
 
 
 def _evidence(step: Step) -> str:
