@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,13 @@ _LOAD = (
     "load_coulomb multiplies |tau| of rigid bodies with these inertial parameters about the joints' origins [SI], as the "
     "torque was frozen for the fit; only their torque has a meaning"
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes names such as ``1e5``, which the readers of this package take for numbers."""
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 
 
 def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasticity: Mapping[str, Any] | None = None) -> Path:
@@ -57,7 +65,7 @@ def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasti
         data["load"] = {"what": _LOAD, "order": list(BODY_PARAMETERS), "bodies": bodies}
     if elasticity:
         data["elasticity"] = dict(elasticity)
-    return write_text(path, _HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+    return write_text(path, _HEADER + yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:

@@ -92,7 +92,8 @@ def doubt(id: str, robot: Robot, step: Step) -> Finding:
     words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    return Finding(id, "warning", None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
+    severity = "refused" if step.gain > SEVERE and step.found.id != "effort-delay" and _explains(step) else "warning"
+    return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
                    f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
 
 
@@ -126,7 +127,8 @@ def changes(robot: Robot, change: Change) -> Finding:
         when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     joint = robot.joints[change.joint]
     others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
-    return Finding(id, "warning", joint, None, f"{what} {when}, most on this joint", remedy, change.gain,
+    severity = "refused" if step.gain > SEVERE and step.found.id != "effort-delay" and _explains(step) else "warning"
+    return Finding(id, severity, joint, None, f"{what} {when}, most on this joint", remedy, change.gain,
                    float(1 - np.exp(-4 * change.gain)), tuple(dict.fromkeys((id, *others))))  # fmt: skip
 
 
