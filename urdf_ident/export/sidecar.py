@@ -81,10 +81,11 @@ def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
         MissingFileError: No such file.
         ProjectError: It is not a side-car.
     """
-    data = parse_yaml(read_text(path, "side-car"), str(path), ProjectError, "side-car")
+    text = read_text(path, "side-car")
     try:
+        data = parse_yaml(text, str(path), ProjectError, "side-car")
         return {
             joint: {symbol: float(entry["value"]) for symbol, entry in terms.items()} for joint, terms in data["joints"].items()
         }
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+    except (ProjectError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ProjectError("not a side-car of joint parameters", where=str(path), got=str(error)[:80]) from error

@@ -127,7 +127,6 @@ def changes(robot: Robot, change: Change) -> Finding:
         when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     joint = robot.joints[change.joint]
     others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
-
     return Finding(id, "warning", joint, None, f"{what} {when}, most on this joint", remedy, change.gain,
                    float(1 - np.exp(-4 * change.gain)), tuple(dict.fromkeys((id, *others))))  # fmt: skip
 
