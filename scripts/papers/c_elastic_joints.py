@@ -115,7 +115,7 @@ def puma(vigorous: bool = True) -> Case:
     truth = yaml.safe_load(truth_path("puma560").read_text(encoding="utf-8"))
     ratio = np.diag(np.array(truth["reduction"]))
     motor, friction = truth["motor"], truth["motor"]["friction"]
-    plus, minus = (np.array(friction["asymmetric_coulomb"][key]) for key in ("plus", "minus"))
+    plus, minus = (np.array(friction["asymmetric"][key]) for key in ("Fcp", "Fcn"))
     values = {
         "K": np.array(truth["stiffness"]),
         "Ia": np.array(motor["inertia"]) * ratio**2,

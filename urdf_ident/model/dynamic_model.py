@@ -28,7 +28,7 @@ from .parameters import Parameter, inertial_parameters
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups
 from .term_chunks import term_chunks
-from .terms import AppliedTerm, RotorInertia, term_from_dict
+from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
 
 
 class DynamicModel:
@@ -40,7 +40,8 @@ class DynamicModel:
             ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" begins with viscous,
             Coulomb and offset, on motors that move several joints with viscous and Coulomb friction of their own, and lets
             identification choose (:attr:`automatic`).
-        rotor_inertia: Whether each axis gets a rotor inertia.
+        rotor_inertia: Whether each axis gets a rotor inertia; where motors are coupled, on their side. With False the lists
+            of ``friction`` and ``motor_friction`` may name "rotor_inertia" for the axes and sides that have one.
         drive: The drive train; direct drive with torque logs if None.
         motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
             alone, both sides are the same column and the joint-side one is made, once.
@@ -64,10 +65,10 @@ class DynamicModel:
             raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
         #: Whether the friction laws are still to be chosen by the data.
         self.automatic = friction == "auto"
-        laws = friction_by_joint(friction, robot.joints)
+        laws = friction_by_joint(with_rotor_terms(friction), robot.joints)
         shared, ratios = map(self._drives_others, range(robot.n)), np.abs(np.diag(self.drive.reduction))
         turns = {joint: float(r) or 1.0 for joint, r, others in zip(robot.joints, ratios, shared, strict=True) if others}
-        given = dict(motor_friction or {})
+        given = {joint: with_rotor_terms(listed) for joint, listed in (motor_friction or {}).items()}
         #: Axes whose motor-side friction is given, not chosen.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
         motor_laws = friction_by_joint({"default": MOTOR_FRICTION if self.automatic else (), **given}, robot.joints, turns)

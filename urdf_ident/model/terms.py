@@ -8,7 +8,7 @@ joint-side one is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -78,3 +78,19 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
         ModelError: Unknown name or shape.
     """
     return RotorInertia() if data.get("term") == RotorInertia.name else friction_term(data)
+
+
+def with_rotor_terms(spec: Any) -> Any:
+    """Lists of terms as a user writes them, in which the rotor inertia, which is no friction law, may be named.
+
+    Args:
+        spec: A list of names, mappings and terms, or joint name → list; anything else comes back as it is.
+
+    Returns:
+        The same with a term in the place of the name "rotor_inertia".
+    """
+    if isinstance(spec, Mapping):
+        return {joint: with_rotor_terms(listed) for joint, listed in spec.items()}
+    if isinstance(spec, str) or not isinstance(spec, Sequence):
+        return spec
+    return [RotorInertia() if item in (RotorInertia.name, {"term": RotorInertia.name}) else item for item in spec]
