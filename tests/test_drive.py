@@ -77,9 +77,7 @@ def test_motor_side_rotor_inertia_and_friction() -> None:
 def test_a_rotor_inertia_is_named_in_the_lists_of_terms() -> None:
     """Rotors of the joints beside one of the coupled motor, as Gautier and Venture (2013) declare them."""
     whole = coupled_model(friction=["viscous"])
-    listed = coupled_model(
-        friction=["rotor_inertia", "viscous"], motor_friction={"j3": ["rotor_inertia"]}, rotor_inertia=False
-    )
+    listed = coupled_model(friction=["rotor_inertia", "viscous"], motor_friction={"j3": ["rotor_inertia"]}, rotor_inertia=False)
     assert {name for name in listed.names if name.startswith("Ia")} == {"Ia_j1", "Ia_j2", "Ia_j3", "Iam_j3"}
     assert len(listed.base()) == len(whole.base()) + 1  # motor 2 moves its own joint alone; motor 3 two of them
     some = coupled_model(friction={"default": [], "j2": [{"term": "rotor_inertia"}]}, rotor_inertia=False)
