@@ -40,8 +40,7 @@ class DynamicModel:
             ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" begins with viscous,
             Coulomb and offset, on motors that move several joints with viscous and Coulomb friction of their own, and lets
             identification choose (:attr:`automatic`).
-        rotor_inertia: Whether each axis gets a rotor inertia; where motors are coupled, on their side. With False the lists
-            of ``friction`` and ``motor_friction`` may name "rotor_inertia" for the axes and sides that have one.
+        rotor_inertia: Whether each axis gets one; with False, lists of terms may name "rotor_inertia" where there is one.
         drive: The drive train; direct drive with torque logs if None.
         motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
             alone, both sides are the same column and the joint-side one is made, once.
