@@ -26,7 +26,9 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
     (folder / "arm.urdf").write_text(arm_urdf("zyx"))
     for seed in range(2):
         make_log(folder / f"log{seed}.csv", robot, seed=seed)
-    make_log(folder / "short.csv", robot, seed=5, seconds=9.0)
+    make_log(folder / "long.csv", robot, seed=5)
+    head, *rows = (folder / "long.csv").read_text().splitlines()
+    (folder / "short.csv").write_text("\n".join([head, *rows[:129]]) + "\n")
     t, q, v, a = fourier(3, 12.0, 100.0, 1)
     speed = np.array([0.25, -0.2, 0.22])  # every joint one way only, faster and slower
     q, v, a = 0.08 * q + speed * (t[:, None] - 6.0), 0.08 * v + speed, 0.08 * a
@@ -64,8 +66,8 @@ def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_pat
 
 def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tmp_path: Path) -> None:
     result = run("identify", "-v", work / "arm.urdf", work / "short.csv", "-o", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "s of motion cannot tell friction laws apart" in result.stdout
+    assert result.returncode == 1, result.stderr
+    assert re.search(r"joints that turn back 1 times \(median\) do not tell friction laws apart", result.stdout)
     assert "viscous, Coulomb and offset are used" in result.stdout
     assert "held-out RMSE  simple" not in result.stdout
     laws = json.loads((tmp_path / "identification.json").read_text())["friction"]["j1"]
@@ -74,14 +76,17 @@ def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tm
 
 def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: Path, tmp_path: Path) -> None:
     result = run("identify", "-v", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 1, result.stderr  # a motion that shows so little makes a model that is called poor
+    assert "POOR" in result.stdout
     assert re.search(r"no reversals of j1, j2, j3: Coulomb friction and offset look the same there.*both ways", result.stdout)
     friction = json.loads((tmp_path / "identification.json").read_text())["friction"]
     truth = Truth.of(3)
     for j, (joint, sign) in enumerate((("j1", 1), ("j2", -1), ("j3", 1))):
-        constants = [entry["value"] for symbol, entry in friction[joint].items() if symbol in ("Fc", "offset", "Fp")]
-        assert len(constants) == 1
-        assert abs(constants[0]) == pytest.approx(abs(sign * truth.coulomb[j] + truth.offset[j]), abs=0.3)
+        constants = {symbol: friction[joint][symbol]["value"] for symbol in ("Fc", "offset") if symbol in friction[joint]}
+        assert "Fp" not in friction[joint]
+        total = sign * constants.get("Fc", 0.0) + constants.get("offset", 0.0)
+        assert total == pytest.approx(sign * truth.coulomb[j] + truth.offset[j], abs=0.3)
+        assert max(map(abs, constants.values())) < 10.0  # nothing large that cancels
 
 
 def test_a_constant_target_current_is_no_torque_constant(work: Path, robot: Robot, tmp_path: Path) -> None:

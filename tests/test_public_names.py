@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
 import urdf_ident as ui
 
 
-@pytest.mark.parametrize("name", ui.__all__)
+@pytest.mark.parametrize("name", [name for name in ui.__all__ if name != "__version__"])
 def test_every_public_name_loads(name: str) -> None:
     found = getattr(ui, name)
     assert found.__name__ == name
@@ -17,3 +19,7 @@ def test_every_public_name_loads(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         ui.no_such_name
+
+
+def test_the_version_is_the_installed_package_s() -> None:
+    assert ui.__version__ == version("urdf-ident")
