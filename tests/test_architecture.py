@@ -142,6 +142,6 @@ def test_library_loads_without_heavy_packages() -> None:
 
 
 def test_every_module_is_small() -> None:
-    """A module much over 400 lines is two ideas (design §2)."""
+    """A module much over 400 lines is two ideas."""
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}
     assert not long, f"split {long}"

@@ -22,7 +22,7 @@ RATE = 100.0
 
 
 def friction(v: np.ndarray) -> np.ndarray:
-    """Asymmetric, thinning, with a peak at standstill; not of E's class."""
+    """Asymmetric, thinning, with a peak at standstill; not of Liu 2023's class."""
     dry = 3.0 * (1 + 0.2 * np.exp(-np.abs(v) / 0.05)) * np.tanh(v / 1e-3)
     return dry + 2.0 * np.arcsinh(v / 0.6) + np.where(v > 0, 0.5, -0.2) * np.abs(np.tanh(v / 1e-3))
 
@@ -147,7 +147,7 @@ def test_impossible_experiments(limits: Limits) -> None:
 
 
 def test_the_threshold_is_found_where_there_is_one() -> None:
-    """Friction that is constant up to a speed and steep beyond; noise-free points of E's own law."""
+    """Friction that is constant up to a speed and steep beyond; noise-free points of Liu 2023's own law."""
     speed = np.geomspace(0.03, 1.5, 10)
     odd = 4.0 + np.where(speed > 0.25, 3.0 * speed - 0.8 * speed**2 + 0.9 * speed**3, 0.0)
     curve = fit_friction(FrictionPoints("j1", speed, odd, 0.1 * odd, 0 * odd, (0.0, 0.0)))

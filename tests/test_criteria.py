@@ -106,7 +106,7 @@ def test_rigid_regressor_is_pinocchios(name: str) -> None:
 
 @pytest.mark.parametrize("name", ARMS)
 def test_rigid_gradient_is_pinocchios(name: str) -> None:
-    """``Σ weight · Y theta`` has the gradient of inverse dynamics of a robot with the inertia theta (theory §8)."""
+    """``Σ weight · Y theta`` has the gradient of inverse dynamics of a robot with the inertia theta (docs/theory.md §8)."""
     robot = Robot.from_urdf(ARMS[name])
     q, v, a = states(robot.n, 10)
     rng = np.random.default_rng(2)
@@ -255,7 +255,7 @@ def test_only_d_is_blind_to_units() -> None:
 
 
 def test_block_criterion_is_the_papers_sum() -> None:
-    """E, eq. 15-16: parts of acceleration, velocity and gravity, each with the columns that it can show."""
+    """Liu 2023, eq. 15-16: parts of acceleration, velocity and gravity, each with the columns that it can show."""
     model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction="none", rotor_inertia=False)
     function, X = objective(model, "block")
     criterion = function.criterion

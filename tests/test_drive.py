@@ -14,7 +14,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 
-BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of D, eq. 34
+BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of Gautier 2013, eq. 34
 MOTOR = {"j2": ["viscous", {"term": "coulomb", "width": 0.5}], "j3": ["viscous", {"term": "coulomb", "width": 0.5}]}
 
 
@@ -56,7 +56,7 @@ def test_coupling_is_seen_and_actuator_rows_are_chosen_there() -> None:
 
 
 def test_motor_side_rotor_inertia_and_friction() -> None:
-    """``Aᵀ diag(A a) Ja`` and ``Aᵀ diag(S(A v)) Fc`` (theory §2)."""
+    """``Aᵀ diag(A a) Ja`` and ``Aᵀ diag(S(A v)) Fc`` (docs/theory.md §2)."""
     model = coupled_model(friction=["viscous"], motor_friction=MOTOR)
     rng = np.random.default_rng(3)
     theta = np.concatenate([np.zeros(30), rng.uniform(0.1, 1, len(model.parameters) - 30)])

@@ -67,5 +67,5 @@ def test_armature_of_a_coupled_axis() -> None:
     model = DynamicModel(robot, friction="none", drive=Drive.build(2, reduction=A))
     theta = np.concatenate([np.zeros(model.n_inertial), [1e-4, 2e-4]])
     found = armature(SimpleNamespace(model=model, theta=theta))
-    expected = np.diag(A.T @ np.diag([1e-4, 2e-4]) @ A)  # theory §2
+    expected = np.diag(A.T @ np.diag([1e-4, 2e-4]) @ A)  # docs/theory.md §2
     assert list(found.values()) == pytest.approx(expected.tolist())

@@ -1,4 +1,4 @@
-"""From base back to standard parameters: closest to the prior, frozen, essential (D, 27-33)."""
+"""From base back to standard parameters: closest to the prior, frozen, essential (Gautier 2013, 27-33)."""
 
 import numpy as np
 import pinocchio as pin

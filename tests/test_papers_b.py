@@ -51,7 +51,7 @@ def test_only_the_free_series_starts_with_a_jolt(found: tuple[Any, Any, Any]) ->
 
 
 def test_mfs_predicts_the_circle_better_on_the_first_two_axes(found: tuple[Any, Any, Any]) -> None:
-    """B's Table 3: smaller residuals with MFS; what the true parameters leave is the floor."""
+    """Table 3 of Wu 2012: smaller residuals with MFS; what the true parameters leave is the floor."""
     experiment, free, tied = found
     assert (tied.residual[:2] < free.residual[:2]).all()
     assert (tied.residual < 1.2 * experiment.floor).all()

@@ -69,7 +69,7 @@ def test_each_criterion_is_best_at_what_it_asks_for(found: dict[str, Any]) -> No
 
 
 def test_both_tell_the_parameters_better_than_the_printed_motion(found: dict[str, Any]) -> None:
-    """On our arm; E's is not described, so its 189.4 and 162.2 are only beside ours."""
+    """On our arm; Liu 2023's is not described, so its 189.4 and 162.2 are only beside ours."""
     printed = found["printed"][0]
     for item in (*found["cond"], *found["block"]):
         assert item.scaled < printed.scaled

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs

@@ -32,7 +32,7 @@ from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 ORDER = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "m", "mx", "my", "mz")
 SIGMA = np.array([0.5, 0.3, 0.7])  # [N·m], Fig. 2
 PERIOD, RATE, HARMONICS = 10.0, 100.0, 5  # [s], [Hz]; ours
-CANDIDATES = 100  # trajectories drawn; the one with the least CondF (A, eq. 20) is driven
+CANDIDATES = 100  # trajectories drawn; the one with the least CondF (Szabó 2021, eq. 20) is driven
 
 #: Rows as printed: expression, exact value, mean and variance of LS, mean and variance of WLS. "m·s²" of the paper is
 #: read as ½·m·s: the only reading with which dimensions and exact values agree.
@@ -70,7 +70,7 @@ class Setup:
     """The robot of the paper, and the change from Pinocchio's joint frames to the paper's frames.
 
     Attributes:
-        model: Rigid bodies and A's friction, in joint frames.
+        model: Rigid bodies and Szabó 2021's friction, in joint frames.
         frames: Shape (p, p): ``theta_joint = frames @ theta_paper``.
         names: The parameters in the paper's frames, e.g. ``"Ixx2"``.
         base: The reduction in the paper's frames and with its column order.
@@ -97,7 +97,7 @@ class Table:
         scatter: Variance over the runs, shape (2, 24).
         runs: Number of runs.
         samples: Samples per run.
-        cond_f: CondF of the trajectory (A, eq. 20).
+        cond_f: CondF of the trajectory (Szabó 2021, eq. 20).
     """
 
     setup: Setup
@@ -157,7 +157,7 @@ def dh_frames(robot: Robot, dh: dict[str, list[float]], q: Array | None = None) 
 
 
 def best_trajectory(setup: Setup, seed: int) -> tuple[FourierTrajectory, float]:
-    """The least CondF among random Fourier series (A, eqs. 20-22), and its value."""
+    """The least CondF among random Fourier series (Szabó 2021, eqs. 20-22), and its value."""
     rng = np.random.default_rng(seed)
     best: tuple[FourierTrajectory, float] | None = None
     for _ in range(CANDIDATES):

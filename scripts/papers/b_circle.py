@@ -126,7 +126,7 @@ class Experiment:
         )
 
     def identify(self, log: SimulatedLog, excitation: Trajectory) -> tuple[Array, Array]:
-        """Averages, fits the series, and weighs the torque by the scatter of the periods (B, section 4).
+        """Averages, fits the series, and weighs the torque by the scatter of the periods (Wu 2012, section 4).
 
         Args:
             log: A whole number of periods.

@@ -279,7 +279,7 @@ def separate_rotor(robot: Robot, drive: Drive) -> tuple[int, int]:
 
 
 def standard_sets(statistics: StatisticSet, base: BaseParameters, fit: Fit, prior: Array, keep: Array) -> dict[str, Array]:
-    """Standard parameters from base and from essential ones (D, 27-33)."""
+    """Standard parameters from base and from essential ones (Gautier 2013, 27-33)."""
     arguments = (prior, base.independent, base.dependent, base.K)
     factor = statistics.stacked(fit.weights, base.independent)
     return {

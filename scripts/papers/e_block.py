@@ -3,9 +3,9 @@ compensation", Actuators 12, 454, 2023: the condition number of blocks (eqs. 15-
 
 Run: ``.venv/bin/python scripts/papers/e_block.py [--seeds 20] [--budget 3]`` (about two minutes)
 
-E's limits (Table 1), five harmonics, 20 s, both ends at rest at zero (eq. 19); the robot is ours, because E's is not described.
-Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the torque of the
-robot with noise of E's size (its Table 4, RMSE of WLS), identified by WLS, compared with the truth. Table 3's motion, whose
+Limits of Liu 2023 (Table 1), five harmonics, 20 s, both ends at rest at zero (eq. 19); the robot is ours, because theirs is
+not described. Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the torque of the
+robot with noise of the paper's size (Table 4, RMSE of WLS), identified by WLS, compared with the truth. Table 3's motion, whose
 coefficients are rounded to four digits and meet the ties with ω = 2π/20 (not with the printed 0.02 Hz), is the third.
 
 What comes out (20 seeds, 2.5 s a design): both criteria beat Table 3 and random motions by far, but on this arm the block
@@ -37,7 +37,7 @@ from urdf_ident.motion.limits import Limits, check_limits
 PERIOD, HARMONICS, RATE = 20.0, 5, 100.0  # [s], [Hz]
 ACCELERATION = np.deg2rad(120.0)  # [rad/s²], all joints
 NOISE = np.array([2.3376, 2.1278, 1.5395, 0.3361, 0.7101, 0.2578])  # [N·m], Table 4, WLS
-PAPER = {"cond": 189.4012, "block": 162.2440}  # Table 2: condition numbers of E's own robot
+PAPER = {"cond": 189.4012, "block": 162.2440}  # Table 2: condition numbers of Liu 2023's own robot
 
 #: Table 3: five a, five b and the offset of every joint [rad/s, rad].
 TABLE_3 = (
@@ -57,7 +57,7 @@ class Judgement:
     Attributes:
         cond: Condition number of the unweighted base regressor.
         weighted: Condition number with rows weighted by the noise.
-        block: E's criterion (eq. 15), weights by column variance.
+        block: Liu 2023's criterion (eq. 15), weights by column variance.
         parts: Condition numbers of W_acc, W_vel, W_grav.
         error: Relative error of the base parameters over the noise draws, ‖estimate − truth‖/‖truth‖.
         scaled: Root mean square error of the base parameters, each in units of its column: what torque feels.
@@ -123,7 +123,7 @@ class Judge:
 
 
 def arm() -> DynamicModel:
-    """A six-axis arm with E's joint limits; no friction columns, as in E ("does not have the frictional force part")."""
+    """A six-axis arm with Liu 2023's joint limits; no friction columns, as in Liu 2023 ("does not have the frictional force part")."""
     return DynamicModel(Robot.from_urdf(robot_path("generic_6axis")), friction="none", rotor_inertia=False)
 
 

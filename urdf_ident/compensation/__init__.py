@@ -1,4 +1,4 @@
-"""What no rigid model explains (E): friction from runs both ways, and a residual that is read from two encoders.
+"""What no rigid model explains (Liu 2023): friction from runs both ways, and a residual that is read from two encoders.
 
 Friction by regression shares its data with the links, and what one gets wrong the other absorbs. Runs at constant speed,
 the same path there and back, separate them: the links' torque is the same both ways, friction is not

@@ -1,9 +1,9 @@
-"""Friction from runs at constant speed, the same path both ways (E, §2; theory §9).
+"""Friction from runs at constant speed, the same path both ways (Liu 2023, §2; docs/theory.md §9).
 
 At constant speed the links' torque is a function of the position alone. Half the difference of the torque on the way there
 and back is therefore the *odd* part of friction; half the sum is gravity plus the *even* part, the asymmetry, and
 gravity on one joint, the others still, is ``A sin q + B cos q``: what is constant along the path is not gravity. The curve
-``friction(±v) = ±odd(v) + even(v)`` is then fitted by E's law of eight parameters. They depend on each other strongly:
+``friction(±v) = ±odd(v) + even(v)`` is then fitted by Liu 2023's law of eight parameters. They depend on each other strongly:
 judge the curve, not single coefficients.
 """
 

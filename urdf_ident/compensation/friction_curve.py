@@ -1,4 +1,4 @@
-"""The friction curve of one joint: points at some speeds, and E's law of eight parameters through them.
+"""The friction curve of one joint: points at some speeds, and Liu 2023's law of eight parameters through them.
 
 The parameters depend on each other strongly: judge the curve, not single coefficients.
 """
@@ -60,7 +60,7 @@ class FrictionPoints:
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve:
-    """E's law of eight parameters through the points of one joint.
+    """Liu 2023's law of eight parameters through the points of one joint.
 
     Attributes:
         joint: Joint name.
@@ -104,7 +104,7 @@ class FrictionCurve:
 
 
 def fit_friction(points: FrictionPoints) -> FrictionCurve:
-    """Fits E's asymmetric law, its threshold λ by a search between the measured speeds.
+    """Fits Liu 2023's asymmetric law, its threshold λ by a search between the measured speeds.
 
     λ is chosen by predicting each speed from the others: more freedom always fits better, and must pay for itself.
 

@@ -132,7 +132,7 @@ def _teach_network(z: Array, y: Array, splits: Sequence[Split], like: Experts | 
 
 
 def _grid(z: Array, count: int) -> Experts:
-    """Centres spread evenly between the inputs' extremes (E, eq. 26), width from their distance; unused ones left out."""
+    """Centres spread evenly between the inputs' extremes (Liu 2023, eq. 26), width from their distance; unused ones go."""
     low, high = z.min(axis=0), z.max(axis=0)
     axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
@@ -184,7 +184,7 @@ def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
 
 
 def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:
-    """Gaussian mixture over inputs and (scaled) torque by EM, as experts (E, eqs. 31-36), and its BIC."""
+    """Gaussian mixture over inputs and (scaled) torque by EM, as experts (Liu 2023, eqs. 31-36), and its BIC."""
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture

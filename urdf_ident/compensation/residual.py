@@ -1,4 +1,4 @@
-"""What friction and links leave over, learnt per joint from the deformation Δ = θ − q and its rate (E, §5; theory §9).
+"""What friction and links leave over, learnt per joint from the deformation Δ = θ − q and its rate (Liu 2023, §5).
 
 Two networks: normalised radial basis functions on a grid, weights by ridge regression; and a Gaussian mixture over
 (Δ, Δ', τ_u), whose conditional mean predicts (GMR). A joint whose network does not predict stretches that took no part in
@@ -208,7 +208,7 @@ def fit_residual(
         torque: What is to be explained, shape (N, n) [N·m or N].
         joints: Joint names.
         kind: "rbf" or "gmr".
-        use: Which inputs the network reads. Others than the deformation invite over-fitting (theory §9).
+        use: Which inputs the network reads. Others than the deformation invite over-fitting (docs/theory.md §9).
         seed: Of the mixture's initialisation.
         like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
         judge: Whether networks that are like an earlier one are judged again; else its judgement is kept.

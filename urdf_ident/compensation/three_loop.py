@@ -1,4 +1,4 @@
-"""E's three loops (E, §5, Fig. 2): friction, links, and what is left over, each measured on what the others leave.
+"""Three loops (Liu 2023, §5, Fig. 2): friction, links, and what is left over, each measured on what the others leave.
 
 1. Friction from runs both ways, in which the links' torque cancels (:mod:`.bidirectional`).
 2. Links by iterated WLS on ``τ − τ_f − τ_u``, and an offset a joint, which runs of one joint cannot tell from gravity.

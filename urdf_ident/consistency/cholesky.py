@@ -1,9 +1,9 @@
 """Could these bodies exist? Gautier and Venture's Cholesky test with tolerance, and the full test beside it.
 
-The published test (D, eq. 36, Table III) asks for a positive mass and an inertia about the centre of mass that
+The published test (Gautier 2013, eq. 36, Table III) asks for a positive mass and an inertia about the centre of mass that
 passes a Cholesky factorisation once ``|ε|·1`` is added. That is weaker than what a real body, and every strict
 simulator, needs: the triangle inequality of the principal inertias as well, which together make the 4×4
-pseudo-inertia positive definite (theory §6). Both are reported, in words.
+pseudo-inertia positive definite (docs/theory.md §6). Both are reported, in words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..linalg import Array
 from ..model.inertia import Margins, margins, nearest_physical, to_com
 from ..samples import freeze_arrays
 
-#: The tolerances of D's Table III [kg·m²].
+#: The tolerances of Table III of Gautier 2013 [kg·m²].
 TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
 
 
@@ -69,7 +69,7 @@ class ConsistencyReport:
 
     Attributes:
         per_body: One entry a body, in the order given.
-        passing: For each tolerance ε of D's Table III [kg·m²], how many bodies pass its test.
+        passing: For each tolerance ε of Table III of Gautier 2013 [kg·m²], how many bodies pass its test.
     """
 
     per_body: tuple[BodyConsistency, ...]
@@ -86,7 +86,7 @@ class ConsistencyReport:
         return tuple(entry.body for entry in self.per_body if not entry.consistent)
 
     def as_dict(self) -> dict[str, Any]:
-        """The ``consistency`` part of identification.json (design §3)."""
+        """The ``consistency`` part of identification.json."""
         return {
             "consistent": self.consistent,
             "per_body": [entry.as_dict() for entry in self.per_body],
@@ -108,14 +108,14 @@ class ConsistencyReport:
 
 
 def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
-    """D's test of one body: positive mass, and a CoM inertia that is positive definite up to a tolerance.
+    """Gautier 2013's test of one body: positive mass, and a CoM inertia that is positive definite up to a tolerance.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
         tolerance: ε [kg·m²]; its sign does not matter (D writes it negative).
 
     Returns:
-        True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (D, eq. 36).
+        True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (Gautier 2013, eq. 36).
     """
     m, _, inertia = to_com(theta)
     if not m > 0:
@@ -130,13 +130,13 @@ def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
 def check_consistency(
     theta: ArrayLike, names: Sequence[str], *, floor: float = 1e-6, tolerances: Sequence[float] = TABLE_TOLERANCES
 ) -> ConsistencyReport:
-    """Tests every body, fully and D's way.
+    """Tests every body, fully and Gautier 2013's way.
 
     Args:
         theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: what follows the bodies is ignored.
         names: The n body names.
         floor: Ratio of principal second moments that the smallest correction restores.
-        tolerances: The ε of D's Table III to count for [kg·m²].
+        tolerances: The ε of Table III of Gautier 2013 to count for [kg·m²].
 
     Returns:
         The report.

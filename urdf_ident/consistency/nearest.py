@@ -1,8 +1,8 @@
-"""Standard parameters closest to a prior that explain the data exactly as the base parameters do (D, 27-33).
+"""Standard parameters closest to a prior that explain the data exactly as the base parameters do (Gautier 2013, 27-33).
 
 The data fix ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and leave the rest open.
-Three ways to choose: the least change of everything (minimum norm: D's SVD solution), no change of the dependent
-parameters (frozen: what D's Table II shows), or no change of anything but the essential ones. None of them asks
+Three ways to choose: the least change of everything (minimum norm: Gautier 2013's SVD solution), no change of the dependent
+parameters (frozen: what Table II of Gautier 2013 shows), or no change of anything but the essential ones. None of them asks
 whether the bodies can exist: that is the test of :mod:`.cholesky` and the job of :mod:`.lmi`.
 """
 
@@ -56,7 +56,7 @@ def minimum_norm(
     *,
     metric_root: ArrayLike | None = None,
 ) -> Array:
-    """The parameters closest to the prior among all that have these base parameters (D, 27-31).
+    """The parameters closest to the prior among all that have these base parameters (Gautier 2013, 27-31).
 
     Without a metric it equals ``theta_ref + V1 Σ1⁻¹ U1ᵀ (Y − W theta_ref)`` with the SVD of W cut at rank b, when
     ``beta`` is the least-squares estimate: both are the smallest change that satisfies ``B theta = beta``. Here
@@ -100,7 +100,7 @@ def minimum_norm(
 
 
 def frozen(theta_ref: ArrayLike, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike, beta: ArrayLike) -> Array:
-    """The dependent parameters stay at the prior, the independent ones take what is left (D's Table II).
+    """The dependent parameters stay at the prior, the independent ones take what is left (Table II of Gautier 2013).
 
     Args:
         theta_ref: Prior, shape (p,).
@@ -130,9 +130,9 @@ def essential(
     rho: ArrayLike,
     keep: ArrayLike,
 ) -> Array:
-    """Only the essential parameters leave the prior (D, 32-33).
+    """Only the essential parameters leave the prior (Gautier 2013, 32-33).
 
-    diag(theta_e) cancels in D's (32): it is the least squares of ``Y − W theta_ref`` on the essential columns.
+    diag(theta_e) cancels in (32) of Gautier 2013: it is the least squares of ``Y − W theta_ref`` on the essential columns.
 
     Args:
         theta_ref: Prior, shape (p,).

@@ -1,7 +1,7 @@
 """Which inertials of a URDF cannot exist, in words, and the nearest ones that can.
 
 Engines differ in what they take: Pinocchio takes everything, MuJoCo refuses a relative excess of 1e-15 over the
-triangle inequality, Drake replaces what it does not like (design §6.4). What is repaired here keeps
+triangle inequality, Drake replaces what it does not like. What is repaired here keeps
 :data:`MARGIN` from the boundary, so that all of them take it, and still do after rounding.
 """
 
@@ -45,7 +45,7 @@ class InertialFinding:
         repaired: The nearest that can exist, shape (10,); equal to ``theta`` where nothing is wrong.
         eigenvalues: Of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
         triangle_excess: ``λ3 − λ1 − λ2`` if positive, else 0 [kg·m²].
-        cholesky_tolerance: ``max(0, −λ1)``: D's test passes with it (eq. 36, Table III) [kg·m²].
+        cholesky_tolerance: ``max(0, −λ1)``: Gautier 2013's test passes with it (eq. 36, Table III) [kg·m²].
         relative: Smallest over largest principal second moment; −inf without mass.
         level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
         problems: Which condition fails and by how much, in words.

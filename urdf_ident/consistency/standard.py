@@ -39,7 +39,7 @@ class Standard:
 def prior_with_first_fit(
     prior: Prior, parameters: tuple[Parameter, ...], statistics: StatisticSet, weights: Mapping[str, float]
 ) -> Prior:
-    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (D §V.B).
+    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
     The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen.
 
@@ -58,11 +58,11 @@ def prior_with_first_fit(
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior) -> Standard:
-    """Standard parameters with exactly the fit's base parameters (D, 27-33); bodies may come out impossible.
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, 27-33); bodies may come out impossible.
 
     Args:
         method: "minimum_norm": the least change of the prior in its own metric; "frozen": the dependent
-            parameters stay at the prior (theory §6).
+            parameters stay at the prior (docs/theory.md §6).
         fit: The base parameters.
         prior: The prior of all parameters.
 

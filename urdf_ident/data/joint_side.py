@@ -1,4 +1,4 @@
-"""From what was logged to the joints: gears, couplings, zero positions, torque constants (theory §2)."""
+"""From what was logged to the joints: gears, couplings, zero positions, torque constants (docs/theory.md §2)."""
 
 from __future__ import annotations
 

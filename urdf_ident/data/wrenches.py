@@ -1,4 +1,4 @@
-"""Measured external wrenches as torques of the joints: ``J(q)ᵀ f`` (theory §1)."""
+"""Measured external wrenches as torques of the joints: ``J(q)ᵀ f`` (docs/theory.md §1)."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ Every value is a logarithm, so that gradients have the same size whatever the un
 ========== ============================================ ===================================================
 name       value                                        in words
 ========== ============================================ ===================================================
-cond       log σ_max/σ_min                              condition number (B, and most of the literature)
-frobenius  log ‖WᵀW‖_F ‖(WᵀW)⁻¹‖_F                      smooth condition number of WᵀW (A, eq. 20)
+cond       log σ_max/σ_min                              condition number (Wu 2012, and most of the literature)
+frobenius  log ‖WᵀW‖_F ‖(WᵀW)⁻¹‖_F                      smooth condition number of WᵀW (Szabó 2021, eq. 20)
 D          −mean log σ                                  geometric mean of the standard errors' ellipsoid
 A          ½ log mean σ⁻²                               root mean square standard error
 E          −log σ_min                                   worst standard error of any combination
-block      log of the weighted sum of four conditions   W, and its parts of acceleration, velocity, gravity (E, eq. 15-16)
+block      log of the weighted sum of four conditions   W, and its parts of acceleration, velocity, gravity (Liu 2023, 15-16)
 ========== ============================================ ===================================================
 
 cond and E are not smooth where singular values cross. The optimiser takes p-norms of the singular values instead of

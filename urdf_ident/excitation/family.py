@@ -78,7 +78,7 @@ class Family:
 
     Attributes:
         name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" starts and ends at
-            rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (A, eq. 21).
+            rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (Szabó 2021, eq. 21).
         joints: Joint names.
         period: Of the excitation, without ramps [s].
         harmonics: Of a Fourier series; of a spline, its number of free control points is four times that.

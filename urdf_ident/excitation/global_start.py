@@ -1,4 +1,4 @@
-"""A global search for where the local one begins: CMA-ES, or a genetic search by differential evolution (B, E).
+"""A global search for where the local one begins: CMA-ES, or a genetic search by differential evolution (Wu 2012, Liu 2023).
 
 A motion is written as a pose and a direction of swinging about it; how far it swings is what the limits on q, v and a allow,
 which is exact and costs next to nothing. So every individual is inside these limits, and only torques and collisions can

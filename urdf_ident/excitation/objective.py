@@ -66,7 +66,7 @@ class SpectralCriterion:
 
 @dataclass(frozen=True, eq=False)
 class BlockCriterion:
-    """E's criterion on the condition of W and of its parts (theory §8), as a logarithm.
+    """Liu 2023's criterion on the condition of W and of its parts (docs/theory.md §8), as a logarithm.
 
     ``(ω_α + ω_β + ω_γ) cond(W) + ω_α cond(W_acc) + ω_β cond(W_vel) + ω_γ cond(W_grav)``, the columns of each that it can show.
 

@@ -169,8 +169,8 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
         known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
 
     Returns:
-        The criterion. "block" is E's (eq. 15-16): weights in proportion to the variance of the entries of W_acc, W_vel and
-        W_grav on random states inside the limits, and of each part the columns that are independent there.
+        The criterion. "block" is that of Liu 2023 (15-16): weights in proportion to the variance of the entries of W_acc, W_vel
+        and W_grav on random states inside the limits, and of each part the columns that are independent there.
     """
     if name != "block":
         return SpectralCriterion(name, rows, known)
@@ -187,7 +187,7 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
 
 
 def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """W of acceleration, velocity and gravity alone (theory §8)."""
+    """W of acceleration, velocity and gravity alone (docs/theory.md §8)."""
     still = np.zeros_like(v)
     rest = rows.evaluate(q, still, still)[0]
     return rows.evaluate(q, still, a)[0] - rest, rows.evaluate(q, v, still)[0] - rest, rest

@@ -2,7 +2,7 @@
 
 One entry of the regressor pairs the axis of joint j with the motion of body i ≥ j, both seen from body i:
 ``Y[j, φ] = ⟨ŝ_ijᵀ Â_i, P(φ)⟩``, where ŝ_ij (3, 4) is the twist of the axis, ``Â_i = [[ω̇]× + [ω]×², a + ω×v]`` (3, 4) the
-acceleration field of the body less gravity, and P(φ) the pseudo-inertia (theory §6), linear in the ten parameters.
+acceleration field of the body less gravity, and P(φ) the pseudo-inertia (docs/theory.md §6), linear in the ten parameters.
 The recursion that carries twists, velocities and accelerations outwards is linear in each, so its reverse is short, and
 a gradient costs about twice an evaluation. Tested against Pinocchio and against finite differences.
 """

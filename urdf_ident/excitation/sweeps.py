@@ -1,4 +1,4 @@
-"""Runs at constant speed, each joint alone, the same path both ways: the motion that shows friction (E, §2).
+"""Runs at constant speed, each joint alone, the same path both ways: the motion that shows friction (Liu 2023, §2).
 
 At constant speed the links' torque depends on the position alone, so that half the difference of both ways is friction
 (:mod:`..compensation.bidirectional` takes it from there). Speeds are spaced by a constant factor, each path is just long enough
@@ -24,7 +24,7 @@ from ..motion.limits import LimitReport, Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
 from .report import closest_lines
 
-#: Speeds that a friction curve of four parameters a direction needs (E).
+#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
 LEAST_SPEEDS = 4
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03

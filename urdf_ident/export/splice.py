@@ -1,4 +1,4 @@
-"""Changes single numbers of an XML text and leaves every other byte as it is (design §6.6).
+"""Changes single numbers of an XML text and leaves every other byte as it is.
 
 An XML library that reads and writes loses comments, quotes, attribute order or line ends. Here the expat parser
 only says at which byte every element and attribute value lies; the changes are cut into the original text.

@@ -1,6 +1,6 @@
 """Takes identified bodies apart into the links of the URDF.
 
-The data see bodies: all links that move together, summed (design §6.2). The sum has to be exact and every link has
+The data see bodies: all links that move together, summed. The sum has to be exact and every link has
 to be one that can exist. Rule: the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole
 change, all other links stay as the URDF states them. Where that would make the carrier impossible or change its
 mass out of proportion, all links that have a mass are changed alike, by the one map that turns the URDF's

@@ -54,7 +54,7 @@ class Viscous(Law):
 
 @dataclass(frozen=True)
 class Offset(Law):
-    """A constant: the amplifier's offset and the asymmetry of Coulomb friction in one (D, eq. 3)."""
+    """A constant: the amplifier's offset and the asymmetry of Coulomb friction in one (Gautier 2013, eq. 3)."""
 
     name: ClassVar[str] = "offset"
     symbols: ClassVar[tuple[str, ...]] = ("offset",)
@@ -279,7 +279,7 @@ class Dahl(Law):
 
 @dataclass(frozen=True)
 class Asymmetric(Law):
-    """Friction that differs by direction, viscous part cubic and only above a threshold speed (E, eqs. 9-11).
+    """Friction that differs by direction, viscous part cubic and only above a threshold speed (Liu 2023, eqs. 9-11).
 
     With ``H± = (1 ± tanh(v/eps))/2`` the columns are ``H+·[S, v, v·|v|, v³]`` and ``H−·[S, v, v·|v|, v³]``, those of v
     zero for |v| < threshold (λ). Single cubic coefficients depend on each other strongly: judge the curve. It
@@ -324,7 +324,7 @@ class Asymmetric(Law):
 
 @dataclass(frozen=True)
 class StribeckArctan(Law):
-    """Smooth static friction by arctangents (A, eqs. 7-9), instead of Coulomb and viscous friction.
+    """Smooth static friction by arctangents (Szabó 2021, eqs. 7-9), instead of Coulomb and viscous friction.
 
     ``τ_s · 2/π·atan(K_v v) + τ_sc · 2/π·atan(δ v) + τ_v · v``, with τ_s stiction and τ_sc = Coulomb − stiction, so
     negative where friction drops after breaking loose. The paper gives neither K_v (``sharpness``) nor δ

@@ -1,6 +1,6 @@
-"""Base parameters: what of theta can be seen at all (theory §5).
+"""Base parameters: what of theta can be seen at all (docs/theory.md §5).
 
-Three kinds of parameter (A, C): a zero column (never seen); a column that depends on others (seen only in
+Three kinds of parameter (Szabó 2021, Zollo 2015): a zero column (never seen); a column that depends on others (seen only in
 combination); an independent one. ``W = W_L [1 K]`` on the independent columns, so ``beta = theta_L + K theta_K``
 is everything that torque can tell. The rank is decided on column-scaled, random, full-range motion by QR,
 never on ``WᵀW``, whose digits are half gone.
@@ -34,7 +34,7 @@ BLUR = 1e-8
 #: Scaled coefficients below so many times the largest distance that is neglected are neglected with it.
 _COEFFICIENT = 30.0
 
-#: The three kinds of parameter (A, C).
+#: The three kinds of parameter (Szabó 2021, Zollo 2015).
 ALONE, COMBINED, NEVER = "alone", "in combination", "never"
 
 
@@ -124,7 +124,7 @@ class BaseParameters:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """What each standard parameter is: :data:`ALONE`, :data:`COMBINED` or :data:`NEVER` (A, C), length p.
+        """What each standard parameter is: :data:`ALONE`, :data:`COMBINED` or :data:`NEVER` (Szabó 2021, Zollo 2015), length p.
 
         It does not depend on the column order: a parameter is alone when no change of others can make up for its own.
         """

@@ -1,4 +1,4 @@
-"""The drive train between motors and joints (theory §2): ``q_motor = A (q − offset)``, ``tau = Aᵀ tau_motor``.
+"""The drive train between motors and joints (docs/theory.md §2): ``q_motor = A (q − offset)``, ``tau = Aᵀ tau_motor``.
 
 A is square and constant: gear ratios on the diagonal (negative ones exist), couplings off it. Signs live in A
 and in the gains, nowhere else.

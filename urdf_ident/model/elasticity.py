@@ -1,4 +1,4 @@
-"""Elastic joints (theory §4): springs between motors and links, as a linear model of twice as many rows.
+"""Elastic joints (docs/theory.md §4): springs between motors and links, as a linear model of twice as many rows.
 
 Link rows balance the torque of the springs with the rigid bodies, motor rows balance the measured torque with
 rotor inertia, friction and springs. q is the link's position, θ the motor's *after the gear*, d = θ − q:

@@ -1,7 +1,7 @@
 """Ten inertial parameters of a body, in three dresses, and how far they are from being impossible.
 
 Order (Pinocchio): ``[m, m·cx, m·cy, m·cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz]`` in kg, kg·m, kg·m², the inertia
-about the *origin* of the body's joint frame, not about the centre of mass. The pseudo-inertia (theory §6)
+about the *origin* of the body's joint frame, not about the centre of mass. The pseudo-inertia (docs/theory.md §6)
 ``P = [[½tr(I)·1 − I, m c], [(m c)ᵀ, m]]`` is linear in them, and positive definite exactly for bodies
 that can exist: positive mass, positive definite inertia about the centre of mass, triangle inequality.
 """
@@ -92,7 +92,7 @@ def from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
 
 
 def pseudo_inertia(theta: ArrayLike) -> Array:
-    """Pseudo-inertia matrix, linear in the ten parameters (theory §6).
+    """Pseudo-inertia matrix, linear in the ten parameters (docs/theory.md §6).
 
     Args:
         theta: Shape (..., 10) [kg, kg·m, kg·m²].
@@ -130,7 +130,7 @@ PSEUDO_BASIS = pseudo_inertia(np.eye(10))
 
 
 def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The same body quoted in another frame: ``P_a = A P_b Aᵀ`` (theory §1).
+    """The same body quoted in another frame: ``P_a = A P_b Aᵀ`` (docs/theory.md §1).
 
     Args:
         theta: In frame b, shape (..., 10).
@@ -168,7 +168,7 @@ class Margins:
         triangle: ``tr(I_c)/2 − λ_max(I_c)``: the triangle inequality's slack [kg·m²].
         relative: Smallest principal second moment over the largest, about the centre of mass; negative when
             the triangle inequality fails, −inf when the mass is not positive.
-        cholesky_tolerance: ``max(0, −min_eigenvalue)`` (D, eq. 36 and Table III) [kg·m²].
+        cholesky_tolerance: ``max(0, −min_eigenvalue)`` (Gautier 2013, eq. 36 and Table III) [kg·m²].
     """
 
     mass: float
@@ -184,7 +184,7 @@ class Margins:
 
 
 def margins(theta: ArrayLike) -> Margins:
-    """Measures the physical consistency of one body (theory §6).
+    """Measures the physical consistency of one body (docs/theory.md §6).
 
     Args:
         theta: Ten parameters, shape (10,).

@@ -14,7 +14,7 @@ from .prior import Prior
 def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
     """Which share of every parameter's value the data brought, the rest being prior.
 
-    ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` (design §3) from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is
+    ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is
     never formed.
 
     Args:

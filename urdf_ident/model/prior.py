@@ -30,7 +30,7 @@ from .parameters import Parameter
 from .robot import Body, Robot
 
 #: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
-#: noise; on real arms the nominal standard errors are three to four times too small (theory §7), and this is their square.
+#: noise; on real arms the nominal standard errors are three to four times too small; this is their square.
 USUAL_WEIGHT = 10.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
 _MASSLESS = 1e-6
@@ -218,7 +218,7 @@ def with_joint_terms(
     std_error: ArrayLike | None = None,
     relative_std: float = 1.0,
 ) -> Prior:
-    """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (D §V.B).
+    """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (Gautier 2013 §V.B).
 
     Without it the distance to the prior would pull them to zero. The precision is loose: one standard deviation
     is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind, all of it for a

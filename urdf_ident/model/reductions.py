@@ -1,4 +1,4 @@
-"""The same base parameters by other arithmetic: Gauss-Jordan elimination (A) and the singular vectors (D, §III.A).
+"""The same base parameters by other arithmetic: Gauss-Jordan elimination (Szabó 2021), singular vectors (Gautier 2013).
 
 QR (:func:`.base.reduce_factor`) is what the tool uses. These two decide the rank by pivots and by singular values instead
 of by distances; that all three agree in span and in who is independent says more than any one of them.
@@ -43,7 +43,7 @@ def reduce_by_elimination(
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
 ) -> BaseParameters:
-    """Base parameters by reduced row echelon form with row pivoting (A, §3).
+    """Base parameters by reduced row echelon form with row pivoting (Szabó 2021, §3).
 
     Args:
         R: Shape (k, p): the regressor, or its triangular factor.
@@ -86,7 +86,7 @@ def reduce_by_svd(
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
 ) -> BaseParameters:
-    """Base parameters from the null space ``V2``: dependent ones are chosen so that its rows are regular (D, §III.A).
+    """Base parameters from the null space ``V2``: dependent ones are chosen so that its rows are regular (Gautier 2013).
 
     A column depends on those before it exactly where a null vector ends there; so rows of ``V2`` are chosen from the end.
 

@@ -1,6 +1,6 @@
 """The robot: a URDF turned into a Pinocchio model without meshes, with names kept at hand.
 
-Two traps live here (design §6.1, §6.2). Pinocchio orders sibling joints alphabetically, so everything is
+Two traps live here (docs/architecture.md). Pinocchio orders sibling joints alphabetically, so everything is
 matched by joint *name*. And links behind fixed (or locked) joints are lumped into the body that moves them:
 each :class:`Body` remembers which links it is made of and where they sit, so that export can take it apart.
 """

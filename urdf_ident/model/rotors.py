@@ -1,4 +1,4 @@
-"""Spinning rotors on moving links: what couples motors and links beyond the spring (theory §4).
+"""Spinning rotors on moving links: what couples motors and links beyond the spring (docs/theory.md §4).
 
 Rotor i is carried by the body before joint i and spins about the unit axis z_i, fixed in that body. Its spin is
 ``s = z_i·ω + r θ'_i`` with ω of the carrying body. About its axis it has the inertia Υ; its mass and transverse

@@ -1,7 +1,7 @@
 """What a URDF says, checked before any engine sees it.
 
 Engines forgive what they should not: Pinocchio takes negative masses, urdfdom drops an inertial that holds a
-NaN and the link silently weighs nothing (design §6.4). So the XML is read here first, number by number.
+NaN and the link silently weighs nothing. So the XML is read here first, number by number.
 """
 
 from __future__ import annotations

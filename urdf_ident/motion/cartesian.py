@@ -1,4 +1,4 @@
-"""Circles and lines of a frame, turned into joint motion by inverse kinematics (B's validation, theory §10).
+"""Circles and lines of a frame, turned into joint motion by inverse kinematics (Wu 2012's validation, docs/theory.md §10).
 
 The path is followed with a smooth start and stop. Positions come from damped least squares at every node, each started
 from the last one; velocity and acceleration are those of the fifth-order spline through them, so q, v and a belong

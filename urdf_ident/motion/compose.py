@@ -121,7 +121,7 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
 
 
 def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
-    """The same motion several times, for averaging over periods (B).
+    """The same motion several times, for averaging over periods (Wu 2012).
 
     Args:
         trajectory: One period; must end in the state in which it starts.

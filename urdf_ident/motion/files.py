@@ -1,4 +1,4 @@
-"""Trajectories in files: the default CSV (design §3) and ROS 2 ``JointTrajectory`` YAML."""
+"""Trajectories in files: the default CSV (docs/logs.md) and ROS 2 ``JointTrajectory`` YAML."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 100
 
 
 def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
-    """The default CSV of design §3.
+    """The default CSV (docs/logs.md).
 
     Args:
         joints: Joint names.

@@ -1,4 +1,4 @@
-"""Finite Fourier series, free (A, eq. 22; E, eq. 17) and tied at both ends (B): theory §8.
+"""Finite Fourier series, free (Szabó 2021, eq. 22; Liu 2023, eq. 17) and tied at both ends (Wu 2012): docs/theory.md §8.
 
 ``q_i = q0_i + Σ_l a_il/(ω l) sin(ω l t) − b_il/(ω l) cos(ω l t)``, so that a and b are velocity amplitudes.
 """
@@ -79,7 +79,7 @@ class FourierTrajectory(Trajectory):
 
 @dataclass(frozen=True, eq=False)
 class ModifiedFourierTrajectory(Trajectory):
-    """A Fourier series that starts and ends at given q, v, a (B's modified Fourier series).
+    """A Fourier series that starts and ends at given q, v, a (Wu 2012's modified Fourier series).
 
     The ties ``Σ a_l = v``, ``ω Σ l·b_l = a``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the offset,
     so every choice of the free coefficients satisfies them exactly.

@@ -1,4 +1,4 @@
-"""Point to point with trapezoidal acceleration, as robot controllers move (D), and sweeps at constant speed."""
+"""Point to point with trapezoidal acceleration, as robot controllers move (Gautier 2013), and sweeps at constant speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fifth-order B-splines with clamped ends, as in Zollo et al. 2015 (C)."""
+"""Fifth-order B-splines with clamped ends, as in Zollo et al. 2015 (Zollo 2015)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result with what no rigid model explains: friction from runs both ways, and a residual on the deformation (E)."""
+"""A result with what no rigid model explains: friction from runs both ways, and a residual on the deformation (Liu 2023)."""
 
 from __future__ import annotations
 

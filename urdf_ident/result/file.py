@@ -32,7 +32,7 @@ SCHEMA = "urdf-ident/1"
 
 
 def save(ident: Identification, path: str | Path) -> Path:
-    """Writes a result as JSON (design §3), whole or not at all.
+    """Writes a result as JSON (docs/reference.md), whole or not at all.
 
     Args:
         ident: The result.

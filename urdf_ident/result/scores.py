@@ -1,4 +1,4 @@
-"""Scores on logs that took no part in the fit (theory §10), always beside what the user had before."""
+"""Scores on logs that took no part in the fit (docs/theory.md §10), always beside what the user had before."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class RigidPlant:
 
 
 def _inertia(ten: Array, body: str) -> pin.Inertia:
-    """Pinocchio divides by the mass (design §6.14), so a massless body is built by hand."""
+    """Pinocchio divides by the mass, so a massless body is built by hand."""
     if ten[0] != 0:
         return pin.Inertia.FromDynamicParameters(ten)
     if np.any(ten[1:4] != 0):

@@ -23,7 +23,7 @@ class Noise:
 
     Attributes:
         sigma: Standard deviation, shape (n,) or a number, in the signal's unit.
-        snr: Instead: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (theory §4).
+        snr: Instead: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (docs/theory.md §4).
         correlation: ρ of a first-order autoregression from sample to sample, 0 (white) to below 1; σ stays what it is.
     """
 

@@ -130,7 +130,7 @@ def simulate(
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
-    """Writes a log in the default CSV (design §3): ``t, q_…, v_…, tau_…, qm_…`` in SI units.
+    """Writes a log in the default CSV (docs/logs.md): ``t, q_…, v_…, tau_…, qm_…`` in SI units.
 
     Args:
         log: The log.

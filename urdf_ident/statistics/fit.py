@@ -65,7 +65,7 @@ class Fit:
 
     @property
     def relative_percent(self) -> Array:
-        """``100 σ/|β|`` (D, eq. 12), shape (b,) [%]."""
+        """``100 σ/|β|`` (Gautier 2013, eq. 12), shape (b,) [%]."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.params == 0, np.inf, 100.0 * self.bse / np.abs(self.params))
 
@@ -128,7 +128,7 @@ def fit_base(
     """Estimates the base parameters by OLS or WLS.
 
     WLS weights each row group with the inverse standard deviation of its residual, on W and tau alike: first
-    of the OLS residual (A, eqs. 17-19; D, §III), then of its own until they agree. The standard errors are
+    of the OLS residual (Szabó 2021, eqs. 17-19; Gautier 2013, §III), then of its own until they agree. The standard errors are
     scaled by the whitened residual.
 
     Args:

@@ -50,11 +50,11 @@ class Solution:
 
     @property
     def variance(self) -> float:
-        """Residual variance, ``RSS/(rows − rank)`` (D, eq. 10)."""
+        """Residual variance, ``RSS/(rows − rank)`` (Gautier 2013, eq. 10)."""
         return self.residual_squares / self.dof if self.dof > 0 else np.inf
 
     def covariance(self, variance: float | None = None) -> Array:
-        """Covariance of the estimate (D, eq. 11); entries of unseen parameters are not meaningful.
+        """Covariance of the estimate (Gautier 2013, eq. 11); entries of unseen parameters are not meaningful.
 
         Args:
             variance: Residual variance; :attr:`variance` if None.

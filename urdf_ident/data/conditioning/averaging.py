@@ -1,4 +1,4 @@
-"""Averages over the periods of a motion that repeats (B, section 4; Swevers): less noise, its size, exact derivatives.
+"""Averages over the periods of a motion that repeats (Wu 2012, section 4; Swevers): less noise, its size, exact derivatives.
 
 Torques are averaged as they are; what differs between periods is noise, whatever the model. Positions are averaged and then
 held by the motion's own Fourier series, with as many harmonics as the closed loop needs: more than the planned motion has,

@@ -1,7 +1,7 @@
 """``gain: auto``: torque constants from what a controller logged as its target torque and target current.
 
 At rest a controller adds no friction compensation to its feed-forward, so that ``target torque / target current`` is
-the torque constant to four digits (design §6.8). On moving samples the plain ratio is nonsense, because the target
+the torque constant to four digits. On moving samples the plain ratio is nonsense, because the target
 current also holds the controller's own friction model: there the constant is found beside a free function of
 speed, one per direction. That serves joints that carry no torque at rest; where such an estimate agrees with a joint
 that is known at rest, the two have the same motor (twins), and the better number serves both.

@@ -1,4 +1,4 @@
-"""Weighted least squares with the full covariance of one sample's rows, iterated (E, §III.C; Aitken 1936).
+"""Weighted least squares with the full covariance of one sample's rows, iterated (Liu 2023, §III.C; Aitken 1936).
 
 The joints' residuals are not independent: what the model lacks at one joint, its neighbours feel at the same instant.
 With Ω (n × n) the covariance of one sample's rows and Ω = L Lᵀ, the rows ``L⁻¹ [W | tau]`` have independent residuals of

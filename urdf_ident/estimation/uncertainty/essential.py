@@ -1,4 +1,4 @@
-"""Essential parameters: the few that the data need (Pham and Gautier 1991; D, §III.B).
+"""Essential parameters: the few that the data need (Pham and Gautier 1991; Gautier 2013, §III.B).
 
 The parameter of the largest relative standard error is taken out, the rest is fitted again, and so on. The published
 stop, a ratio of largest to smallest relative error, was harmful on real data: it says nothing about the torque. Here an
@@ -32,7 +32,7 @@ from .covariance import with_covariance
 ALLOWED = 0.005
 #: The residual has grown when so much growth by chance is this unlikely.
 LEVEL = 0.05
-#: Ratio of largest to smallest relative error of the published rule (D).
+#: Ratio of largest to smallest relative error of the published rule (Gautier 2013).
 RATIO = 10.0
 
 

@@ -1,7 +1,7 @@
 """A verdict on every standard parameter, and in one sentence what motion would make it visible.
 
-Before any data the structure decides: alone, only in combination, or never (A, C). With data, each combination is also
-judged by its standard error. An error is small or large beside the parameter's size, and that is not only its estimate: an
+Before any data the structure decides: alone, only in combination, or never (Szabó 2021, Zollo 2015). With data, each
+combination is also judged by its standard error. An error is small or large beside the parameter's size, and that is not only its estimate: an
 offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, what was believed
 before, and how unsure that was; the estimate only counts where noise alone would hardly make it.
 

@@ -1,4 +1,4 @@
-"""The common period of logs whose repetitions were not averaged: what differs between them is noise (B; Swevers)."""
+"""The common period of logs whose repetitions were not averaged: what differs between them is noise (Wu 2012; Swevers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise from the scatter between repetitions: its size for weights (B's maximum likelihood), its colour for standard errors.
+"""Noise from the scatter between repetitions: its size for weights (Wu 2012), its autocorrelation for standard errors.
 
 What a model lacks repeats with the motion and is in the mean, not in the scatter. So the scatter tells the noise alone,
 at the motion's own frequencies too, where the residual of a fit has none left; and a residual that is larger than the
@@ -47,7 +47,7 @@ def repetition_count(logs: Sequence[PreparedLog]) -> int:
 
 
 def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str, float]:
-    """Noise of the rows of a single period, from the scatter between periods (B; theory §7).
+    """Noise of the rows of a single period, from the scatter between periods (Wu 2012; docs/theory.md §7).
 
     Args:
         model: The dynamic model.
@@ -88,7 +88,7 @@ def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> f
 
 
 def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str, float]:
-    """Weights of the maximum-likelihood estimate: one over the noise between periods (B, section 4; theory §7).
+    """Weights of the maximum-likelihood estimate: one over the noise between periods (Wu 2012, section 4; docs/theory.md §7).
 
     Args:
         model: The dynamic model.

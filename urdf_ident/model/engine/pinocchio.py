@@ -17,7 +17,7 @@ CHUNK = 512
 
 
 def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
-    """Regressor of the inertial parameters (theory §1): ``tau = Y theta``, gravity included.
+    """Regressor of the inertial parameters (docs/theory.md §1): ``tau = Y theta``, gravity included.
 
     It holds neither rotor inertia nor friction.
 

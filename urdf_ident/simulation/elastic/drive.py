@@ -145,7 +145,7 @@ class Torque:
 
 @dataclass(frozen=True, eq=False)
 class MotorPD:
-    """PD control of the motors with gravity compensation at the reference (C, after De Luca).
+    """PD control of the motors with gravity compensation at the reference (Zollo 2015, after De Luca).
 
     ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``.
 

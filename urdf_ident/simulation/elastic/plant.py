@@ -1,4 +1,4 @@
-"""A robot with elastic joints, simulated without the regressor that identifies it (theory §4).
+"""A robot with elastic joints, simulated without the regressor that identifies it (docs/theory.md §4).
 
 Every rotor is a body of its own in a Pinocchio model: a massless disc on the preceding body, turning by r·θ about
 the joint's axis. The articulated-body algorithm is then exact, gyroscopic torques of the rotors included. Springs
