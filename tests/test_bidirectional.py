@@ -92,7 +92,7 @@ def test_half_the_sum_of_a_sliding_joint_is_gravity(limits) -> None:
     robot = Robot.from_urdf(arm_urdf("zx", kind="prismatic"))
     trajectory = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), count=5, cruise=0.5).trajectory
     points = friction_points([driven(robot, trajectory)], robot, "j1")
-    assert "sliding joint" in points.notes[0]
+    assert "prismatic joint" in points.notes[0]
     assert points.even.mean() == pytest.approx(0.0, abs=1e-12)
     assert points.odd == pytest.approx((friction(points.speed) - friction(-points.speed)) / 2, abs=0.05)
 

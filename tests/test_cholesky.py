@@ -87,7 +87,7 @@ def test_parameters_after_the_bodies_are_ignored_and_the_report_is_json():
     assert data["per_body"][0]["margin"] == pytest.approx(0.01 / 0.02)  # second moments 0.02, 0.01, 0.01
     assert data["per_body"][1]["margin"] == "-inf"
     text = report.summary()
-    assert "1 of 2 bodies can exist" in text
+    assert "1 of 2 bodies are physically consistent" in text
     assert "1 at ε = 0" in text
 
 

@@ -1,4 +1,4 @@
-"""The certificate against a far denser grid, with everything that moves: sliding joints, ramps, motions that stop."""
+"""The certificate against a far denser grid, with everything that moves: prismatic joints, ramps, motions that stop."""
 
 from __future__ import annotations
 

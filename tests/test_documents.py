@@ -1,4 +1,4 @@
-"""YAML and JSON from strangers: plain data or one line with the place, in bounded time and memory."""
+"""YAML and JSON from unmatched: plain data or one line with the place, in bounded time and memory."""
 
 from __future__ import annotations
 

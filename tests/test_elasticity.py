@@ -206,8 +206,8 @@ def test_known_wrenches_on_the_links_are_the_target_of_link_rows() -> None:
         fit = fit_base(statistics, base)
         expected = base.of(truth_of("spatial", model))
         np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
-        settled = fit_base(compliance_form(statistics, model, base), base)
-        np.testing.assert_allclose(settled.params, expected, rtol=1e-8, atol=1e-8)
+        converged = fit_base(compliance_form(statistics, model, base), base)
+        np.testing.assert_allclose(converged.params, expected, rtol=1e-8, atol=1e-8)
     assert np.abs(segment.external).max() > 1.0
     blind = Segment(**{**vars(segment), "external": rng.normal(0, 20, segment.q.shape)})
     wrong = fit_base(accumulate(model, "exact", [blind], RowFilter(1)), base)

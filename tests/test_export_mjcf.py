@@ -132,7 +132,7 @@ def test_bad_input_writes_nothing(tmp_path: Path) -> None:
         write_mjcf(tmp_path / "x.xml", robot, theta, armature={"k_lock": 1.0})
     with pytest.raises(ModelError, match="not finite"):
         write_mjcf(tmp_path / "x.xml", robot, theta, armature={"z_turn": np.nan})
-    with pytest.raises(ModelError, match="cannot exist"):
+    with pytest.raises(ModelError, match="is not physically consistent"):
         write_mjcf(tmp_path / "x.xml", robot, -theta)
     with pytest.raises(OutputError):
         write_mjcf(tmp_path, robot, theta)

@@ -192,8 +192,8 @@ def test_zero_friction_inserts_nothing_and_none_keeps_the_files() -> None:
         (JOINT.format(OPEN + "  </joint>"), {}, {"j": JointDynamics(-1.0)}, "damping cannot be written"),
         (JOINT.format(OPEN + "  </joint>"), {}, {"j": JointDynamics(friction=np.nan)}, "friction cannot be written"),
         (JOINT.format(OPEN + "<dynamics/><dynamics/></joint>"), {}, {"j": JointDynamics(1.0)}, "2 <dynamics> elements"),
-        (JOINT.format(OPEN + "  </joint>"), {"a": from_com(-1.0, np.zeros(3), np.eye(3))}, {}, "cannot exist"),
-        (JOINT.format(OPEN + "  </joint>"), {"a": from_com(1.0, np.zeros(3), np.diag([1, 1, 2.1]))}, {}, "cannot exist"),
+        (JOINT.format(OPEN + "  </joint>"), {"a": from_com(-1.0, np.zeros(3), np.eye(3))}, {}, "not physically consistent"),
+        (JOINT.format(OPEN + "  </joint>"), {"a": from_com(1.0, np.zeros(3), np.diag([1, 1, 2.1]))}, {}, "not physically"),
         (JOINT.format(OPEN + "  </joint>"), {"a": BODY * np.nan}, {}, "not finite"),
         (
             '<robot name="r"><link name="a">'
@@ -360,7 +360,7 @@ def test_real_robots(file: str, lock: dict, tmp_path: Path) -> None:
     theta = changed(np.random.default_rng(1), prior, 0.1).ravel()
     notes = write_urdf(tmp_path / "new.urdf", robot, theta, damping=dict.fromkeys(robot.joints, 3.5))
     written = (tmp_path / "new.urdf").read_text()
-    assert not any("cannot exist" in note for note in notes)
+    assert not any("is not physically consistent" in note for note in notes)
     q, v, a = states(robot, 1000)
     expected = regressor_torques(robot, theta, q, v, a)
     assert torque_difference(robot, theta, Robot.from_urdf(written, lock=lock).model, samples=1000) < 1e-9
@@ -372,7 +372,7 @@ def test_impossible_bodies_are_refused_unless_repair_is_asked_for(tmp_path: Path
     robot = Robot.from_urdf(_chain({"arm": random_theta(np.random.default_rng(2)), "hand": None, "cover": None}))
     theta = lumped_inertials(robot)[0]
     theta[0] = -0.1
-    with pytest.raises(ModelError, match="'arm' cannot exist"):
+    with pytest.raises(ModelError, match="'arm' is not physically consistent"):
         write_urdf(tmp_path / "x.urdf", robot, theta)
     assert not (tmp_path / "x.urdf").exists()
     notes = write_urdf(tmp_path / "x.urdf", robot, theta, repair=True)

@@ -18,7 +18,7 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
-from urdf_ident.estimation.friction_selection.reference_torque import Settled, settle
+from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit, converge
 from urdf_ident.friction import FRICTION, AxisMotion, friction_term, play
 from urdf_ident.model.base import random_motion
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -205,12 +205,12 @@ def make_log(robot: Robot, friction: Callable, seed: int, noise: float = 0.01) -
     return Recording(f"log{seed}", robot.joints, t, np.rint(q / 6e-6) * 6e-6, effort=tau)
 
 
-def identify(robot: Robot, terms: list, logs: list[PreparedLog]) -> tuple[Settled, np.ndarray]:
+def identify(robot: Robot, terms: list, logs: list[PreparedLog]) -> tuple[ConvergedFit, np.ndarray]:
     model = DynamicModel(robot, friction=terms, rotor_inertia=False)
-    settled = settle(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
+    converged = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
     theta = np.zeros(len(model.parameters))
-    theta[settled.fit.base.independent] = settled.fit.params
-    return settled, theta
+    theta[converged.fit.base.independent] = converged.fit.params
+    return converged, theta
 
 
 def prepare(robot: Robot, logs: list[Recording]) -> list[PreparedLog]:
@@ -222,15 +222,15 @@ def test_curve_is_found_back(robot: Robot, law: str) -> None:
     """Within 1 % of the curve's range, at 1 % torque noise, over all speeds that were driven."""
     terms, friction = TRUTHS[law]
     logs = prepare(robot, [make_log(robot, friction, seed) for seed in (1, 2)])
-    settled, theta = identify(robot, terms, logs)
+    converged, theta = identify(robot, terms, logs)
     top = np.max([np.abs(part.v).max(axis=0) for log in logs for part in log.segments], axis=0)
     speed = np.linspace(-0.95, 0.95, 401)[:, None] * top
     way = np.concatenate([0 * speed[:1], np.cumsum(speed, axis=0)])  # far apart: every bristle is bent
     load = np.tile([20.0, -10.0, 5.0], (401, 1))
     still = np.zeros((401, 3))
     segment = Segment("curve", 0.0, 1.0, way[1:], speed, still, reference_torque=load, before=way[:1])
-    values = settled.model.term_columns(segment) * theta[30:]
-    curve = np.column_stack([values[:, settled.model._distribution[j] != 0].sum(axis=1) for j in range(3)])
+    values = converged.model.term_columns(segment) * theta[30:]
+    curve = np.column_stack([values[:, converged.model._distribution[j] != 0].sum(axis=1) for j in range(3)])
     truth = friction(way, np.concatenate([speed[:1], speed]), np.concatenate([load[:1], load]))[1:]
     error = np.abs(curve - truth).max(axis=0) / np.ptp(truth, axis=0)
     assert error.max() < 0.01, error
@@ -245,7 +245,7 @@ def test_a_law_that_the_robot_does_not_have_does_no_harm(robot: Robot, law: str)
     logs = prepare(robot, [make_log(robot, friction, seed, noise=0.05) for seed in range(1, 7)])
     errors = []
     for terms in (known, [*known, law]):
-        settled, theta = identify(robot, terms, logs[:4])
-        held_out = build_statistics(settled.model, logs[4:])
+        converged, theta = identify(robot, terms, logs[:4])
+        held_out = build_statistics(converged.model, logs[4:])
         errors.append(sum(held_out.residual_squares(theta, group) for group in held_out.groups) ** 0.5)
     assert errors[1] < 1.02 * errors[0]

@@ -27,7 +27,7 @@ from urdf_ident.model.inertia import (
 
 
 def cloud(seed: int, points: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    """Point masses: a body that certainly can exist."""
+    """Point masses: a body that is certainly physically consistent."""
     rng = np.random.default_rng(seed)
     return rng.uniform(0.1, 2.0, points), rng.normal(size=(points, 3))
 

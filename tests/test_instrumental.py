@@ -210,7 +210,7 @@ def test_emps_clean_log_shows_no_bias(emps: Emps) -> None:
     published = emps.least_squares(emps.q)
     found = emps.by_instruments(emps.q, emps.simulated(published))
     assert not found.test.rejected
-    assert "no sign of bias" in found.test.words()
+    assert "no sign of bias" in found.test.describe()
     np.testing.assert_allclose(found.fit.params[0], published[0], rtol=0.002)
 
 

@@ -1,4 +1,4 @@
-"""Covariance where friction reads the rigid torque that is itself estimated: against what the settled estimate really does."""
+"""Covariance where friction reads the rigid torque that is itself estimated: against what the converged estimate does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
-from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -65,22 +65,24 @@ def exact(model: DynamicModel, log: PreparedLog, shift: np.ndarray) -> PreparedL
 
 @pytest.mark.parametrize("name", ["own axes", "coupled"])
 def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the settled one does."""
+    """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the converged one does."""
     monkeypatch.setattr(room, "TOLERANCE", 1e-11)
     model = models()[name]
     raw = prepared(model, [record(model, seed) for seed in (0, 1)])
     logs = [exact(model, log, np.zeros((1200, model.n))) for log in raw]
     estimate = partial(fit_base, base=model.base(), method="ols")
-    before = settle(model, partial(build_statistics, logs=logs), estimate)
+    before = converge(model, partial(build_statistics, logs=logs), estimate)
     response = load_response(before.fit, before.model, logs)
     rng = np.random.default_rng(7)
     for _ in range(2):
         shift = 1e-4 * (rng.standard_normal((1, model.n)) + rng.standard_normal((1200, model.n)))
         moved = [exact(model, log, shift) for log in raw]
         frozen = estimate(build_statistics(before.model, moved)).params - before.fit.params
-        settled = settle(model, partial(build_statistics, logs=moved), estimate, start=before.model.reference_theta).fit.params
+        converged = converge(
+            model, partial(build_statistics, logs=moved), estimate, start=before.model.reference_theta
+        ).fit.params
         scale = np.sqrt(np.diag(before.fit.covariance))
-        follows = settled - before.fit.params
+        follows = converged - before.fit.params
         error = np.abs((follows - response @ frozen) / scale).max()
         assert error < 1e-3 * np.abs(frozen / scale).max()  # second order in the shift
         assert np.abs((follows - frozen) / scale).max() > 100 * error
@@ -89,7 +91,7 @@ def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str, m
 def test_the_covariance_is_moved_by_the_response() -> None:
     model = models()["own axes"]
     logs = prepared(model, [record(model, 0)])
-    found = settle(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
+    found = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
     fit, response = with_load_slopes(found.fit, found.model, logs), load_response(found.fit, found.model, logs)
     np.testing.assert_allclose(fit.covariance, response @ found.fit.covariance @ response.T)
     assert np.abs(fit.bse / found.fit.bse - 1.0).max() > 0.1

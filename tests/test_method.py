@@ -51,9 +51,9 @@ def plain() -> DynamicModel:
 
 @pytest.fixture(scope="module")
 def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One motion, three files: white noise on the torque; the same with wild samples; and the URDF.
+    """One motion, three files: white noise on the torque; the same with outliers; and the URDF.
 
-    Its periods are not averaged: they would tell wild samples without any model.
+    Its periods are not averaged: they would tell outliers without any model.
     """
     folder = tmp_path_factory.mktemp("spoilt")
     robot = Robot.from_urdf(arm_urdf("zyx"))
@@ -141,13 +141,13 @@ def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest
     log = as_log(replace(segment, tau=tau))
 
     def fail(*_: object, **__: object) -> None:
-        raise EstimationError("does not settle")
+        raise EstimationError("does not converge")
 
     monkeypatch.setattr(room, "fit_robust", fail)
     decision = trust(plain, [log])
     assert decision.name == "wls"
-    assert "IRLS cannot help: does not settle" in decision.why
-    with pytest.raises(EstimationError, match="does not settle"):
+    assert "IRLS cannot help: does not converge" in decision.why
+    with pytest.raises(EstimationError, match="does not converge"):
         trust(plain, [log], "irls")
 
 
@@ -185,7 +185,7 @@ def test_gls_is_statsmodels_gls(plain: DynamicModel) -> None:
     X, y = stacked(plain, base, log)
     expected = sm.GLS(y, X, sigma=np.kron(found.covariance, np.eye(200))).fit(method="qr")
     np.testing.assert_allclose(found.fit.bse, expected.bse, rtol=1e-8)
-    # its covariance is that of the round before, which has settled to a thousandth of a standard error
+    # its covariance is that of the round before, which has converged to a thousandth of a standard error
     assert (np.abs(found.fit.params - expected.params) < 1e-3 * expected.bse).all()
 
 

@@ -87,7 +87,7 @@ def test_one_joint_that_goes_its_own_way_is_enough_to_refuse() -> None:
 
 
 def test_real_logs(data: Path) -> None:
-    """No log of the real arms repeats a motion three times; the sliding axis does, after a first stroke from elsewhere."""
+    """No log of the real arms repeats a motion three times; the prismatic axis does, after a first stroke from elsewhere."""
     from scipy.io import loadmat
 
     for path in (data / "ur10e").glob("*.csv"):

@@ -118,7 +118,7 @@ def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -
         effort_side="motor",
     )
     log = read_recording(write(tmp_path, table(header="")), robot, layout)
-    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 100.0, np.deg2rad(1)])  # deg is no unit of a sliding joint
+    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 100.0, np.deg2rad(1)])  # deg is no unit of a prismatic joint
     np.testing.assert_allclose(log.effort[0], [0.010, 0.100, 0.001])
     assert log.effort_unit == "A"
     assert log.effort_side == "motor"

@@ -1,6 +1,6 @@
 """The EMPS benchmark by its published protocol through the public parts: the same digits as the published table.
 
-Janot, Gautier, Brunot: data set and reference models of EMPS (one sliding axis, 1 kHz, closed loop).
+Janot, Gautier, Brunot: data set and reference models of EMPS (one prismatic axis, 1 kHz, closed loop).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def test_sixty_forty(data: Path, halves: tuple[Path, Path]) -> None:
     ident = identify(model, [first], held_out=[second], project=project)
     found = ident.validation[0]
     assert found["fit_mean_rmse"] <= 0.125
-    assert found["mean_rmse"] <= 0.133  # bodies that can exist, and no negative rotor inertia
+    assert found["mean_rmse"] <= 0.133  # physically consistent bodies, and no negative rotor inertia
     assert found["urdf_friction_mean_rmse"] == pytest.approx(0.91, abs=0.1)  # as peers measured
     assert found["urdf_mean_rmse"] == pytest.approx(1.43, abs=0.1)
     assert ident.consistency.consistent

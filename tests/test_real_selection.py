@@ -13,7 +13,7 @@ from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.torque_constants.gains import resolve_gain
-from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
@@ -35,7 +35,7 @@ def held_out(
     build = partial(build_statistics, logs=logs)
     selected, errors = select_friction(model, build, [part for log in logs for part in log.segments]), []
     for candidate in (model, selected.model):
-        found = settle(candidate, build, partial(fit_base, base=candidate.base()))
+        found = converge(candidate, build, partial(fit_base, base=candidate.base()))
         theta = np.zeros(len(candidate.parameters))
         theta[found.fit.base.independent] = found.fit.params
         errors.append(score(target, predict(found.model, theta, target), model.robot.joints, hertz).rmse)

@@ -127,8 +127,8 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
     np.testing.assert_allclose(found.K, meant.K, atol=1e-4)
     assert found.kinds == meant.kinds
     assert found.rank_gap > 1e3
-    assert not len(meant.blurred)
-    assert len(found.blurred) > 0
+    assert not len(meant.ill_conditioned)
+    assert len(found.ill_conditioned) > 0
     assert len(rounded.base(tolerance=1e-9)) > len(found)
     assert geometric_rank(rounded.robot, True) == geometric_rank(exact.robot, True)
     text = check_text(check(rounded))

@@ -16,7 +16,7 @@ from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
-from urdf_ident.estimation.friction_selection.reference_torque import cross_validate_settled, settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
@@ -91,22 +91,22 @@ def by_hand(segments: list[Segment], rounds: int) -> tuple[np.ndarray, np.ndarra
 
 def test_fixed_point_and_truth() -> None:
     segments = make_segments(MODEL, 3)
-    found = settle(MODEL, partial(build, segments=segments), ESTIMATE)
+    found = converge(MODEL, partial(build, segments=segments), ESTIMATE)
     assert found.converged
     assert 4 <= len(found.changes) <= 15
     assert all(later < 0.5 * earlier for earlier, later in zip(found.changes[:-1], found.changes[1:], strict=True))
-    assert "settled in" in found.notes[0]
+    assert "converged in" in found.notes[0]
     beta, _ = by_hand(list(segments.values()), 30)
     np.testing.assert_allclose(found.fit.params, beta, rtol=2e-3, atol=2e-4)  # weights differ by degrees of freedom
     at = dict(zip([MODEL.names[k] for k in found.fit.base.independent], found.fit.params, strict=True))
     np.testing.assert_allclose([at[f"Fl_j{k}"] for k in (1, 2, 3)], SHARE, rtol=0.05)
-    first = settle(MODEL, partial(build, segments=segments), ESTIMATE, start=truth(MODEL))
+    first = converge(MODEL, partial(build, segments=segments), ESTIMATE, start=truth(MODEL))
     np.testing.assert_allclose(first.fit.params, found.fit.params, rtol=1e-4, atol=1e-6)  # wherever it starts
 
 
 def test_the_frozen_torque_is_the_fits_own() -> None:
     segments = make_segments(MODEL, 2)
-    found = settle(MODEL, partial(build, segments=segments), ESTIMATE)
+    found = converge(MODEL, partial(build, segments=segments), ESTIMATE)
     theta = np.zeros(len(MODEL.parameters))
     theta[found.fit.base.independent] = found.fit.params
     s = segments["run0"]
@@ -128,7 +128,7 @@ def test_what_the_data_hardly_see_is_frozen_as_it_was_believed() -> None:
     exact = load_free.torque(theta[:30], other.q, other.v, other.a)
     error = {}
     for prior in (None, inertial_prior(MODEL.robot)):
-        found = settle(MODEL, partial(build, segments=segments), ESTIMATE, prior=prior)
+        found = converge(MODEL, partial(build, segments=segments), ESTIMATE, prior=prior)
         frozen = load_free.torque(found.model.reference_theta, other.q, other.v, other.a)
         error[prior is not None] = np.sqrt(np.mean((frozen - exact) ** 2) / np.mean(exact**2))
     assert error[True] < 0.1
@@ -143,7 +143,7 @@ def test_without_load_terms_one_pass_is_enough() -> None:
         return build(model, make_segments(MODEL, 1))
 
     plain = make_model(LOADED[:-1])
-    found = settle(plain, count, partial(fit_base, base=plain.base()))
+    found = converge(plain, count, partial(fit_base, base=plain.base()))
     assert calls == [plain]
     assert found.converged
     assert found.notes == ()
@@ -151,9 +151,9 @@ def test_without_load_terms_one_pass_is_enough() -> None:
 
 def test_what_does_not_settle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "ROUNDS", 2)
-    found = settle(MODEL, partial(build, segments=make_segments(MODEL, 1)), ESTIMATE)
+    found = converge(MODEL, partial(build, segments=make_segments(MODEL, 1)), ESTIMATE)
     assert not found.converged
-    assert "did not settle in 2 rounds" in found.notes[0]
+    assert "did not converge in 2 rounds" in found.notes[0]
     assert "leave load_coulomb out" in found.notes[0]
 
 
@@ -178,8 +178,8 @@ def test_statistics_with_different_frozen_torques_are_not_merged() -> None:
 def test_every_fold_finds_its_own_rigid_torque() -> None:
     segments = make_segments(MODEL, 3, sigma=1.0)
     make = partial(build, segments=segments)
-    settled = settle(MODEL, make, ESTIMATE)
-    found = cross_validate_settled(settled, make, ESTIMATE)
+    converged = converge(MODEL, make, ESTIMATE)
+    found = cross_validate_converged(converged, make, ESTIMATE)
     assert found.folds == ("run0", "run1", "run2")
     for k, name in enumerate(segments):
         _, theta = by_hand([s for other, s in segments.items() if other != name], 12)
@@ -215,7 +215,7 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
     np.testing.assert_array_equal(result.model.reference_theta, again.model.reference_theta)
     assert again.model.fingerprint == result.model.fingerprint
     assert again.torque(q[0], v[0], a[0]) == pytest.approx(again.torque(q, v, a)[0], rel=1e-12)
-    assert any("settled in" in note for note in result.solver["notes"])
+    assert any("converged in" in note for note in result.solver["notes"])
     assert result.validation[0]["fit_mean_rmse"] < 0.2
     stored = json.loads((tmp_path / "identification.json").read_text())
     assert len(stored["model"]["reference"]) == 30
@@ -240,14 +240,14 @@ def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
     recordings = [read_recording(path, robot, project.log_layout()) for path in files]
     logs = prepare_logs(recordings, robot, model.drive, project.signal_config())
     make, base = partial(build_statistics, logs=logs), model.base()
-    start = settle(model, make, partial(fit_base, base=base)).model.reference_theta
+    start = converge(model, make, partial(fit_base, base=base)).model.reference_theta
     errors = []
     for log in logs:
 
         def train(part: StatisticSet, name: str = log.name):
             return fit_base(part.without([name]), base)
 
-        found = settle(model, make, train, start=start)
+        found = converge(model, make, train, start=start)
         theta = np.zeros(len(model.parameters))
         theta[base.independent] = found.fit.params
         errors.append(score(log, predict(found.model, theta, log), robot.joints, 9.4, measured_only=True).rmse)

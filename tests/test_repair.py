@@ -1,4 +1,4 @@
-"""What cannot exist is named and repaired with the least change, and engines then take it."""
+"""What is not physically consistent is named and repaired with the least change, and engines then take it."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_assessment_in_words_and_numbers() -> None:
 
 
 def test_a_bad_link_inside_a_good_body_is_found() -> None:
-    """Lumping hides it: the sum can exist, MuJoCo without fusing and Drake still refuse the link."""
+    """Lumping hides it: the sum is physically consistent, MuJoCo without fusing and Drake still refuse the link."""
     rng = np.random.default_rng(1)
     text = bad_urdf({"good": random_theta(rng)})
     bad = from_com(0.001, np.zeros(3), np.diag([1e-6, 1e-6, 4e-6]))

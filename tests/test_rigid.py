@@ -39,7 +39,7 @@ def arm() -> Robot:
 
 
 def test_columns_and_torques_are_pinocchios_on_random_trees() -> None:
-    """Turning, endless and sliding joints about any axis, branches, fixed links and locked joints."""
+    """Turning, endless and prismatic joints about any axis, branches, fixed links and locked joints."""
     seen = set()
     for seed in range(200):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The robot against Pinocchio and MuJoCo: order of joints, continuous and sliding joints, locked and fixed ones."""
+"""The robot against Pinocchio and MuJoCo: order of joints, continuous and prismatic joints, locked and fixed ones."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def spoilt(segment, share: float, size: float, seed: int = 0):
 def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: DynamicModel, loss: str, norm: object) -> None:
     base = single.base()
     log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
-    found = fit_robust(single, [log], base, loss=loss, settled=1e-9)
+    found = fit_robust(single, [log], base, loss=loss, converged=1e-9)
     X, y = stacked(single, base, log)
     start = sm.RLM(y, X, M=sm.robust.norms.HuberT()).fit(tol=1e-10, maxiter=200)
     reference = sm.RLM(y, X, M=norm).fit(start_params=start.params, tol=1e-11, maxiter=500)
@@ -47,16 +47,16 @@ def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: Dynami
 
 
 def test_rounds_that_hardly_move_are_good_enough(single: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A median of samples need not settle to the last digit; one that moves the estimate is refused."""
+    """A median of samples need not converge to the last digit; one that moves the estimate is refused."""
     log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
-    settled = fit_robust(single, [log], single.base(), settled=1e-9)
+    converged = fit_robust(single, [log], single.base(), converged=1e-9)
     monkeypatch.setattr(robust, "ROUNDS", 6)
-    found = fit_robust(single, [log], single.base(), settled=1e-9)
-    moved = np.abs(found.fit.params - settled.fit.params) / settled.fit.bse
+    found = fit_robust(single, [log], single.base(), converged=1e-9)
+    moved = np.abs(found.fit.params - converged.fit.params) / converged.fit.bse
     assert 1e-9 < moved.max() < robust.CIRCLE
     monkeypatch.setattr(robust, "ROUNDS", 2)
-    with pytest.raises(EstimationError, match=r"does not settle.*after 2 rounds.*use loss huber"):
-        fit_robust(single, [log], single.base(), settled=1e-9)
+    with pytest.raises(EstimationError, match=r"does not converge.*after 2 rounds.*use loss huber"):
+        fit_robust(single, [log], single.base(), converged=1e-9)
 
 
 @pytest.mark.parametrize("factor", [1, 4])

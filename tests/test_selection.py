@@ -16,7 +16,7 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
 from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, standard_error
-from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, reversals, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.model.drive import Drive
@@ -192,7 +192,7 @@ def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[Pre
     }
     errors = []
     for model in (chosen.model, DynamicModel(robot, friction=spec), DynamicModel(robot, friction=sorted(SIMPLE))):
-        found = settle(model, partial(build_statistics, logs=runs[:4]), partial(fit_base, base=model.base()))
+        found = converge(model, partial(build_statistics, logs=runs[:4]), partial(fit_base, base=model.base()))
         theta = np.zeros(len(model.parameters))
         theta[found.fit.base.independent] = found.fit.params
         errors.append(score(runs[4], predict(found.model, theta, runs[4]), robot.joints, 6.0).mean_rmse)

@@ -88,7 +88,7 @@ def found(request: pytest.FixtureRequest, model: DynamicModel, prepared):
 
 
 def test_the_loops_settle_and_beat_wls_on_other_motions(found) -> None:
-    assert found.settled
+    assert found.converged
     first, last = found.gains[0], found.gains[-1]
     assert first.loop == "wls"
     assert last.loop == "residual"

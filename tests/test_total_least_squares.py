@@ -169,7 +169,7 @@ def test_a_payload_that_drowns_in_noise_gives_no_constants() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
     model = DynamicModel(robot, friction=["viscous", {"term": "coulomb", "width": 0.02}, "offset"])
     light = Payload.create(robot, logs=["loaded"], link="tool", mass=0.001, com=[0, 0, 0], inertia=[0] * 6)
-    with pytest.raises(EstimationError, match=r"hardly loads this joint|do not settle"):
+    with pytest.raises(EstimationError, match=r"hardly loads this joint|do not converge"):
         gains_of(0, 0.3, model, light, robot)
 
 
@@ -177,8 +177,8 @@ def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.M
     """One that the payload does not load jumps about, and the others are no reason to look further."""
     turns = iter(range(1000))
     monkeypatch.setattr(estimator, "_solved", lambda rows, gain: (np.array([2.0, 3.0, 5.0 + next(turns) % 2]), None))
-    with pytest.raises(EstimationError, match=r"torque constants of j3 do not settle, got 2, 3, \d; carry the payload off"):
-        estimator._settled({}, np.ones(3), ["j1", "j2", "j3"])
+    with pytest.raises(EstimationError, match=r"torque constants of j3 do not converge, got 2, 3, \d; carry the payload off"):
+        estimator._converged({}, np.ones(3), ["j1", "j2", "j3"])
 
 
 def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:

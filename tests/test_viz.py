@@ -43,7 +43,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 def waves(robot: Robot, duration: float = 4.0, seed: int = 0) -> Motion:
-    """A motion inside the limits, half a metre wide for sliding joints."""
+    """A motion inside the limits, half a metre wide for prismatic joints."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, duration + 1e-9, 0.01)
     low, high = np.maximum(robot.limit("lower"), -2.0), np.minimum(robot.limit("upper"), 2.0)

@@ -119,7 +119,7 @@ def _words(values: np.ndarray) -> str:
 
 
 def changed(rng: np.random.Generator, theta: np.ndarray, amount: float = 0.2) -> np.ndarray:
-    """Other bodies that can exist, shape (k, 10): pseudo-inertias under a random congruence."""
+    """Other physically consistent bodies, shape (k, 10): pseudo-inertias under a random congruence."""
     out = []
     for body in np.reshape(theta, (-1, 10)):
         turn = np.eye(4) + amount * rng.uniform(-1, 1, (4, 4)) * np.array([[1, 1, 1, 0.1]] * 3 + [[1, 1, 1, 1]])

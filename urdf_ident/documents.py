@@ -1,4 +1,4 @@
-"""YAML and JSON from people and from strangers: plain data, or one line that says what is wrong and where.
+"""YAML and JSON from any source: plain data, or one line that says what is wrong and where.
 
 Both formats let a small file become a large or endless object (nesting, aliases, integers of any length), and both drop the
 first of two equal keys without a word. Neither is accepted here. Nothing in a document is ever executed.

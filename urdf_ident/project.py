@@ -140,13 +140,13 @@ class EstimationSection(Section):
     """Which estimator."""
 
     method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge"] = Field(
-        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where wild samples would outweigh it; "
+        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where outliers would outweigh it; "
         "IV where reference and controller are known and show that noise on the motion biases WLS; "
         "ml: weighted by the scatter between periods"
     )  # fmt: skip
-    loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives wild samples no weight at all")
+    loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives outliers no weight at all")
     covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
-        Field("auto", description="of standard errors; auto: what counts the noise's memory, by the residuals")
+        Field("auto", description="of standard errors; auto: what counts the noise's autocorrelation, by the residuals")
     )
     essential: Literal["f-test", "ratio", "none"] = Field(
         "f-test", description="which base parameters the data need: by residual and held-out error, or the published ratio"
@@ -157,7 +157,8 @@ class ConsistencySection(Section):
     """How standard parameters are chosen among those that fit the data."""
 
     method: Literal["auto", "lmi", "minimum_norm", "frozen"] = Field(
-        "auto", description="auto is lmi: bodies that can exist, close to the prior; the others fit exactly and ask nobody"
+        "auto",
+        description="auto is lmi: physically consistent bodies, close to the prior; the others fit exactly, consistent or not",
     )
     prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
     distance: Literal["entropic", "euclid"] = Field("entropic", description="how far from the prior is measured")

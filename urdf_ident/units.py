@@ -82,7 +82,7 @@ def joint_units(prismatic: bool) -> dict[str, str]:
     """Names the SI units of a joint's signals.
 
     Args:
-        prismatic: True for a sliding joint, False for a turning one.
+        prismatic: True for a prismatic joint, False for a revolute one.
 
     Returns:
         Units of ``position``, ``velocity``, ``acceleration`` and ``torque``.

@@ -180,7 +180,7 @@ def arm(seed: int) -> Arm:
 
 
 def _disturbed(body: pin.Inertia, rng: np.random.Generator, share: float) -> pin.Inertia:
-    """Another body that can exist: ``P → (1 + E) P (1 + E)ᵀ``."""
+    """Another physically consistent body: ``P → (1 + E) P (1 + E)ᵀ``."""
     P = pin.PseudoInertia.FromInertia(body).toMatrix()
     E = np.eye(4) + share * rng.standard_normal((4, 4)) * np.array([[1, 1, 1, 0.05]] * 3 + [[0, 0, 0, 0.5]])
     return pin.PseudoInertia.FromMatrix(E @ P @ E.T).toInertia()

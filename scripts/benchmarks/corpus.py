@@ -41,7 +41,7 @@ from urdf_ident.model.urdf import MOVING_TYPES, parse_urdf
 
 
 def opened(text: str, path: Path) -> Robot:
-    """The robot, repaired where it cannot exist, with mimicking joints locked."""
+    """The robot, repaired where it is not physically consistent, with mimicking joints locked."""
     fixed, _ = fix_urdf(text, str(path))
     joints = parse_urdf(fixed).joints.items()
     mimics = {name: 0.0 for name, joint in joints if joint.mimic is not None and joint.type in MOVING_TYPES}

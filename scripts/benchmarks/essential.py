@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Held-out error of the essential parameters against that of all base parameters, the choice made anew in every fold.
 
-On a simulated TX40 (closed loop, friction that sticks, encoder counts, torque noise with memory), and on logs that are given:
+On a simulated TX40 (closed loop, friction that sticks, encoder counts, autocorrelated torque noise), and on given logs:
 
     python scripts/benchmarks/essential.py [ROBOT.urdf LOG... -c PROJECT.yaml]
 """

@@ -3,7 +3,7 @@
     python scripts/benchmarks/methods.py ROBOT.urdf LOG... [-c PROJECT.yaml] [--methods wls irls gls ridge ols auto]
         [--spoil SHARE] [--first SECONDS]
 
-With one log its first 60 % teach. The baseline is OLS in the same run. ``--spoil`` puts wild samples into the torques that
+With one log its first 60 % teach. The baseline is OLS in the same run. ``--spoil`` puts outliers into the torques that
 teach (45 times the fit's residual), never into those that judge.
 """
 
@@ -27,11 +27,11 @@ LAWS = ["viscous", "coulomb", "offset"]
 
 
 def spoilt(log: Recording, share: float, size: np.ndarray, seed: int) -> Recording:
-    """The log with wild samples of this size, shape (n,), in its efforts."""
+    """The log with outliers of this size, shape (n,), in its efforts."""
     rng = np.random.default_rng(seed)
     effort = np.array(log.effort)
-    wild = (rng.random(effort.shape) < share) * rng.choice([-1.0, 1.0], effort.shape)
-    return replace(log, effort=effort + wild * size, sha256="")
+    outlying = (rng.random(effort.shape) < share) * rng.choice([-1.0, 1.0], effort.shape)
+    return replace(log, effort=effort + outlying * size, sha256="")
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("logs", nargs="+")
     parser.add_argument("-c", "--config", type=Path)
     parser.add_argument("--methods", nargs="+", default=["ols", "wls", "gls", "irls", "ridge", "auto"])
-    parser.add_argument("--spoil", type=float, default=0.0, help="share of wild samples in the torques that teach")
+    parser.add_argument("--spoil", type=float, default=0.0, help="share of outliers in the torques that teach")
     parser.add_argument("--first", type=float, help="seconds of each log that teach; all other logs judge")
     arguments = parser.parse_args()
     given, folder = load_project(arguments.config)

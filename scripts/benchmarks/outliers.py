@@ -54,8 +54,8 @@ def main() -> None:
     for seed in range(arguments.seeds):
         rng = np.random.default_rng(seed)
         good = clean + sigma * rng.standard_normal(clean.shape)
-        wild = (rng.random(clean.shape) < arguments.share) * rng.choice([-1.0, 1.0], clean.shape)
-        bad = good + arguments.size * sigma * wild
+        outlying = (rng.random(clean.shape) < arguments.share) * rng.choice([-1.0, 1.0], clean.shape)
+        bad = good + arguments.size * sigma * outlying
         for name in names:
             errors[name].append(error(name.split()[-1], good if name.startswith("clean") else bad))
     size = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in errors.items()}

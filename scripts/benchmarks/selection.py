@@ -22,7 +22,7 @@ from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.torque_constants.gains import resolve_gain
-from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -51,7 +51,7 @@ def held_out(model: DynamicModel, learn: list[Recording], judge: Recording, sign
     target, build = prepare_log(judge, model.robot, model.drive, fixed), partial(build_statistics, logs=logs)
 
     def rmse(candidate: DynamicModel) -> Array:
-        found = settle(candidate, build, partial(fit_base, base=candidate.base()))
+        found = converge(candidate, build, partial(fit_base, base=candidate.base()))
         theta = np.zeros(len(candidate.parameters))
         theta[found.fit.base.independent] = found.fit.params
         return score(target, predict(found.model, theta, target), model.robot.joints, hertz or used.cutoff).rmse

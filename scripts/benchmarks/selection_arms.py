@@ -7,7 +7,7 @@ strong as 8 to 40 % of the joint's other torque, with shapes of its own. Torques
 written again here, with coloured noise. Four logs teach, two judge. Printed are
 
 - found: true laws that were chosen, of all, and of the *active* ones: those whose absence from the true structure raises the
-  joint's held-out squared error by more than 2 %. A law that costs less than that cannot be told from its absence.
+  joint's held-out squared error by more than 2 %. A law that costs less than that is not distinguishable from its absence.
 - loss: held-out error over that of the oracle, the true structure with its true shapes, estimated from the same logs.
 """
 
@@ -26,7 +26,7 @@ from scipy.signal import lfilter
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.estimation.friction_selection.reference_torque import settle
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -143,7 +143,7 @@ def random_laws(robot: Robot, rng: np.random.Generator) -> list[list[Law]]:
 
 def held_out(model: DynamicModel, teach: list[PreparedLog], judge: list[PreparedLog]) -> Array:
     """Held-out RMSE, shape (n,) [N·m]."""
-    found = settle(model, partial(build_statistics, logs=teach), partial(fit_base, base=model.base()))
+    found = converge(model, partial(build_statistics, logs=teach), partial(fit_base, base=model.base()))
     theta = np.zeros(len(model.parameters))
     theta[found.fit.base.independent] = found.fit.params
     cutoff = judge[0].conditioned.cutoff

@@ -4,9 +4,10 @@ compensation", Actuators 12, 454, 2023: the condition number of blocks (eqs. 15-
 Run: ``.venv/bin/python scripts/papers/e_block.py [--seeds 20] [--budget 3]`` (about two minutes)
 
 Limits of Liu 2023 (Table 1), five harmonics, 20 s, both ends at rest at zero (eq. 19); the robot is ours, because theirs is
-not described. Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the torque of the
-robot with noise of the paper's size (Table 4, RMSE of WLS), identified by WLS, compared with the truth. Table 3's motion, whose
-coefficients are rounded to four digits and meet the ties with ω = 2π/20 (not with the printed 0.02 Hz), is the third.
+not described. Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the
+torque of the robot with noise of the paper's size (Table 4, RMSE of WLS), identified by WLS, compared with the truth. Table
+3's motion, whose coefficients are rounded to four digits and meet the ties with ω = 2π/20 (not with the printed 0.02 Hz), is
+the third.
 
 What comes out (20 seeds, 2.5 s a design): both criteria beat Table 3 and random motions by far, but on this arm the block
 criterion does not beat the plain one. It halves the condition numbers of the acceleration and velocity parts and pays with the
@@ -123,7 +124,7 @@ class Judge:
 
 
 def arm() -> DynamicModel:
-    """A six-axis arm with Liu 2023's joint limits; no friction columns, as in Liu 2023 ("does not have the frictional force part")."""
+    """A six-axis arm with the joint limits of Liu 2023; no friction, as there ("does not have the frictional force part")."""
     return DynamicModel(Robot.from_urdf(robot_path("generic_6axis")), friction="none", rotor_inertia=False)
 
 

@@ -32,7 +32,7 @@ _SAME = 0.08
 _STILL, _REST = 0.05, 2e-3
 #: Bins of position in which the torque of both ways is compared.
 _BINS = 24
-#: Way below which gravity cannot be told from a constant [rad].
+#: Way below which gravity is not distinguishable from a constant [rad].
 _SHORTEST_WAY = 0.3
 
 
@@ -187,9 +187,9 @@ def _even_part(
     q, half = np.concatenate(places), np.concatenate(halves)
     level = np.concatenate([np.full(len(place), k) for k, place in enumerate(places)])
     constants = (level[:, None] == np.arange(len(places))).astype(float)
-    if prismatic:  # gravity on a sliding joint is a constant itself: only differences between speeds are friction
+    if prismatic:  # gravity on a prismatic joint is a constant itself: only differences between speeds are friction
         means = np.array([half_k.mean() for half_k in halves])
-        note = "gravity of a sliding joint and a constant asymmetry look the same: taken as gravity"
+        note = "gravity of a prismatic joint and a constant asymmetry look the same: taken as gravity"
         return means - means.mean(), (0.0, 0.0), (note,)
     if np.ptp(q) < _SHORTEST_WAY or len(q) < len(places) + 3:
         note = f"a way of {np.ptp(q):.2g} rad is too short to tell asymmetry from gravity (0.3 rad): taken as symmetric"

@@ -20,7 +20,7 @@ from ..samples import freeze_arrays
 
 #: Samples that are evaluated at a time; bounds memory.
 _CHUNK = 4096
-#: Gate of a place that is only there to fill up the table.
+#: Gate logit of the padding experts: their weight is zero.
 _NEVER = -1e30
 
 

@@ -28,7 +28,7 @@ class FrictionPoints:
         odd: Odd part, shape (K,) [N·m or N].
         even: Even part, shape (K,) [N·m or N].
         scatter: Standard deviation of the mean of half the difference along the path, shape (K,) [N·m or N].
-        gravity: A and B of ``A sin q + B cos q`` [N·m]; zero for sliding joints.
+        gravity: A and B of ``A sin q + B cos q`` [N·m]; zero for prismatic joints.
         notes: What could not be told, in words.
     """
 

@@ -199,7 +199,7 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     data = np.column_stack([z, y / spread])
     options = {} if start is None else _start(start, spread)
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # not quite settled: still a density, judged like any other
+        warnings.simplefilter("ignore", ConvergenceWarning)  # not quite converged: still a density, judged like any other
         found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
     d = z.shape[1]
     mean, covariance = found.means_, found.covariances_

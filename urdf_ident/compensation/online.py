@@ -43,7 +43,7 @@ class OnlineModel:
         if model.loaded and model.reference_theta is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
         self.n, self.residual, self.memory = model.n, residual, memory
-        self._turning = model.robot.configuration if bool(model.robot.continuous.any()) else None
+        self._configuration_of = model.robot.configuration if bool(model.robot.continuous.any()) else None
         self._rigid = _Rigid(model, theta[: model.n_inertial])
         self._reference = _Rigid(model, model.reference_theta) if model.loaded and model.reference_theta is not None else None
         self._reduction = np.asarray(model.drive.reduction)
@@ -74,7 +74,7 @@ class OnlineModel:
         Raises:
             ModelError: A residual without what it reads.
         """
-        configuration = q if self._turning is None else self._turning(q[None])[0]
+        configuration = q if self._configuration_of is None else self._configuration_of(q[None])[0]
         tau = self._rigid(configuration, v, a)
         tau += self._inertia * a
         load = None if self._reference is None else self._reference(configuration, v, a)

@@ -211,7 +211,7 @@ def fit_residual(
         use: Which inputs the network reads. Others than the deformation invite over-fitting (docs/theory.md §9).
         seed: Of the mixture's initialisation.
         like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
-        judge: Whether networks that are like an earlier one are judged again; else its judgement is kept.
+        judge: Whether networks that are like an earlier one are judged again; else its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which a motion that repeats itself is recognised; the
             inputs of all joints if None.
 

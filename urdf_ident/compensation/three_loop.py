@@ -4,7 +4,7 @@
 2. Links by iterated WLS on ``τ − τ_f − τ_u``, and an offset a joint, which runs of one joint cannot tell from gravity.
 3. The residual on ``τ − τ_f − τ_link``, read from the deformation (:mod:`.residual`).
 
-Repeated until the training error has settled. From the second round on loop 1 has a second witness, the torque that links
+Repeated until the training error has converged. From the second round on loop 1 has a second witness, the torque that links
 and residual leave on the logs: a gear's hysteresis is friction to a joint that lifts its own weight up and down, and runs
 both ways of that joint alone would pin it to the speed for good.
 
@@ -34,7 +34,7 @@ from .friction_curve import FrictionCurve, fit_friction, refine_friction
 from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned
 from .residual import DEFAULT_INPUTS, KINDS, Residual, fit_residual
 
-#: The loops have settled when a round changes the mean training error by less than this fraction. A deformation is nearly
+#: The loops have converged when a round changes the mean training error by less than this fraction. A deformation is nearly
 #: the links' torque over a stiffness: long after the error has come down, links and residual go on trading what both can
 #: explain, which fits the training motions a little better and others worse.
 TOLERANCE = 0.02
@@ -75,7 +75,7 @@ class ThreeLoop:
         links: The last WLS fit of what is not friction from curves.
         residual: What is read from the deformation.
         gains: The history, loop by loop.
-        settled: Whether the loops came to rest before the rounds ran out.
+        converged: Whether the loops came to rest before the rounds ran out.
     """
 
     model: DynamicModel
@@ -84,7 +84,7 @@ class ThreeLoop:
     links: Fit
     residual: Residual
     gains: tuple[LoopGain, ...]
-    settled: bool
+    converged: bool
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -165,18 +165,18 @@ def three_loop(
     for log in (*logs, *held_out) if kind != "none" else ():
         check_deformation(log, use)
     state = _Loops(model, logs, sweeps, held_out, kind, tuple(use), seed)
-    settled = False
+    converged = False
     for turn in range(1, rounds + 1):
         before = state.error
         state.run(turn)
-        settled = turn > 1 and abs(state.error - before) < TOLERANCE * before
-        if settled:
+        converged = turn > 1 and abs(state.error - before) < TOLERANCE * before
+        if converged:
             break
-    return state.result(settled)
+    return state.result(converged)
 
 
 def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> None:
-    """Refuses a log whose deformation cannot be told where a residual reads it.
+    """Refuses a log whose deformation is unknown where a residual reads it.
 
     Args:
         log: The prepared log.
@@ -272,7 +272,7 @@ class _Loops:
             motion=np.vstack([_state(rows) for rows in self.rows]),
         )  # fmt: skip
 
-    def result(self, settled: bool) -> ThreeLoop:
+    def result(self, converged: bool) -> ThreeLoop:
         """What was found, the residual judged as it is now."""
         self.residual = self._learn(judge=True)
         self.gains.pop()
@@ -280,7 +280,7 @@ class _Loops:
         place = {name: k for k, name in enumerate(self.free.names)}
         known = {f"{s}_{c.joint}": x for c in self.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
         theta = np.array([known[name] if name in known else self.theta[place[name]] for name in self.model.names])
-        return ThreeLoop(self.model, theta, self.curves, self.fit, self.residual, tuple(self.gains), settled)
+        return ThreeLoop(self.model, theta, self.curves, self.fit, self.residual, tuple(self.gains), converged)
 
     def _prepare(self, free: DynamicModel) -> None:
         """Rows of all logs for the parameters that the links' loop estimates."""

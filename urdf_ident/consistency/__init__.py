@@ -1,4 +1,4 @@
-"""From what the data say to a robot that could exist.
+"""From what the data say to a physically consistent robot.
 
 Why it is as it is. Data fix some combinations of the parameters; physics and a prior decide the rest, and that they
 did is written beside every number (``from_data``, ``posterior_std``). The weight of the prior is the only number

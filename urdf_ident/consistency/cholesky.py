@@ -26,13 +26,13 @@ TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
 
 @dataclass(frozen=True, eq=False)
 class BodyConsistency:
-    """The judgement on one body.
+    """The consistency of one body.
 
     Attributes:
         body: Its name.
         margins: How far it is from impossible.
         words: The verdict, which condition fails by how much, and the smallest change that repairs it.
-        correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a body that can exist.
+        correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a physically consistent body.
     """
 
     body: str
@@ -45,7 +45,7 @@ class BodyConsistency:
 
     @property
     def consistent(self) -> bool:
-        """True if such a body can exist."""
+        """True if the body is physically consistent."""
         return self.margins.consistent
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class BodyConsistency:
 
 @dataclass(frozen=True)
 class ConsistencyReport:
-    """The judgement on all bodies.
+    """The consistency of all bodies.
 
     Attributes:
         per_body: One entry a body, in the order given.
@@ -77,12 +77,12 @@ class ConsistencyReport:
 
     @property
     def consistent(self) -> bool:
-        """True if every body can exist."""
+        """True if every body is physically consistent."""
         return all(entry.consistent for entry in self.per_body)
 
     @property
     def offenders(self) -> tuple[str, ...]:
-        """Names of the bodies that cannot exist."""
+        """Names of the bodies that are not physically consistent."""
         return tuple(entry.body for entry in self.per_body if not entry.consistent)
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,7 +103,9 @@ class ConsistencyReport:
         lines = [f"{entry.body:<{width}}  {'ok' if entry.consistent else 'NO':<2}  {entry.words}" for entry in self.per_body]
         counts = ", ".join(f"{count} at ε = {tolerance:g}" for tolerance, count in self.passing)
         good = len(self.per_body) - len(self.offenders)
-        lines.append(f"{good} of {len(self.per_body)} bodies can exist; positive CoM inertia (Cholesky): {counts}")
+        lines.append(
+            f"{good} of {len(self.per_body)} bodies are physically consistent; positive CoM inertia (Cholesky): {counts}"
+        )
         return "\n".join(lines)
 
 

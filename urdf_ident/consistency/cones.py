@@ -1,4 +1,4 @@
-"""The set of robots that could exist, as explicit affine maps of whitened parameters.
+"""The set of physically consistent robots, as explicit affine maps of whitened parameters.
 
 The unknown is ``x = root (theta − theta0)``: the distance to the prior in standard deviations. Whitened like this
 the solver sees numbers of the same size for a 50 kg base and a 10 g finger. All constraints are kept as plain

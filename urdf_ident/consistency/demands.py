@@ -2,7 +2,7 @@
 
 A centre of mass lies inside whatever encloses the matter, and so do the second moments (Wensing, Kim, Slotine 2018).
 Both only hold where the URDF draws all of a body: a link that has mass and no shape, or a mesh that is not found,
-leaves its body without a box. Shapes that contradict the URDF's own inertials are not believed either.
+leaves its body without a box. Shapes that contradict the URDF's own inertials are not used either.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def demands(
             than they are.
 
     Returns:
-        The demands, and notes on geometry that was not believed.
+        The demands, and notes on geometry that was not used.
     """
     lower = upper = around = None
     notes: list[str] = []
@@ -114,12 +114,12 @@ def demands(
         centres = theta0[:, 1:4] / theta0[:, :1]
         outside = np.any((centres < lower) | (centres > upper), axis=1)  # NaN compares false
         lower[outside] = upper[outside] = np.nan
-        notes += _unbelieved(robot, outside, "centre of mass is outside its geometry: not held inside")
+        notes += _unused_geometry(robot, outside, "centre of mass is outside its geometry: not held inside")
     if boxes is not None and ellipsoids:
         around = boxes.ellipsoids.copy()
         beyond = np.einsum("nab,nab->n", around, pseudo_inertia(theta0)) < 0
         around[beyond] = np.nan
-        notes += _unbelieved(robot, beyond, "inertia is too large for its geometry: not held inside")
+        notes += _unused_geometry(robot, beyond, "inertia is too large for its geometry: not held inside")
     children = fixed_children(robot) if keep_children else None
     options = LmiOptions(
         distance, total_mass=total_mass, com_lower=lower, com_upper=upper, ellipsoids=around, children=children
@@ -127,6 +127,6 @@ def demands(
     return options, tuple(notes)
 
 
-def _unbelieved(robot: Robot, which: Array, words: str) -> list[str]:
+def _unused_geometry(robot: Robot, which: Array, words: str) -> list[str]:
     names = ", ".join(f"'{body.name}'" for body, out in zip(robot.bodies, which, strict=True) if out)
     return [f"the URDF's own {words} ({names})"] if names else []

@@ -1,4 +1,4 @@
-"""The most plausible robot that could exist: a semidefinite programme on the data's triangular factor.
+"""The most plausible physically consistent robot: a semidefinite programme on the data's triangular factor.
 
     minimise  ‖R theta − rho‖²  +  weight · distance(theta, prior)      subject to theta being possible
 
@@ -6,7 +6,7 @@ R is whitened by the noise, so the first term is −2 log-likelihood, the second
 answer if both are right. Without the second term the directions that the data cannot see are unbounded: the
 conditions alone happily return links of tonnes. That is why there is no way to leave it out here.
 
-The solver's status is not believed: constraint violations and the duality gap are recomputed from the plain
+The solver's status is not relied upon: constraint violations and the duality gap are recomputed from the plain
 arrays of :class:`.Feasible`. When an attempt is not good enough the next one is made, in this order, and
 the solution says so:
 
@@ -14,7 +14,7 @@ the solution says so:
 2. Clarabel at looser ones (boundary problems that stall the first),
 3. the barrier method of :mod:`.barrier`, for data that contradict physics so much that conic solvers stall,
 4. the same with the Euclidean instead of the entropic distance,
-5. the best of the points found that can exist, one of them the regularised least-squares solution pulled back
+5. the best of the points found that is physically consistent, one of them the regularised least-squares solution pulled back
    towards the prior: not proven optimal.
 """
 
@@ -292,7 +292,7 @@ class LmiProblem:
         )
 
     def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:
-        """Last resort: from the regularised least squares back towards a point inside until it can exist."""
+        """Last resort: from the regularised least squares back towards a point inside until it is physically consistent."""
         feasible = self.feasible
         inside = interior(feasible)
         if inside is None:

@@ -3,7 +3,7 @@
 The data fix ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and leave the rest open.
 Three ways to choose: the least change of everything (minimum norm: Gautier 2013's SVD solution), no change of the dependent
 parameters (frozen: what Table II of Gautier 2013 shows), or no change of anything but the essential ones. None of them asks
-whether the bodies can exist: that is the test of :mod:`.cholesky` and the job of :mod:`.lmi`.
+whether the bodies are physically consistent: that is the test of :mod:`.cholesky` and the job of :mod:`.lmi`.
 """
 
 from __future__ import annotations

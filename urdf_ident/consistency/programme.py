@@ -243,7 +243,7 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
 
     For the quadratic objective the second part, ``½ rᵀ H⁻¹ r`` with the Lagrangian's gradient r, is exact; for the
     entropic one it is the Newton decrement. Duals are projected onto their cone first, so that they need not be
-    believed either.
+    feasible either.
 
     Args:
         feasible: The constraints.

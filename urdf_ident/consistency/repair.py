@@ -1,4 +1,4 @@
-"""Which inertials of a URDF cannot exist, in words, and the nearest ones that can.
+"""Which inertials of a URDF are not physically consistent, in words, and the nearest physically consistent ones.
 
 Engines differ in what they take: Pinocchio takes everything, MuJoCo refuses a relative excess of 1e-15 over the
 triangle inequality, Drake replaces what it does not like. What is repaired here keeps
@@ -42,7 +42,7 @@ class InertialFinding:
         name: Of the link; a body is called after its first link.
         joint: The joint that moves the body; None for links.
         theta: Ten parameters in the link's (body's) frame, shape (10,) [kg, kg·m, kg·m²].
-        repaired: The nearest that can exist, shape (10,); equal to ``theta`` where nothing is wrong.
+        repaired: The nearest physically consistent one, shape (10,); equal to ``theta`` where nothing is wrong.
         eigenvalues: Of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
         triangle_excess: ``λ3 − λ1 − λ2`` if positive, else 0 [kg·m²].
         cholesky_tolerance: ``max(0, −λ1)``: Gautier 2013's test passes with it (eq. 36, Table III) [kg·m²].
@@ -120,9 +120,9 @@ def repaired_theta(
 ) -> Array:
     """The nearest body that every engine accepts.
 
-    Entropic (log-det) distances are infinite or undefined from a body that cannot exist, so the least change is:
+    Entropic (log-det) distances are infinite or undefined from an inconsistent body, so the least change is:
 
-    - with a ``reference`` that can exist, for an estimate: the nearest body in the reference's own metric
+    - with a ``reference`` that is physically consistent, for an estimate: the nearest body in the reference's own metric
       ``‖P_ref^-½ (P − P_ref') P_ref^-½‖`` with ``P ⪰ floor·P_ref`` (eigenvalues clipped), to second order the
       entropic distance; it repairs mass, centre of mass and inertia together;
     - without one, for a number in a file: a reversed sign (of everything, or of the mass) is taken back, no mass
@@ -133,7 +133,7 @@ def repaired_theta(
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
         margin: Least ratio of the smallest to the largest principal second moment.
-        reference: A body that can exist, shape (10,), or None.
+        reference: A physically consistent body, shape (10,), or None.
         floor: Least fraction of the reference in every direction.
         small_mass: For a body without mass [kg].
 
@@ -142,7 +142,7 @@ def repaired_theta(
 
     Raises:
         ShapeError: ``theta`` is not one body.
-        ModelError: A number is not finite, or the reference cannot exist.
+        ModelError: A number is not finite, or the reference is not physically consistent.
     """
     values = np.array(theta, dtype=float)
     check_shape("theta", values.shape, (10,))
@@ -308,7 +308,9 @@ def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
     try:
         root = np.linalg.cholesky(pseudo_inertia(reference))
     except np.linalg.LinAlgError as error:
-        raise ModelError("the reference body cannot exist", got=reference.tolist(), remedy="repair it first") from error
+        raise ModelError(
+            "the reference body is not physically consistent", got=reference.tolist(), remedy="repair it first"
+        ) from error
     white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
     values, axes = np.linalg.eigh(0.5 * (white + white.T))
     clipped = (axes * np.maximum(values, floor)) @ axes.T

@@ -1,4 +1,4 @@
-"""One unknown body: the most likely one that can exist."""
+"""One unknown body: the most likely physically consistent one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOWER = np.tril_indices(4)
 
 
 def most_likely_body(estimate: Array, information: Array) -> Array:
-    """The body that can exist and fits the data best, ``min ‖F (π − estimate)‖`` over positive semidefinite pseudo-inertias.
+    """The physically consistent body that fits best, ``min ‖F (π − estimate)‖`` over positive semidefinite pseudo-inertias.
 
     The pseudo-inertia is written as ``L Lᵀ`` (Burer and Monteiro 2003; with a square L there are no other minima). What the
     data do not see stays near a compact body of the same mass and centre of mass.

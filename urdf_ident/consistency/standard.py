@@ -91,7 +91,7 @@ def consistent_parameters(
     slack: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> Standard:
-    """The most plausible robot that could exist: LMI with the prior's weight chosen by held-out error.
+    """The most plausible physically consistent robot: LMI with the prior's weight chosen by held-out error.
 
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
     roughly, so that the smallest held-out error alone is mostly chance: of all weights that are not significantly

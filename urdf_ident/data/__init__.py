@@ -1,6 +1,6 @@
 """Logs: reading, judging, repairing, conditioning.
 
-Three steps, kept apart so that each can be believed. ``readers`` bring a log to SI units and model order and change
+Three steps, kept apart so that each can be tested. ``readers`` bring a log to SI units and model order and change
 nothing else; a row that cannot be read stays, as NaN, with its row number. ``quality`` repairs what can be
 repaired without loss, lists it, and refuses the rest with the remedy. ``signals`` turns what is left into
 continuous motion at a constant rate, and explains each of its choices.

@@ -30,7 +30,7 @@ from ..model.elasticity import ElasticModel
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import Layout, StatisticSet
 
-#: Stiffness has settled when it changes by less than this fraction.
+#: Stiffness has converged when it changes by less than this fraction.
 TOLERANCE = 1e-9
 #: Rounds before the search is given up.
 ROUNDS = 60
@@ -52,7 +52,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         Statistics with the same columns and groups.
 
     Raises:
-        EstimationError: A stiffness comes out zero or negative, or the search does not settle.
+        EstimationError: A stiffness comes out zero or negative, or the search does not converge.
     """
     springs = _stiffness_columns(statistics, model)
     if not springs:
@@ -74,7 +74,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         if all(abs(theta[k] / old - 1.0) < TOLERANCE for k, old in before.items()):
             return _linear(statistics, springs, theta)
     raise EstimationError(
-        "the stiffness does not settle", got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
+        "the stiffness does not converge", got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
         remedy="the deflection drowns in noise: record more torque, or take these joints as rigid",
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Poses, the time that each is held [s], and poses that are drawn to choose from.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
-#: Way of the approach from each side [rad], sliding joints a fifth of it [m]; share of every range that is used.
+#: Way of the approach from each side [rad], prismatic joints a fifth of it [m]; share of every range that is used.
 APPROACH, FILL = 0.1, 0.9
 #: Share of the velocity limit that is used, and the most [rad/s or m/s]; acceleration [1/s of that], jerk likewise.
 _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0

@@ -2,7 +2,7 @@
 
 Factors add up: the rows of a planned motion, made by the producer that will make those of its log, are stacked under the
 factor of the earlier logs. What the textbook says of both together is then enlarged as the earlier result's own standard
-errors were enlarged against the textbook, parameter by parameter: noise with memory and a model that lacks something will
+errors were enlarged against the textbook, parameter by parameter: autocorrelated noise and a model that lacks something will
 not be gone in the next log. Standard parameters are told with the prior, as the result tells them.
 
 An unknown is ranked by what it costs: its standard error times the size of its column over the states that the limits
@@ -57,7 +57,7 @@ class EarlierResult(IdentificationLike, Protocol):
 
     @property
     def prior(self) -> Prior:
-        """What was believed before."""
+        """The prior."""
 
     @property
     def prior_weight(self) -> float:
@@ -244,7 +244,9 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         units=tuple(model.parameters[k].unit for k in columns),
         values=fit.params,
         before=fit.bse,
-        after=np.minimum(told, fit.bse),  # weights are not the best of all where noise has memory: no news does not unteach
+        after=np.minimum(
+            told, fit.bse
+        ),  # weights are not optimal for autocorrelated noise: a new log never makes an error larger
         size=column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,

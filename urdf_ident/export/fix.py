@@ -10,7 +10,7 @@ from .urdf import corrected_urdf
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Repairs the inertials that cannot exist, takes out what strict readers refuse (:mod:`.strict`), and nothing else.
+    """Repairs inconsistent inertials, takes out what strict readers refuse (:mod:`.strict`), and nothing else.
 
     Args:
         text: The URDF; negative masses are read, numbers that are not finite are not.

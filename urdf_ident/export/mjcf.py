@@ -54,14 +54,14 @@ def write_mjcf(
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named have the URDF's.
         frictionloss: Joint name → Coulomb friction [N·m or N]; joints not named have the URDF's.
         armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; joints not named have none.
-        repair: True to write the nearest robot that can exist where ``theta``'s cannot, and to say so.
+        repair: True to write the nearest physically consistent robot where ``theta`` is not one, and to say so.
 
     Returns:
         Notes: what was done beside writing numbers.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
-        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a value is not finite.
+        ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
         OutputError: The file cannot be written.
     """
     options: dict[str, Any] = {"damping": damping, "frictionloss": frictionloss, "armature": armature, "repair": repair}
@@ -96,7 +96,7 @@ def mjcf_text(
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m].
         frictionloss: Joint name → Coulomb friction [N·m or N].
         armature: Joint name → rotor inertia at the joint [kg·m² or kg].
-        repair: True to write the nearest robot that can exist where ``theta``'s cannot.
+        repair: True to write the nearest physically consistent robot where ``theta`` is not one.
         meshes: False to leave all meshes out.
         folder: Where the model will lie: paths of meshes are relative to it; absolute if None.
 
@@ -105,7 +105,7 @@ def mjcf_text(
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
-        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a value is not finite.
+        ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
     """
     values = np.asarray(theta, dtype=float)
     check_shape("theta", values.shape, (10 * robot.n,))

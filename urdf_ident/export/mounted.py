@@ -19,7 +19,7 @@ def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, w
     Args:
         text: The URDF.
         link: The link that carries it.
-        theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a body that can exist.
+        theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
         name: Of the new link; a number is added where the URDF has one of that name.
         where: File name for messages.
 

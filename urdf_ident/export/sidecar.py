@@ -21,7 +21,7 @@ _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
 # torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
 """
-#: RNEA is linear in these numbers; they are those of the fit, and no bodies that could exist.
+#: RNEA is linear in these numbers; they are those of the fit, whose bodies need not be physically consistent.
 _LOAD = (
     "load_coulomb multiplies |tau| of rigid bodies with these inertial parameters about the joints' origins [SI], as the "
     "torque was frozen for the fit; only their torque has a meaning"

@@ -1,7 +1,7 @@
 """Takes identified bodies apart into the links of the URDF.
 
 The data see bodies: all links that move together, summed. The sum has to be exact and every link has
-to be one that can exist. Rule: the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole
+to be physically consistent. Rule: the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole
 change, all other links stay as the URDF states them. Where that would make the carrier impossible or change its
 mass out of proportion, all links that have a mass are changed alike, by the one map that turns the URDF's
 body into the identified one (:func:`transported`): no link can become impossible.
@@ -51,7 +51,7 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
-        EstimationError: A body cannot exist.
+        EstimationError: A body is not physically consistent.
     """
     values = np.asarray(theta, dtype=float)
     check_shape("theta", values.shape, (10 * robot.n,))
@@ -59,7 +59,11 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     notes: list[str] = []
     for body, ten in zip(robot.bodies, values.reshape(-1, 10), strict=True):
         if margins(ten).relative < 0.9 * MARGIN:
-            raise EstimationError(f"body '{body.name}' cannot exist, so its links cannot", got=margins(ten), where=robot.path)
+            raise EstimationError(
+                f"body '{body.name}' is not physically consistent, so its links are not either",
+                got=margins(ten),
+                where=robot.path,
+            )
         pieces, said = _pieces(robot, body, ten)
         found, more = _share(body, ten, pieces)
         links.update(found)
@@ -68,19 +72,19 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
 
 
 def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, tuple[str, ...]]:
-    """Moves bodies inside what can exist: always from the boundary, from outside only where that is allowed.
+    """Moves bodies inside what is physically consistent: always from the boundary, from outside only where that is allowed.
 
     Args:
         robot: The robot.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
-        repair: True to replace a body that cannot exist by the nearest one that can, measured in the metric of the
+        repair: True to replace an inconsistent body by the nearest physically consistent one, measured in the metric of the
             URDF's body.
 
     Returns:
         theta, shape (10·n,), every body with a relative margin of 1e-6, and a note on each that was changed.
 
     Raises:
-        ModelError: A number is not finite, or a body cannot exist and ``repair`` is off.
+        ModelError: A number is not finite, or a body is not physically consistent and ``repair`` is off.
     """
     if not np.isfinite(theta).all():
         raise ModelError(
@@ -94,7 +98,7 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
             continue
         if found.relative < -ROUNDING and not repair:
             raise ModelError(
-                f"body '{body.name}' cannot exist", where=robot.path,
+                f"body '{body.name}' is not physically consistent", where=robot.path,
                 got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
                 expected="mass > 0, triangle inequality", remedy="use the LMI step, or repair=True to write the nearest body",
             )  # fmt: skip
@@ -105,7 +109,7 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
         inside = (
             "is so small that strict engines take it for none: raised" if small else "lies on the boundary: moved inside it"
         )
-        word = "cannot exist: the nearest one that can was written" if outside else inside
+        word = "is not physically consistent: the nearest physically consistent one was written" if outside else inside
         change = np.abs(bodies[k] - old)
         notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
     return bodies.reshape(-1), tuple(notes)
@@ -126,7 +130,7 @@ def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
         if name in moving or link.theta is None or not link.theta.any() or acceptable(link.theta):
             continue
         repaired[name] = repaired_theta(link.theta)
-        notes.append(f"link '{name}' does not move, but cannot exist as the URDF states it: repaired")
+        notes.append(f"link '{name}' does not move, but is not physically consistent as the URDF states it: repaired")
     return repaired, tuple(notes)
 
 
@@ -142,7 +146,7 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
             prior = repaired_theta(own, small_mass=_SMALL * theta[0])
             if not np.array_equal(prior, own):
                 notes.append(
-                    f"link '{link.name}' cannot exist as the URDF states it: repaired before body '{body.name}' was split"
+                    f"link '{link.name}' is not physically consistent in the URDF: repaired before body '{body.name}' was split"
                 )
                 own = None
         elif link.name in bare:
@@ -243,7 +247,7 @@ def transported(total: Array, priors: Array) -> Array:
         values, axes = np.linalg.eigh(0.5 * (white + white.T))
         np.linalg.cholesky(total)
     except np.linalg.LinAlgError as error:
-        raise EstimationError("only bodies that can exist can be split", where="transported") from error
+        raise EstimationError("only physically consistent bodies can be split", where="transported") from error
     stretch = root @ (axes * np.sqrt(values)) @ axes.T @ np.linalg.inv(root)
     parts: Array = stretch @ priors @ stretch.T
     parts = 0.5 * (parts + parts.transpose(0, 2, 1))

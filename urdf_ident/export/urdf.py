@@ -54,7 +54,7 @@ def corrected_urdf(
 
     A number that already says the right thing is left as it is written. Missing ``<inertial>``, ``<origin>`` and
     ``<dynamics>`` elements are added in the file's indentation, line ends and quotes. A body that lies on
-    the boundary of what can exist is moved inside it by a relative 1e-6, because engines refuse it otherwise.
+    the boundary of what is physically consistent is moved inside it by a relative 1e-6, because engines refuse it otherwise.
 
     Args:
         text: The URDF.
@@ -69,7 +69,7 @@ def corrected_urdf(
     Raises:
         UrdfError: The URDF is unreadable (negative masses are allowed where they are replaced), a name is
             unknown, an element that has to be changed exists twice, or a requested number cannot be read back.
-        ModelError: A requested inertial cannot exist, or friction is negative or not finite.
+        ModelError: A requested inertial is not physically consistent, or friction is negative or not finite.
     """
     before = parse_urdf(text, where, allow_negative_mass=True)
     wanted = {name: _writable(name, theta) for name, theta in inertials.items()}
@@ -112,14 +112,14 @@ def write_urdf(
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named keep the file's.
         friction: Joint name → Coulomb friction [N·m or N].
-        repair: True to write the nearest robot that can exist where ``theta``'s cannot, and to say so.
+        repair: True to write the nearest physically consistent robot where ``theta`` is not one, and to say so.
 
     Returns:
         Notes: what was done beside writing numbers.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
-        ModelError: A body cannot exist (and ``repair`` is off), a joint is unknown, or a number is not finite.
+        ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a number is not finite.
         EstimationError: What was written does not have the torques of ``theta``.
         OutputError: The file cannot be written.
     """
@@ -180,7 +180,8 @@ def _writable(name: str, theta: Array) -> Array:
     found = margins(values)
     if found.relative < -MARGIN:
         raise ModelError(
-            f"link '{name}' cannot exist", got=f"mass {found.mass:.6g} kg, relative margin {found.relative:.3g}",
+            f"link '{name}' is not physically consistent",
+            got=f"mass {found.mass:.6g} kg, relative margin {found.relative:.3g}",
             expected="mass > 0, triangle inequality", remedy="repair it first (repaired_theta, or the LMI step)",
         )  # fmt: skip
     return repaired_theta(values)

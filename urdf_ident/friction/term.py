@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def units(self) -> tuple[str, str]:
-        """Its unit on a turning and on a sliding joint."""
+        """Its unit on a revolute and on a prismatic joint."""
         units = {"speed": ("rad/s", "m/s"), "way": ("rad", "m"), "steepness": ("s/rad", "s/m"), "exponent": ("1", "1")}
         return units[self.kind]
 
@@ -90,7 +90,7 @@ class Term:
         """SI units of the parameters.
 
         Args:
-            prismatic: True for a sliding joint.
+            prismatic: True for a prismatic joint.
 
         Returns:
             One unit a column.

@@ -29,7 +29,7 @@ ZERO_FLOOR = 1e-10
 #: A unit column whose distance from the span of the others is below this depends on them. Real ones are 0.2 and more away
 #: (thirty published robots); angles that a URDF rounds (1.5708 for π/2) leave 1e-5, which no torque sensor would notice.
 RANK_TOLERANCE = 1e-4
-#: A distance above this is more than rounding of doubles: the URDF's numbers are blurred.
+#: A distance above this is more than rounding of doubles: the URDF's numbers are rounded.
 BLUR = 1e-8
 #: Scaled coefficients below so many times the largest distance that is neglected are neglected with it.
 _COEFFICIENT = 30.0
@@ -49,7 +49,7 @@ class BaseParameters:
         zero: Indices of the columns that are zero.
         K: Shape (b, d) [unit of independent / unit of dependent].
         rank_gap: Smallest accepted over largest rejected distance; large (1e3 and more) means a clear rank.
-        blurred: Indices of columns that are combinations only up to the rounding of the URDF's numbers.
+        ill_conditioned: Indices of columns that are combinations only up to the rounding of the URDF's numbers.
     """
 
     names: tuple[str, ...]
@@ -58,7 +58,7 @@ class BaseParameters:
     zero: NDArray[np.intp]
     K: Array
     rank_gap: float
-    blurred: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    ill_conditioned: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -321,7 +321,7 @@ def reduce_factor(
     left, right = basis.T @ scaled[:, independent], basis.T @ scaled[:, dependent]
     K = np.asarray(np.linalg.solve(left, right)) if independent else np.zeros((0, len(dependent)))
     found = assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected))
-    return with_faint(found, scaled, zero)
+    return with_ill_conditioned(found, scaled, zero)
 
 
 def scaled_columns(
@@ -343,8 +343,8 @@ def scaled_columns(
     return R / np.where(sizes > 0, sizes, 1.0), sizes, zero
 
 
-def with_faint(found: BaseParameters, scaled: Array, zero: NDArray[np.bool_]) -> BaseParameters:
-    """The reduction, with zero columns that are more than the rounding of doubles counted as blurred.
+def with_ill_conditioned(found: BaseParameters, scaled: Array, zero: NDArray[np.bool_]) -> BaseParameters:
+    """The reduction, with zero columns that are more than the rounding of doubles counted as ill-conditioned.
 
     Args:
         found: The reduction.
@@ -354,8 +354,8 @@ def with_faint(found: BaseParameters, scaled: Array, zero: NDArray[np.bool_]) ->
     Returns:
         The reduction.
     """
-    faint = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
-    return replace(found, blurred=np.union1d(found.blurred, faint).astype(np.intp)) if len(faint) else found
+    rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
+    return replace(found, ill_conditioned=np.union1d(found.ill_conditioned, rounded).astype(np.intp)) if len(rounded) else found
 
 
 def assembled(

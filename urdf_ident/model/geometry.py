@@ -280,7 +280,7 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
 
 
 def reach(robot: Robot) -> float:
-    """Length of the longest chain of links, joint to joint, with sliding joints drawn out.
+    """Length of the longest chain of links, joint to joint, with prismatic joints drawn out.
 
     Args:
         robot: The robot.

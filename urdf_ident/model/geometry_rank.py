@@ -25,7 +25,7 @@ _DERIVATIVES = 4
 
 
 def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
-    """Number of inertial base parameters of a fixed-base tree of turning and sliding joints.
+    """Number of inertial base parameters of a fixed-base tree of revolute and prismatic joints.
 
     Args:
         robot: The robot.

@@ -3,7 +3,7 @@
 Order (Pinocchio): ``[m, m·cx, m·cy, m·cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz]`` in kg, kg·m, kg·m², the inertia
 about the *origin* of the body's joint frame, not about the centre of mass. The pseudo-inertia (docs/theory.md §6)
 ``P = [[½tr(I)·1 − I, m c], [(m c)ᵀ, m]]`` is linear in them, and positive definite exactly for bodies
-that can exist: positive mass, positive definite inertia about the centre of mass, triangle inequality.
+that is physically consistent: positive mass, positive definite inertia about the centre of mass, triangle inequality.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Margins:
-    """How far a body is from impossible; every number is ≥ 0 for one that can exist.
+    """How far a body is from impossible; every number is ≥ 0 for a physically consistent one.
 
     Attributes:
         mass: [kg].
@@ -212,7 +212,7 @@ def margins(theta: ArrayLike) -> Margins:
 
 
 def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float = 1e-3, least_gyration: float = 1e-3) -> Array:
-    """The closest body that can exist: same mass and centre of mass, principal second moments clipped from below.
+    """The closest physically consistent body: same mass and centre of mass, principal second moments clipped from below.
 
     At a given mass and centre of mass, clipping the eigenvalues of the central second-moment matrix
     ``½tr(I_c)·1 − I_c`` is the smallest change in the Frobenius norm. A mass that is not positive is raised to

@@ -43,7 +43,7 @@ class Prior:
     """Prior of theta: Gaussian around ``theta0`` with the precision ``rootᵀ root``.
 
     Attributes:
-        theta0: Prior values, shape (p,), in the order of theta; every body in it can exist.
+        theta0: Prior values, shape (p,), in the order of theta; every body in it is physically consistent.
         root: Upper-triangular, block-diagonal square root of the precision, shape (p, p) [1/unit].
         origin: Where each value came from, length p: ``"urdf"``, ``"repaired"``, ``"first fit"`` or ``"guess"``.
         notes: What had to be repaired or guessed, in words.
@@ -198,7 +198,7 @@ def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf)
         Upper-triangular, shape (10, 10): ``‖root d‖² = tr(P⁻¹ dP P⁻¹ dP) / (4 relative_std²) + (dm/m)² / mass_std²``.
 
     Raises:
-        ModelError: The body cannot exist.
+        ModelError: The body is not physically consistent.
     """
     try:
         factor = np.linalg.cholesky(pseudo_inertia(theta))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, nearest
 from ..linalg import Array
-from .base import RANK_TOLERANCE, BaseParameters, assembled, reduce_factor, scaled_columns, with_faint
+from .base import RANK_TOLERANCE, BaseParameters, assembled, reduce_factor, scaled_columns, with_ill_conditioned
 
 Reduction = Callable[[Array, Sequence[str], "NDArray[np.intp] | None", float, "Array | None"], BaseParameters]
 
@@ -76,7 +76,7 @@ def reduce_by_elimination(
     others = [k for k in range(len(places)) if k not in set(pivots)]
     K = work[: len(pivots)][:, others]
     independent, dependent = [places[k] for k in pivots], [places[k] for k in others]
-    return with_faint(assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected)), scaled, zero)
+    return with_ill_conditioned(assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected)), scaled, zero)
 
 
 def reduce_by_svd(
@@ -123,7 +123,7 @@ def reduce_by_svd(
     accepted = float(values[rank - 1]) if rank else np.inf
     neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
     found = assembled(names, places[independent].tolist(), places[dependent].tolist(), K, sizes, accepted, neglected)
-    return with_faint(found, scaled, zero)
+    return with_ill_conditioned(found, scaled, zero)
 
 
 def disagreement(first: BaseParameters, second: BaseParameters, R: Array) -> float:

@@ -68,7 +68,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
             "in_combination": [name for name, kind in kinds if kind == COMBINED],
             "never": [name for name, kind in kinds if kind == NEVER],
             "combinations": [base.combination(row) for row in range(len(base))],
-            "blurred": [model.names[k] for k in base.blurred],
+            "blurred": [model.names[k] for k in base.ill_conditioned],
             "geometric_rank": _geometric(model),
             "verdicts": [
                 {"name": item.parameter, **item.as_dict(), "motion": item.motion} for item in structural_verdicts(model, base)
@@ -183,7 +183,7 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
 
 
 def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
-    """The result of ``inspect``: a judgement and its findings per log.
+    """The result of ``inspect``: the level and findings of each log.
 
     Args:
         found: One entry a log.

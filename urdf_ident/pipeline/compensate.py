@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
-from ..compensation.judgement import Judgement, judge
+from ..compensation.held_out import HeldOutComparison, judge
 from ..compensation.loop_rows import less_torque, residual_inputs
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
@@ -53,7 +53,7 @@ def compensate(
 ) -> Identification:
     """Runs the three loops from a result, and gives it their friction, links and residual.
 
-    Standard parameters are chosen anew, as bodies that can exist, from the torque that friction and residual leave.
+    Standard parameters are chosen anew, as physically consistent bodies, from the torque that friction and residual leave.
 
     Args:
         ident: A result with rigid joints.
@@ -69,7 +69,7 @@ def compensate(
 
     Returns:
         A new result; its scores on held-out logs are to be made anew (:func:`urdf_ident.validate`). The same one, with
-        the judgement, where nothing is to be gained.
+        the comparison, where nothing is to be gained.
 
     Raises:
         LogError: A log has no motor positions, or a joint's sweeps go one way only.
@@ -84,31 +84,31 @@ def compensate(
     prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
     runs = [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # one joint at a time is refused else
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
-    judgement = None
+    comparison = None
     if judged or kind == "auto":
         kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
         try:
-            judgement = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
-            kind = judgement.chosen
+            comparison = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
+            kind = comparison.chosen
         except EstimationError as error:  # what is asked for by name may still be learnt from all there is
             kind = "none" if kind == "auto" else kind
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
-    if judgement is not None and kind == "none" and judgement.better_without:
+    if comparison is not None and kind == "none" and comparison.better_without:
         runs = []  # nothing but their friction was asked for, and it is worse
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
-    if judgement is not None:
-        ident = replace(ident, compensation=judgement.as_dict())
+    if comparison is not None:
+        ident = replace(ident, compensation=comparison.as_dict())
     if found is None:
         return ident
     solved = _solved(ident, found, prepared)
     solved = replace(
         solved,
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        cross_validation=_cross_validation(judgement, prepared, ident.cross_validation.get("structure", "given")),
+        cross_validation=_cross_validation(comparison, prepared, ident.cross_validation.get("structure", "given")),
         compensation={
             **ident.compensation,
             "kind": kind,
-            "settled": found.settled,
+            "settled": found.converged,
             "loops": [gain.as_dict() for gain in found.gains],
             "friction_curves": [curve.as_dict() for curve in found.friction],
         },
@@ -195,16 +195,16 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     )
 
 
-def _cross_validation(judgement: Judgement | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
+def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
     """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
-    if judgement is None:
+    if comparison is None:
         return {}
-    rmse = judgement.rmse("none")
+    rmse = comparison.rmse("none")
     measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
     size = np.maximum(np.sqrt(np.mean(measured**2, axis=0)), 1e-300)
     return {
-        "folds": list(judgement.folds),
-        "groups": [f"joint:{joint}" for joint in judgement.joints],
+        "folds": list(comparison.folds),
+        "groups": [f"joint:{joint}" for joint in comparison.joints],
         "group_rmse": rmse.tolist(),
         "mean_rmse": float(rmse.mean()),
         "relative": float(np.mean(rmse / size)),

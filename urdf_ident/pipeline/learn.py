@@ -17,7 +17,7 @@ from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.closed_loop import ClosedLoop
 from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
 from ..estimation.friction_selection.load_slopes import with_load_slopes
-from ..estimation.friction_selection.reference_torque import Build, Estimate, Settled, cross_validate_settled, settle
+from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
 from ..estimation.uncertainty.covariance import with_covariance
@@ -82,36 +82,41 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
-    trusted = trust(model, logs, wanted.method, wanted.loss)  # wild samples found before anything listens to them
+    trusted = trust(model, logs, wanted.method, wanted.loss)  # outliers are found before friction is chosen
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=KeptRows())
-    believed = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
-    selected = _selected(model, produce, prepared.motion, believed, project, progress)  # nothing where the laws are listed
+    prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
+    selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     model = shaped.model
     base = model.base()
-    reference = base.of(np.concatenate([believed.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
+    reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
-    settled = settle(model, build, estimate, prior=believed)
-    loop = partial(_closed_loop, settled, logs, believed, project)
+    converged = converge(model, build, estimate, prior=prior)
+    loop = partial(_closed_loop, converged, logs, prior, project)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
-        trusted, settled, logs, loss=wanted.loss, prior=believed, reference=reference, loop=loop, loop_known=known
+        trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
-    fit = _with_errors(estimated, settled, logs, wanted.covariance)
-    remarks = (estimated.words, *repeated(settled.statistics), *unseen, *unused(project.build_payload(model.robot), logs))
-    model, statistics = settled.model, estimated.statistics
+    fit = _with_errors(estimated, converged, logs, wanted.covariance)
+    remarks = (
+        estimated.describe(),
+        *repeated(converged.statistics),
+        *unseen,
+        *unused(project.build_payload(model.robot), logs),
+    )
+    model, statistics = converged.model, estimated.statistics
     return Learnt(
         model,
         statistics,
         fit,
-        prior_with_first_fit(believed, model.parameters, statistics, fit.weights),
+        prior_with_first_fit(prior, model.parameters, statistics, fit.weights),
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
-        _cross_validation(settled, estimated, build, estimate, chosen=bool(selected.trials)),
+        _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
         _essential(statistics, fit, wanted.essential),
-        (*remarks, *selected.notes, *shaped.notes, *settled.notes),
+        (*remarks, *selected.notes, *shaped.notes, *converged.notes),
     )
 
 
@@ -132,9 +137,9 @@ def _selected(
     return select_friction(model, build, motion, method=method, progress=progress, prior=prior)
 
 
-def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
-    """The simulation of the logs; what moves in it is the robot that could exist closest to an estimate."""
-    model, fit, statistics = settled.model, settled.fit, settled.statistics
+def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
+    """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
+    model, fit, statistics = converged.model, converged.fit, converged.statistics
     complete = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
 
     def plausible(params: Array) -> Array:
@@ -146,10 +151,10 @@ def _closed_loop(settled: Settled, logs: Sequence[PreparedLog], prior: Prior, pr
     return ClosedLoop(model, logs, project.simulation, plausible)
 
 
-def _with_errors(estimated: Estimated, settled: Settled, logs: Sequence[PreparedLog], kind: str) -> Fit:
-    model = settled.model
+def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    model = converged.model
     if estimated.fit.method == "iv" and kind != "model":
-        errors = partial(with_covariance, settled.fit, settled.statistics, model=model, logs=logs)
+        errors = partial(with_covariance, converged.fit, converged.statistics, model=model, logs=logs)
         try:
             return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
         except EstimationError:  # too short to be cut into stretches
@@ -177,14 +182,14 @@ def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:
 
 
 def _cross_validation(
-    settled: Settled, estimated: Estimated, build: Build, estimate: Estimate, *, chosen: bool
+    converged: ConvergedFit, estimated: Estimated, build: Build, estimate: Estimate, *, chosen: bool
 ) -> dict[str, Any]:
     """Held-out errors of the parameters; laws that the data chose were chosen on all logs, and stay."""
     try:
         if estimated.refit is None:
-            found = cross_validate_settled(settled, build, estimate)
+            found = cross_validate_converged(converged, build, estimate)
         else:
-            found = held_out_errors(settled, estimated)
+            found = held_out_errors(converged, estimated)
     except EstimationError:  # too short to hold anything out: the result says "not validated"
         return {}
     return {

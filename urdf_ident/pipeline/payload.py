@@ -180,8 +180,8 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         notes.append(f"friction of the loaded logs is not that of the unloaded ones: estimated anew{words}")
     if not errors.any() and given is None:
         notes.append("torque constants count as exact; where they are not, 1 % of them is 1 % of the mass (--gain-error 0.01)")
-    if not fit.settled:
-        notes.append("the load of friction did not settle: load-dependent friction is too large to be told from the payload")
+    if not fit.converged:
+        notes.append("the load of friction did not converge: load-dependent friction is too large to be told from the payload")
     unseen = int((~ident.fit.seen).sum())
     if unseen and fit.method == "held":
         notes.append(

@@ -56,7 +56,7 @@ class ValidationReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be said of the logs before their errors are believed."""
+        """What is to be said of the logs before their errors are read."""
         said = [
             f"{entry['log']} is one of the training logs: its error proves nothing"
             for entry in self.entries

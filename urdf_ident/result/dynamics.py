@@ -20,8 +20,8 @@ from ..model.terms import RotorInertia
 if TYPE_CHECKING:
     from .identification import Identification
 
-#: Relative error of the torque at which forward dynamics has settled, and its steps (load-dependent friction only).
-_SETTLED, _STEPS = 1e-12, 200
+#: Relative error of the torque at which forward dynamics has converged, and its steps (load-dependent friction only).
+_CONVERGED, _STEPS = 1e-12, 200
 
 
 def gravity(ident: Identification, q: ArrayLike) -> Array:
@@ -122,7 +122,7 @@ def _accelerated(ident: Identification, q: Array, v: Array, tau: Array) -> Array
     scale = max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max()), 1e-300)
     for _ in range(_STEPS):
         rest = tau - ident.torque(q, v, a)
-        if float(np.abs(rest).max()) <= _SETTLED * scale:
+        if float(np.abs(rest).max()) <= _CONVERGED * scale:
             return a
         try:
             a = a + np.linalg.solve(mass, rest)

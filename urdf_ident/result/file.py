@@ -127,7 +127,8 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "versions": versions(),
         "model": model,
         "state": {
-            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K", "blurred")},
+            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
+            | {"blurred": fit.base.ill_conditioned},
             "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
             "prior": {
                 key: getattr(ident.prior, key)
@@ -158,8 +159,8 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     state, stored = data["state"], data["state"]["base"]
     index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
     K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
-    blurred = np.array(stored.get("blurred", ()), dtype=np.intp)
-    base = BaseParameters(model.names, K=K, rank_gap=float(data["rank_gap"]), blurred=blurred, **index)
+    ill_conditioned = np.array(stored.get("blurred", ()), dtype=np.intp)
+    base = BaseParameters(model.names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, **index)
     fit = Fit(
         base,
         np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float),

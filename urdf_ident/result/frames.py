@@ -24,7 +24,7 @@ class ParameterRow:
         owner: Its body or joint.
         unit: SI unit.
         value: Estimate: data, physics and prior together.
-        prior: What was believed before.
+        prior: The prior.
         prior_std: Its standard deviation.
         std_error: From the data alone; inf where the parameter is not identifiable by itself.
         low, high: 95 % interval, data and prior together.

@@ -42,7 +42,7 @@ class Identification:
         model: The dynamic model.
         fit: Base parameters: what the data say.
         theta: Standard parameters: data + physics + prior, shape (p,).
-        prior: What was believed before.
+        prior: The prior.
         factor: Whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1): ``‖R theta − rho‖²`` is the data's
             misfit in units of noise variance.
         baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
@@ -264,7 +264,7 @@ class Identification:
 
     @cached_property
     def consistency(self) -> ConsistencyReport:
-        """The judgement on the bodies of :attr:`theta`."""
+        """The consistency of the bodies of :attr:`theta`."""
         return check_consistency(self.theta, [body.name for body in self.model.robot.bodies])
 
     @cached_property

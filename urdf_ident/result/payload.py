@@ -31,7 +31,7 @@ class PayloadResult:
         robot: Name of the robot.
         link: The link whose frame all is quoted in.
         value: Mass, centre of mass, inertia about it along the link's axes (ixx, ixy, ixz, iyy, iyz, izz), shape (10,)
-            [kg, m, kg·m²]; of a body that can exist.
+            [kg, m, kg·m²]; of a physically consistent body.
         std_error: Shape (10,); inf where the data say nothing.
         interval: 95 % intervals, shape (10, 2).
         verdicts: Per number "identifiable", "weak" or "not identifiable".

@@ -115,7 +115,9 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
         *(name if side == "joint" else f"motor {name}" for name, side in laws),
     ]
     rows = [[joint, *errors.get(joint, ("-", "-")), *(cells.get((joint, *law), "-") for law in laws)] for joint in joints]
-    legend = "% by which the joint's squared error rises without the law, or (not chosen) falls with it; - cannot be told here"
+    legend = (
+        "% by which the joint's squared error rises without the law, or (not chosen) falls with it; - not distinguishable here"
+    )
     return ["", *table(header, rows), f"  {legend}"]
 
 
@@ -132,7 +134,7 @@ def compensation_table(ident: Identification) -> list[str]:
         ident: The result.
 
     Returns:
-        Lines, the first one empty; none without a judgement.
+        Lines, the first one empty; none without a comparison.
     """
     judged = ident.compensation
     if "wls" not in judged:
@@ -241,9 +243,9 @@ def _bodies(ident: Identification) -> list[str]:
                 "yes" if entry.consistent else "NO",
             ]
         )
-    lines = table(["body", "mass [kg]", "URDF [kg]", "from data", "min CoM inertia [kg·m²]", "can exist"], rows)
+    lines = table(["body", "mass [kg]", "URDF [kg]", "from data", "min CoM inertia [kg·m²]", "consistent"], rows)
     offenders = [entry for entry in ident.consistency.per_body if not entry.consistent]
-    return lines + [f"  {entry.body} cannot exist: {entry.words}" for entry in offenders]
+    return lines + [f"  {entry.body} is not physically consistent: {entry.words}" for entry in offenders]
 
 
 def _joints(ident: Identification) -> list[str]:

@@ -207,7 +207,7 @@ def _physics(ident: Identification) -> Iterator[Reason]:
 
 
 def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
-    """Findings about sign, order, gravity, units or time that nobody settled."""
+    """Findings about sign, order, gravity, units or time that nobody converged."""
     found: dict[str, tuple[list[str], Mapping[str, Any]]] = {}
     for item in inputs:
         for finding in item.get("findings", ()):

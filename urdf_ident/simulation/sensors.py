@@ -68,7 +68,7 @@ class Sensors:
     """Imperfections of a log; the default is a perfect one.
 
     Attributes:
-        counts: Encoder counts per revolution (per metre for a sliding joint), shape (n,) or a number; None: exact.
+        counts: Encoder counts per revolution (per metre for a prismatic joint), shape (n,) or a number; None: exact.
         motor_counts: Of a second encoder, per revolution of the motor, shape (n,) or a number; None: as ``counts``.
         position_noise: On the position [rad or m]; on motors the same after the gear.
         velocity: ``"measured"``; ``"differentiated"`` (differences of the logged position); ``"none"``.
@@ -134,7 +134,7 @@ def measure(
         truth: Clean motion with torque at a constant rate, shapes (N, n).
         sensors: The imperfections.
         seed: Of all random numbers; the same seed gives the same bits.
-        prismatic: Shape (n,), True for sliding joints (counts per metre); none by default.
+        prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
         ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; with them the truth's motor side is measured too.
 
     Returns:

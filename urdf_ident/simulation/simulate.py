@@ -237,7 +237,7 @@ def _sample(solver: StickSlip, drive: _Drive, t: float) -> tuple[Array, Array, A
 
 
 class Guard:
-    """Stops a simulation that has gone wild.
+    """Stops a simulation that diverges.
 
     Args:
         joints: Names of the joints.

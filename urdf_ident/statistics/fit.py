@@ -19,7 +19,7 @@ from .statistic import StatisticSet
 #: Residuals below this fraction of the torque are rounding, not noise: they must not become weights.
 _SIGMA_FLOOR = 1e-9
 #: WLS repeats its weights until they change by less than this fraction, and so often at most.
-_SETTLED, _ROUNDS = 1e-3, 5
+_CONVERGED, _ROUNDS = 1e-3, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def fit_base(
         found = {group: 1.0 / s for group, s in sigma.items()}
         second = solve(statistics.stacked(found, base.independent), rows, reference)
         before, sigma = sigma, group_sigma(statistics, base, second, found)
-        if all(abs(sigma[group] / before[group] - 1.0) < _SETTLED for group in sigma):
+        if all(abs(sigma[group] / before[group] - 1.0) < _CONVERGED for group in sigma):
             break
     return _fit(base, second, sigma, "wls", found)
 

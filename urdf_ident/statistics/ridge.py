@@ -1,4 +1,4 @@
-"""Base parameters pulled to what was believed: ridge regression with the prior's own covariance (Hoerl, Kennard 1970; Bayes).
+"""Base parameters pulled to the prior: ridge regression with the prior's own covariance (Hoerl, Kennard 1970; Bayes).
 
 What data hardly see, least squares answers with noise. The prior says by how much each *standard* parameter may be wrong;
 seen through the reduction ``beta = theta_L + K theta_K`` that is a belief about base parameters, mean and covariance:
@@ -28,11 +28,11 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
 
     Args:
         base: The reduction of p parameters.
-        prior: Of the first k of them; nothing is believed of the others, nor of combinations that hold one.
+        prior: Of the first k of them; the others have no prior, nor of combinations that hold one.
 
     Returns:
         Mean, shape (b,), and a matrix S, shape (r, b), so that ``‖S (beta − mean)‖²`` is the squared distance in standard
-        deviations; parameters of which nothing is believed have zero columns.
+        deviations; parameters without a prior have zero columns.
     """
     k, p = len(prior.theta0), len(base.names)
     mean = base.of(np.concatenate([prior.theta0, np.zeros(p - k)]))

@@ -19,7 +19,7 @@ from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, triangle
 from ..samples import freeze_arrays
 
-#: Stretches of time that a log is cut into for jackknife and bootstrap: long against the noise's memory, and enough of them.
+#: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
 STRETCHES = 16
 
 

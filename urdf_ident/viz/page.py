@@ -123,8 +123,8 @@ def _joint_paths(robot: Robot) -> list[str]:
 
 
 def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
-    turning, sliding = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
-    kinds = [sliding if slides else turning for slides in robot.prismatic]
+    revolute, prismatic = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
+    kinds = [prismatic if slides else revolute for slides in robot.prismatic]
     return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
 
 

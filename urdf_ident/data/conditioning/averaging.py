@@ -21,7 +21,7 @@ from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import Piece
 
-#: A sample is wild when it is this many robust standard deviations of the noise away from the median of its phase.
+#: A sample is an outlier when it is this many robust standard deviations of the noise away from the median of its phase.
 FAR, _QUARTILE = 10.0, 0.6745
 #: Differences between periods below this part of the largest torque are rounding.
 ROUNDING = 1e-12
@@ -41,7 +41,7 @@ class Averaged:
         missing: Share of the acceleration's power that is noise or left out, mean over the joints that move.
         deviation: Torque of each period less the mean, shape (count, K, n) [N·m or N].
         noise: Standard deviation of a sample of the torque, from that, shape (n,) [N·m or N].
-        wild: Samples of the torque that were left out, far from what all periods do at their phase.
+        outliers: Samples of the torque that were left out, far from what all periods do at their phase.
     """
 
     seconds: float
@@ -51,7 +51,7 @@ class Averaged:
     missing: float
     deviation: Array
     noise: Array
-    wild: int = 0
+    outliers: int = 0
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -60,16 +60,16 @@ class Averaged:
         """The entry ``periods`` of a log in identification.json."""
         return {
             "seconds": self.seconds, "count": self.count, "start": self.start, "harmonics": self.harmonics,
-            "noise": self.noise.tolist(), "wild": self.wild,
+            "noise": self.noise.tolist(), "wild": self.outliers,
         }  # fmt: skip
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What was done, in one line."""
         return (
             f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
             f"({self.harmonics / self.seconds:.3g} Hz) hold the motion, {100 * self.missing:.2g} % of its acceleration is "
             f"noise or left out; torque noise by their scatter {', '.join(f'{x:.2g}' for x in self.noise)} N·m or N"
-            + (f"; {self.wild} wild samples of it left out" if self.wild else "")
+            + (f"; {self.outliers} outliers of it left out" if self.outliers else "")
         )
 
 
@@ -97,9 +97,9 @@ def average(
     scatter = deviations(piece.q, repetition)
     harmonics, missing = choose_harmonics(q, scatter, reach)
     path = fourier_derivatives(q, seconds, harmonics)
-    tau, deviation, noise, wild = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
+    tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
-        tau, deviation, wild = mean_of_periods(periods_of(piece.tau, repetition))
+        tau, deviation, outliers = mean_of_periods(periods_of(piece.tau, repetition))
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     tiled = {
@@ -108,11 +108,11 @@ def average(
     }
     first = begin + (1 - around) * seconds
     segment = Segment(log, first, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
-    return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, wild)
+    return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, outliers)
 
 
 def mean_of_periods(x: Array) -> tuple[Array, Array, int]:
-    """Mean over periods without wild samples: one that is far from what all periods do at its phase is left out.
+    """Mean over periods without outliers: one that is far from what all periods do at its phase is left out.
 
     Args:
         x: Shape (count, K, n), any unit.

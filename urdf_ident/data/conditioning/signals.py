@@ -30,7 +30,7 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 #: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
 #: steeper than that, and what is decimated away teaches nothing.
 ROWS_PER_CUTOFF = 5.0
-#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a sliding
+#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a prismatic
 #: one by a fifth of both.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
 #: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
@@ -148,9 +148,9 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
         around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
         tiled, averaged = average(pieces[0], rate, repetition, recording.name, given, around)
-        why["periodic"] = f"averaged, {averaged.words()}"
+        why["periodic"] = f"averaged, {averaged.describe()}"
         if config.periodic == "auto" and averaged.missing > WASTE:
-            why["periodic"] = f"not averaged: {averaged.words()}"
+            why["periodic"] = f"not averaged: {averaged.describe()}"
             averaged = None
     if averaged is None:
         moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]

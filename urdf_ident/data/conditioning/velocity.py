@@ -66,9 +66,9 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
     shifted = _advance(smooth, lag_samples)
     cross = _correlation(derivative, shifted)
-    strangers = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
-    for i in strangers:  # whose velocities are they? With the wrong owner, the lag above means nothing
-        for j in strangers[strangers != i]:
+    unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
+    for i in unmatched:  # whose velocities are they? With the wrong owner, the lag above means nothing
+        for j in unmatched[unmatched != i]:
             other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
             cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
     power = np.maximum((shifted**2).sum(axis=0), 1e-300)

@@ -98,7 +98,7 @@ KNOWN: dict[str, dict[str, Kind]] = {
         "contact": Kind("warning", "A part of the log is not the robot's own dynamics.", "Cut it out.", "gain, a logarithm"),
         "log-differs": Kind("warning", "One log contradicts the others.", "Leave it out, or find what was changed.",
                             "gain, a sum of logarithms"),
-        "logs-disagree": Kind("warning", "Logs contradict each other, and it cannot be told which is wrong.",
+        "logs-disagree": Kind("warning", "Logs contradict each other, and the data do not say which is wrong.",
                               "Inspect each alone.", "gain, a sum of logarithms"),
     },
 }  # fmt: skip

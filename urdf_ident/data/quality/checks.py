@@ -15,7 +15,7 @@ from ..conditioning.resample import Piece, even_pieces
 from ..conditioning.velocity import VelocityMatch, match_velocity
 from .findings import Examination
 
-#: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (sliding joints a twentieth) of it.
+#: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
 #: Motion [s] that a log must hold, and below which it is called short.
 SHORTEST, SHORT = 1.0, 5.0
@@ -72,8 +72,8 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     # another zero or sign also leaves the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     too_fast = ~stated & _too_fast(state, robot)
-    for turning, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
-        kind = robot.prismatic != turning
+    for revolute, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
+        kind = robot.prismatic != revolute
         fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))
         suspects = kind & (too_far | too_fast)
         if suspects.any() and fits[kind].all():
@@ -81,7 +81,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             state.add(
                 "position-unit", "refused",
                 f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
-                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if turning else 'm'}", joint=robot.joints[j],
+                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if revolute else 'm'}", joint=robot.joints[j],
                 remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
             )  # fmt: skip
             return

@@ -72,7 +72,7 @@ def repair_values(state: Examination, robot: Robot) -> None:
 
 
 def unwrap_positions(state: Examination, robot: Robot) -> None:
-    """Joins positions of turning joints that jump by a whole turn from one sample to the next.
+    """Joins positions of revolute joints that jump by a whole turn from one sample to the next.
 
     Args:
         state: The log; changed.
@@ -152,8 +152,8 @@ def _outliers_of_order(time: Array) -> NDArray[np.int64]:
     for k in (int(index) for index in np.flatnonzero(np.diff(time) < 0)):
         if k <= last:
             continue
-        without_late = k + 2 >= len(time) or time[k] <= time[k + 2]  # row k + 1 is the stranger
-        without_early = k == 0 or time[k - 1] <= time[k + 1]  # row k is the stranger
+        without_late = k + 2 >= len(time) or time[k] <= time[k + 2]  # row k + 1 is out of order
+        without_early = k == 0 or time[k - 1] <= time[k + 1]  # row k is out of order
         if without_late:
             found.append(k + 1)
         elif without_early:

@@ -20,7 +20,7 @@ _FEWEST_ROWS = 100
 
 @dataclass(frozen=True, eq=False)
 class QualityReport:
-    """The judgement on a log.
+    """Level and findings of a log.
 
     Attributes:
         recording: The repaired log: rows complete, time strictly increasing.

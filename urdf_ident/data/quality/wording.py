@@ -14,7 +14,7 @@ from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
-#: Share of the efforts left unexplained, up to which a reading is believed enough to refuse the log as described.
+#: Share of the efforts left unexplained, up to which a reading is certain enough to refuse the log as described.
 EXPLAINED = 0.35
 #: What names a cause, and what would tell it from others.
 _NOUNS = {

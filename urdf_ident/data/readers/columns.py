@@ -50,7 +50,7 @@ class LogLayout:
         columns: ``time`` or a quantity (keys of :data:`PREFIXES`) → column names or 0-based column numbers, in
             the order of ``robot.order``.
         units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single
-            unit of angle is meant for turning joints, a unit of length for sliding ones.
+            unit of angle is meant for revolute joints, a unit of length for prismatic ones.
         position_side: Where positions, velocities and accelerations were measured: "joint" or "motor".
         effort_side: Where the effort acts: "joint" or "motor".
         topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.

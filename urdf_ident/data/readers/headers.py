@@ -114,7 +114,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
             spelled.setdefault(joint, joint)
         parsed = [item for _, item in _parsed(bare, spelled)]
     chosen = _chosen(parsed, bare)
-    strangers = any(joint != name for joint, name in pairs.items())
+    unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
     result, told = [], {}
     for k, name in enumerate(names):
@@ -138,7 +138,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 unit = units[k] or ("A" if "current" in word else "")
                 if unit:
                     told.setdefault(prefix, unit)
-        elif item is None and strangers and name.startswith(("q_", "position_", "pos_")):
+        elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
             default = f"({name})"  # of a joint of another arm in the same log
         result.append(default)
     return Header(tuple(result), told, tuple(notes))

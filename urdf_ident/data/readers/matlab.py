@@ -1,6 +1,6 @@
 """MATLAB's .mat files: version 5 (and 6, 7) taken apart here, version 4 by SciPy, version 7.3 is HDF5.
 
-SciPy's reader of version 5 believes the sizes that a file claims and can take the process down on a broken one. Only arrays
+SciPy's reader of version 5 trusts the sizes that a file claims and can take the process down on a broken one. Only arrays
 of numbers and structs of them are wanted, so they are read here, every size checked (MathWorks, MAT-File Format, level 5).
 """
 

@@ -254,6 +254,6 @@ def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, qu
         return unit.factor
     if each:
         raise UnitError(
-            f"'{unit.name}' does not fit a {'sliding' if sliding else 'turning'} joint", where=f"log.units.{quantity}"
+            f"'{unit.name}' does not fit a {'prismatic' if sliding else 'revolute'} joint", where=f"log.units.{quantity}"
         )
     return 1.0

@@ -20,7 +20,7 @@ from .gravity import Motion
 from .meaning import Said, effort_columns, follows, sure
 from .series import Clock, Series, find_clock, smoothed
 
-#: Units that positions of turning joints come in, and what each is worth where the numbers cannot tell: small motions.
+#: Units that positions of revolute joints come in, and what each is worth where the numbers cannot tell: small motions.
 _UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
 #: Rows that are looked at, and columns at most.
 _ROWS, _COLUMNS = 400_000, 400
@@ -79,7 +79,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> Description:
     Args:
         table: The log.
         robot: The robot that moved, with the URDF's inertials.
-        layout: What is known already; it is believed.
+        layout: What is known already; it is not questioned.
 
     Returns:
         The description.

@@ -45,7 +45,7 @@ class TorqueConstants:
     def __post_init__(self) -> None:
         freeze_arrays(self)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """One sentence for ``drive.gain_origin``."""
         parts = []
         for text in dict.fromkeys(self.origin):
@@ -91,7 +91,7 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     if not wants_constants(drive, recordings):
         return drive
     found = torque_constants(recordings, drive)
-    return replace(drive, gain=found.gain, gain_origin=found.words(), gain_error=found.relative_error)
+    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=found.relative_error)
 
 
 def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:

@@ -36,7 +36,7 @@ class ClosedLoop:
         model: The dynamic model, its load-dependent terms frozen.
         logs: Prepared logs with ``position_target``.
         settings: Controller and integration step.
-        plausible: Parameters theta, shape (p,), of a robot that can exist, for base parameters, shape (b,).
+        plausible: Parameters theta, shape (p,), of a physically consistent robot, for base parameters, shape (b,).
     """
 
     model: DynamicModel

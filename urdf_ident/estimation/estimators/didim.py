@@ -24,8 +24,8 @@ from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
 from .instrumental import Simulator, with_twin
 
-#: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
-ROUNDS, SETTLED = 12, 0.05
+#: Simulations at most, and converged when no parameter moves by more than this share of its standard error.
+ROUNDS, CONVERGED = 12, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def fit_didim(
     *,
     reference: Array | None = None,
 ) -> DidimFit:
-    """Simulates, regresses the measured torque on the simulated motion, until the estimate settles.
+    """Simulates, regresses the measured torque on the simulated motion, until the estimate converges.
 
     Args:
         model: The dynamic model.
@@ -68,7 +68,7 @@ def fit_didim(
         The estimate.
 
     Raises:
-        EstimationError: It does not settle, or the simulation does not cover the logs.
+        EstimationError: It does not converge, or the simulation does not cover the logs.
     """
     params = np.array(start, dtype=float)
     for turn in range(1, ROUNDS + 1):
@@ -77,9 +77,9 @@ def fit_didim(
         fit = fit_base(statistics, base, reference=reference)
         moved = np.abs(fit.params - params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
         params = fit.params
-        if moved.max(initial=0.0) < SETTLED:
+        if moved.max(initial=0.0) < CONVERGED:
             return DidimFit(replace(fit, method="didim"), statistics, tuple(clean), turn)
-    raise EstimationError("simulation and estimate do not settle", got=f"{ROUNDS} simulations",
+    raise EstimationError("simulation and estimate do not converge", got=f"{ROUNDS} simulations",
                           remedy="check simulation.controller, or use method iv or wls")  # fmt: skip
 
 

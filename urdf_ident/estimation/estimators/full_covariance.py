@@ -26,8 +26,8 @@ from ...statistics.pieces import row_pieces
 from ...statistics.rows import BLOCKS, RowFilter
 from ...statistics.statistic import Layout, Statistic, StatisticSet
 
-#: Settled when no parameter moves by more than this share of its standard error; rounds at most.
-SETTLED, ROUNDS = 1e-3, 100
+#: ConvergedFit when no parameter moves by more than this share of its standard error; rounds at most.
+CONVERGED, ROUNDS = 1e-3, 100
 #: Condition number of Ω's correlations above which two joints say the same.
 SINGULAR = 1e10
 
@@ -76,7 +76,7 @@ def fit_full_covariance(
         The estimate.
 
     Raises:
-        EstimationError: Fewer rows than parameters, residuals that are not independent at all, or it does not settle.
+        EstimationError: Fewer rows than parameters, residuals that are not independent at all, or it does not converge.
     """
     cross = cross_factor(model, logs)
     fit = start
@@ -85,11 +85,11 @@ def fit_full_covariance(
         weights = {group.name: 1.0 / s for group, s in zip(model.groups, np.sqrt(np.diag(covariance)), strict=True)}
         before, fit = fit, fit_base(cross.whitened(covariance), base, reference=reference, weights=weights)
         moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
-        if moved.max(initial=0.0) < SETTLED:
+        if moved.max(initial=0.0) < CONVERGED:
             kind = "model-based (full covariance of a sample's rows, samples independent)"
             statistics = whitened_statistics(model, logs, covariance)
             return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
-    raise EstimationError("covariance and estimate do not settle", got=f"{ROUNDS} rounds", remedy="use method wls")
+    raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
 
 
 @dataclass(frozen=True, eq=False)

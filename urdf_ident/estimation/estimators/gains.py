@@ -59,4 +59,4 @@ def resolve_drive(
     unit = model.unloaded().with_drive(scale)
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
     found = drive_gains(unit, prepared, unit.base(), payload)
-    return replace(drive, gain=found.gain, gain_origin=found.words(), gain_error=np.abs(found.std_error / found.gain))
+    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=np.abs(found.std_error / found.gain))

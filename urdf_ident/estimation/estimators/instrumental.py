@@ -6,7 +6,7 @@ Vandanjon, Gautier 2014) know nothing of either: as instruments Z they give ``β
 sign of the velocity, which noise flips around reversals, is taken from the simulated motion in W as well.
 
 The Durbin-Wu-Hausman test asks whether the part of W that the instruments do not explain correlates with the torque's
-residual: if so, least squares is biased. Residuals with memory would make it cry wolf; its statistic is divided by how
+residual: if so, least squares is biased. Autocorrelated residuals would make it cry wolf; its statistic is divided by how
 much the scatter between stretches of time exceeds what independent residuals would give.
 
 One triangular factor of ``[Z | W | tau]`` per block and row group holds it all: after merging, its first rows read
@@ -40,8 +40,8 @@ from ...statistics.statistic import Layout, Statistic, StatisticSet
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")
 #: Least squares counts as biased when the test's p-value is below this.
 LEVEL = 0.01
-#: Simulations at most, and settled when no parameter moves by more than this share of its standard error.
-ROUNDS, SETTLED = 8, 0.05
+#: Simulations at most, and converged when no parameter moves by more than this share of its standard error.
+ROUNDS, CONVERGED = 8, 0.05
 
 #: Simulates the robot with base parameters (b,) along the references of the logs: one recording a log.
 Simulator = Callable[[Array], Sequence[Recording]]
@@ -68,7 +68,7 @@ class HausmanTest:
         """True where least squares is biased."""
         return self.p_value < LEVEL
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The verdict in a sentence."""
         verdict = "least squares is biased by noise on the motion" if self.rejected else "no sign of bias in least squares"
         chance = f"p = {self.p_value:.2g}" if self.p_value > 1e-16 else "p < 1e-16"
@@ -277,7 +277,7 @@ def iterate_instrumental(
     *,
     method: str = "wls",
 ) -> InstrumentalFit:
-    """Simulates, estimates by instruments, simulates with the result, until it settles.
+    """Simulates, estimates by instruments, simulates with the result, until it converges.
 
     Args:
         model: The dynamic model.
@@ -291,7 +291,7 @@ def iterate_instrumental(
         The last estimate.
 
     Raises:
-        EstimationError: It does not settle.
+        EstimationError: It does not converge.
     """
     params, found = np.array(start, dtype=float), None
     for turn in range(1, ROUNDS + 1):
@@ -299,10 +299,10 @@ def iterate_instrumental(
         fresh = fit_instrumental(build_instrumented(model, twins), base, method=method)
         if found is not None:
             moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
-            if moved.max() < SETTLED:
+            if moved.max() < CONVERGED:
                 return replace(fresh, rounds=turn)
         found, params = fresh, fresh.fit.params
-    raise EstimationError("instruments and estimate do not settle", got=f"{ROUNDS} simulations",
+    raise EstimationError("instruments and estimate do not converge", got=f"{ROUNDS} simulations",
                           remedy="does the simulated controller follow the logged reference?")  # fmt: skip
 
 

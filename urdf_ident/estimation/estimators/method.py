@@ -1,7 +1,7 @@
 """``estimation.method``: which estimator, and why.
 
 Two steps. Before anything is estimated: may the samples be trusted (:func:`trust`)? Wild ones get small weights, so that
-neither the friction laws nor the last estimate listens to them. Once the model is settled (:func:`refine`): the estimator
+neither the friction laws nor the last estimate listens to them. Once the model is converged (:func:`refine`): the estimator
 that was asked for, or that the data ask for, beginning from weighted least squares.
 
 Whatever the estimator, what follows (standard parameters, folds, standard errors) reads factors. So every estimator hands
@@ -28,7 +28,7 @@ from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
 from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
-from ..friction_selection.reference_torque import Settled
+from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
 from .closed_loop import ClosedLoop
 from .didim import fit_didim
@@ -44,7 +44,7 @@ RIGID_ONLY = ("irls", "iv", "gls", "didim", "ml", "ridge")
 CLOSED_LOOP = ("iv", "didim")
 #: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
 MATERIAL = 1.0
-#: The first robust estimate only has to find the wild samples.
+#: The first robust estimate only has to find the outliers.
 _ROUGHLY = 0.1
 
 
@@ -74,7 +74,7 @@ class Estimated:
         own_errors: True where the standard errors are the estimator's own.
         logs: What the rows behind the statistics can be made again from; None: the logs as they are; empty: they cannot.
         details: What it found on its way, for identification.json.
-        refit: The same estimator on part of ``solved``, for folds; None: as the model was settled.
+        refit: The same estimator on part of ``solved``, for folds; None: as the model was converged.
         solved: The statistics that the estimator reads.
     """
 
@@ -91,8 +91,7 @@ class Estimated:
         """The entry ``estimation`` of identification.json."""
         return {"method": self.fit.method, "why": self.why, **self.details}
 
-    @property
-    def words(self) -> str:
+    def describe(self) -> str:
         """One line."""
         blind = "; scores on the measured motion, whose noise is in them, do not show its gain"
         return f"estimator: {self.fit.method.upper()} ({self.why}){blind if self.fit.method in CLOSED_LOOP else ''}"
@@ -134,24 +133,24 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
         return Trust("ols" if method == "ols" else "wls")
     if method not in ("auto", "irls"):
         return Trust(method)
-    model = model.unloaded()  # wild samples stand out all the same
+    model = model.unloaded()  # outliers stand out all the same
     base = model.base()
     first = fit_base(build_statistics(model, logs), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.matter:
         return Trust("auto")
     try:
-        robust = fit_robust(model, logs, base, loss=loss, settled=_ROUGHLY, start=first)
+        robust = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first)
     except EstimationError as error:
         if method == "irls":
             raise
-        return Trust("wls", f"{found.words()}; IRLS cannot help: {error}")
-    return Trust("irls", found.words() if found.matter and method == "auto" else "", robust.weights)
+        return Trust("wls", f"{found.describe()}; IRLS cannot help: {error}")
+    return Trust("irls", found.describe() if found.matter and method == "auto" else "", robust.weights)
 
 
 def refine(
     trusted: Trust,
-    settled: Settled,
+    converged: ConvergedFit,
     logs: Sequence[PreparedLog],
     *,
     loss: str = "tukey",
@@ -160,11 +159,11 @@ def refine(
     loop: Callable[[], ClosedLoop] | None = None,
     loop_known: bool = False,
 ) -> Estimated:
-    """The estimate of a settled model by the estimator that was chosen.
+    """The estimate of a converged model by the estimator that was chosen.
 
     Args:
         trusted: What :func:`trust` decided.
-        settled: The model with its estimate by (weighted) least squares.
+        converged: The model with its estimate by (weighted) least squares.
         logs: Prepared logs.
         loss: Of IRLS, "tukey" or "huber".
         prior: Of the inertial parameters, for ridge.
@@ -176,54 +175,56 @@ def refine(
         The estimate.
 
     Raises:
-        EstimationError: The estimator does not settle, or lacks what it needs.
+        EstimationError: The estimator does not converge, or lacks what it needs.
     """
-    plain = Estimated(settled.fit, settled.statistics, trusted.why or "as configured")
+    plain = Estimated(converged.fit, converged.statistics, trusted.why or "as configured")
     if trusted.name == "irls":
         try:
-            return _robust(plain, settled, logs, loss, reference)
+            return _robust(plain, converged, logs, loss, reference)
         except EstimationError as error:
             if not trusted.why:  # it was asked for
                 raise
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if trusted.name == "gls":
-        return _full_covariance(settled, logs, reference)
+        return _full_covariance(converged, logs, reference)
     if trusted.name == "ml":
-        return _maximum_likelihood(plain, settled, logs, reference)
+        return _maximum_likelihood(plain, converged, logs, reference)
     if trusted.name == "ridge":
         if prior is None:
             raise EstimationError("ridge needs a prior", remedy="use method wls")
-        return replace(plain, fit=fit_ridge(settled.statistics, settled.fit, prior), own_errors=True, solved=settled.statistics,
-                       refit=lambda part: fit_ridge(part, settled.fit, prior))  # fmt: skip
+        refit = partial(fit_ridge, fit=converged.fit, prior=prior)
+        return replace(plain, fit=refit(converged.statistics), own_errors=True, solved=converged.statistics, refit=refit)
     if trusted.name in CLOSED_LOOP and loop is None:
         raise EstimationError(f"{trusted.name} needs the closed loop", remedy="give reference and controller, or use wls")
     if trusted.name in CLOSED_LOOP and loop is not None:
-        by = _instrumental(settled, logs, loop()) if trusted.name == "iv" else _didim(settled, logs, loop(), reference)
+        by = _instrumental(converged, logs, loop()) if trusted.name == "iv" else _didim(converged, logs, loop(), reference)
         guess = "" if loop_known else "; the default controller was simulated: describe yours in simulation.controller"
         return replace(by, why=by.why + guess)
     if trusted.name == "auto":
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
-            return _judged_by_instruments(plain, settled, logs, loop)
+            return _judged_by_instruments(plain, converged, logs, loop)
         return replace(plain, why="no outliers that matter")
     return plain
 
 
-def _robust(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loss: str, reference: Array | None) -> Estimated:
-    found = fit_robust(settled.model, logs, settled.fit.base, loss=loss, reference=reference, start=settled.fit)
+def _robust(
+    plain: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], loss: str, reference: Array | None
+) -> Estimated:
+    found = fit_robust(converged.model, logs, converged.fit.base, loss=loss, reference=reference, start=converged.fit)
     details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
     return replace(plain, fit=found.fit, statistics=found.statistics, logs=(), details=details,
                    refit=_by_weights_of(found.fit, reference), solved=found.statistics)  # fmt: skip
 
 
-def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
-    base = settled.fit.base
-    found = iterate_instrumental(settled.model, logs, base, loop, settled.fit.params)
-    plain = fit_base(settled.statistics, base, weights=found.fit.weights)
-    change = np.zeros(settled.statistics.p)
+def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
+    base = converged.fit.base
+    found = iterate_instrumental(converged.model, logs, base, loop, converged.fit.params)
+    plain = fit_base(converged.statistics, base, weights=found.fit.weights)
+    change = np.zeros(converged.statistics.p)
     change[base.independent] = found.fit.params - plain.params
     apart = np.abs(found.fit.params - plain.params) / np.maximum(found.fit.bse, 1e-300)
-    test = {**vars(found.test), "rejected": found.test.rejected, "largest": float(apart.max()), "words": found.test.words()}
+    test = {**vars(found.test), "rejected": found.test.rejected, "largest": float(apart.max()), "words": found.test.describe()}
     details = {
         "rounds": found.rounds,
         "hausman": test,
@@ -231,17 +232,17 @@ def _instrumental(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoo
     }
     size = f"; it moves by up to {test['largest']:.2g} standard errors" if found.test.rejected else ""
     return Estimated(
-        found.fit, settled.statistics.shifted(change), f"as configured; {found.test.words()}{size}", own_errors=True,
+        found.fit, converged.statistics.shifted(change), f"as configured; {found.test.describe()}{size}", own_errors=True,
         details=details, refit=lambda part: fit_instrumental(part, base).fit, solved=found.statistics,
     )  # fmt: skip
 
 
 def _judged_by_instruments(
-    plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], loop: Callable[[], ClosedLoop]
+    plain: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Callable[[], ClosedLoop]
 ) -> Estimated:
     """Instruments where they say that least squares is biased; least squares, whose variance is smaller, elsewhere."""
     try:
-        found = _instrumental(settled, logs, loop())
+        found = _instrumental(converged, logs, loop())
     except UrdfIdentError as error:  # a friction law that no plant has, a payload, say
         return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
@@ -251,17 +252,17 @@ def _judged_by_instruments(
     return replace(plain, why=f"no outliers that matter; {test['words']}{size}", details={"hausman": test})
 
 
-def _didim(settled: Settled, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:
-    base = settled.fit.base
-    found = fit_didim(settled.model, logs, base, loop, settled.fit.params, reference=reference)
+def _didim(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:
+    base = converged.fit.base
+    found = fit_didim(converged.model, logs, base, loop, converged.fit.params, reference=reference)
     return Estimated(
         found.fit, found.statistics, logs=found.logs, details={"rounds": found.rounds},
         refit=lambda part: fit_base(part, base, reference=reference), solved=found.statistics,
     )  # fmt: skip
 
 
-def _full_covariance(settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
-    found = fit_full_covariance(settled.model, logs, settled.fit.base, settled.fit, reference=reference)
+def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    found = fit_full_covariance(converged.model, logs, converged.fit.base, converged.fit, reference=reference)
     details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
     return Estimated(found.fit, found.statistics, logs=(), details=details, refit=_by_weights_of(found.fit, reference),
                      solved=found.statistics)  # fmt: skip
@@ -272,14 +273,16 @@ def _by_weights_of(fit: Fit, reference: Array | None) -> Callable[[StatisticSet]
     return partial(fit_base, base=fit.base, weights=fit.row_weights, reference=reference)
 
 
-def _maximum_likelihood(plain: Estimated, settled: Settled, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
-    weights = likelihood_weights(settled.model, logs)
+def _maximum_likelihood(
+    plain: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None
+) -> Estimated:
+    weights = likelihood_weights(converged.model, logs)
 
     def refit(part: StatisticSet) -> Fit:
-        return replace(fit_base(part, settled.fit.base, weights=weights, reference=reference), method="ml")
+        return replace(fit_base(part, converged.fit.base, weights=weights, reference=reference), method="ml")
 
     why = f"rows weighted by the scatter between {repetition_count(logs)} periods"
-    return replace(plain, fit=refit(settled.statistics), why=why, refit=refit, solved=settled.statistics)
+    return replace(plain, fit=refit(converged.statistics), why=why, refit=refit, solved=converged.statistics)
 
 
 def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
@@ -304,11 +307,11 @@ def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
-def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:
-    """Held-out error per fold, the model as it was settled on all data.
+def held_out_errors(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:
+    """Held-out error per fold, the model as it was converged on all data.
 
     Args:
-        settled: The model and its plain rows, on which errors are judged.
+        converged: The model and its plain rows, on which errors are judged.
         estimated: With ``refit`` and ``solved``, whose blocks in time are those of the plain rows.
 
     Returns:
@@ -317,8 +320,8 @@ def held_out_errors(settled: Settled, estimated: Estimated) -> CrossValidation:
     Raises:
         EstimationError: One log that is too short to be cut into folds.
     """
-    judged, learnt = folds_of(settled.statistics), folds_of(estimated.solved or settled.statistics)
-    refit = estimated.refit or (lambda part: fit_base(part, settled.fit.base))
+    judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or converged.statistics)
+    refit = estimated.refit or (lambda part: fit_base(part, converged.fit.base))
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         fit = refit(learnt.without([fold]))

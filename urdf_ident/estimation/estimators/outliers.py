@@ -1,7 +1,7 @@
-"""Wild samples: whether a log holds so many that least squares listens to them more than to the robot.
+"""Outliers: whether a log holds so many that least squares listens to them more than to the robot.
 
 A friction law that the model lacks leaves large residuals too, but for many samples in a row, around every reversal. A
-wild sample stands alone: it is far from its neighbours and far from what the model leaves unexplained elsewhere.
+outlier stands alone: it is far from its neighbours and far from what the model leaves unexplained elsewhere.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ...model.dynamic_model import DynamicModel
 from ...statistics.fit import Fit
 from .robust import robust_scale, sample_residuals
 
-#: A sample is wild when it is this many robust standard deviations of the residual away from its neighbours.
+#: A sample is an outlier when it is this many robust standard deviations of the residual away from its neighbours.
 FAR = 10.0
-#: Nothing below this share of the torque's root mean square, times :data:`FAR`, is wild: a model may be right to rounding.
+#: Nothing below this share of the torque's root mean square, times :data:`FAR`, is an outlier: a model may be exact.
 LEAST = 1e-3
 #: Neighbours, the sample itself included, whose median it is compared with.
 NEIGHBOURS = 5
-#: Wild samples matter when they hold more than this share of a row group's squared residual: standard errors then grow
+#: Outliers matter when they hold more than this share of a row group's squared residual: standard errors then grow
 #: by more than a factor of √2 through them alone.
 POWER = 0.5
 
 
 @dataclass(frozen=True)
 class Outliers:
-    """Wild samples of some logs.
+    """Outliers of some logs.
 
     Attributes:
         group: The row group that is hit hardest.
-        share: Share of its samples that are wild.
+        share: Share of its samples that are outliers.
         power: Share of its squared residual that they hold.
     """
 
@@ -46,7 +46,7 @@ class Outliers:
         """True where least squares would mostly listen to them."""
         return self.power > POWER
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What was found, in a sentence."""
         joint = self.group.split(":", 1)[-1]
         return (
@@ -56,11 +56,11 @@ class Outliers:
 
 
 def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) -> Outliers:
-    """Counts wild samples at the logs' full rate.
+    """Counts outliers at the logs' full rate.
 
     Args:
         model: The dynamic model.
-        fit: Any estimate; one by least squares is good enough, because wild samples stand out from their neighbours.
+        fit: Any estimate; one by least squares is good enough, because outliers stand out from their neighbours.
         logs: Prepared logs.
 
     Returns:
@@ -76,8 +76,8 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     residuals = np.concatenate(parts)
     targets = [model.row_targets(s.tau, s.external) for log in logs for s in log.segments if s.tau is not None]
     torque = np.sqrt(np.mean(np.concatenate(targets) ** 2, axis=0))
-    wild = np.abs(away) > FAR * np.maximum(np.maximum(robust_scale(residuals), LEAST * torque), 1e-300)
+    outlying = np.abs(away) > FAR * np.maximum(np.maximum(robust_scale(residuals), LEAST * torque), 1e-300)
     squares = residuals**2
-    power = (squares * wild).sum(axis=0) / np.maximum(squares.sum(axis=0), 1e-300)
+    power = (squares * outlying).sum(axis=0) / np.maximum(squares.sum(axis=0), 1e-300)
     hit = int(np.argmax(power))
-    return Outliers(model.groups[hit].name, float(wild[:, hit].mean()), float(power[hit]))
+    return Outliers(model.groups[hit].name, float(outlying[:, hit].mean()), float(power[hit]))

@@ -35,8 +35,8 @@ from .loaded_model import LoadedModel, with_load
 METHODS = ("held", "joint")
 #: What may be estimated anew for the loaded logs: symbols of the friction terms.
 REFIT: Mapping[str, tuple[str, ...]] = {"none": (), "offset": ("offset",), "friction": ("offset", "Fc", "Fv")}
-#: The sign of the load has settled when the body changes by less than this fraction; rounds before that is given up.
-_SETTLED, _ROUNDS = 1e-6, 10
+#: The sign of the load has converged when the body changes by less than this fraction; rounds before that is given up.
+_CONVERGED, _ROUNDS = 1e-6, 10
 #: Share of its load that a gear loses in friction, and how much gears differ in that (an even spread from 0 to 0.25).
 _SHARE, _SHARE_ERROR = 0.125, 0.07
 #: Weights of the row groups are repeated so often.
@@ -45,7 +45,7 @@ _WEIGHTINGS = 3
 
 @dataclass(frozen=True, eq=False)
 class PayloadFit:
-    """The unknown body's ten parameters as the data give them, whether such a body can exist or not.
+    """The unknown body's ten parameters as the data give them, whether such a body is physically consistent or not.
 
     Attributes:
         method: "held" or "joint".
@@ -61,8 +61,8 @@ class PayloadFit:
         sigma: Row group → standard deviation of the residual [unit of torque].
         rows: Number of rows.
         covariance_kind: How the first covariance was found.
-        rounds: Rounds until the sign of the load had settled.
-        settled: Whether it has.
+        rounds: Rounds until the sign of the load had converged.
+        converged: Whether it has.
     """
 
     method: str
@@ -79,7 +79,7 @@ class PayloadFit:
     rows: int
     covariance_kind: str
     rounds: int = 1
-    settled: bool = True
+    converged: bool = True
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -229,8 +229,8 @@ def estimate_payload(
         work = _Solved(problem, loaded, shifted, method)
         before, params = params, work.params
         change = float(np.linalg.norm(work.information @ (params - before)))
-        settled = change <= _SETTLED * max(float(np.linalg.norm(work.information @ params)), 1e-300)
-        if not loaded.model.loaded or settled:
+        converged = change <= _CONVERGED * max(float(np.linalg.norm(work.information @ params)), 1e-300)
+        if not loaded.model.loaded or converged:
             return work.finished(round_, True)
     return work.finished(_ROUNDS, False)
 
@@ -296,7 +296,7 @@ class _Solved:
             mine = mine - (rest / scale) @ np.linalg.lstsq(rest / scale, mine, rcond=None)[0]
         return np.asarray(np.linalg.qr(mine, mode="r"))
 
-    def finished(self, rounds: int, settled: bool) -> PayloadFit:
+    def finished(self, rounds: int, converged: bool) -> PayloadFit:
         """The estimate with its errors."""
         noise, model, gains = self._noise(), self._unloaded(), self._gains()
         part = slice(self.b, self.b + 10)
@@ -311,7 +311,7 @@ class _Solved:
         cut = (part, part)
         return PayloadFit(
             self.method, self.params, noise.matrix[cut], model[cut], gains[cut], self.solution.seen[part], np.array(dof), own,
-            self.information, changes, self.sigma, self.solution.rows, noise.kind, rounds, settled,
+            self.information, changes, self.sigma, self.solution.rows, noise.kind, rounds, converged,
         )  # fmt: skip
 
     def _noise(self) -> Covariance:

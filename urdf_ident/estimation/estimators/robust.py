@@ -1,4 +1,4 @@
-"""Estimates that a few wild samples cannot pull: iteratively re-weighted least squares that refits in every round.
+"""Estimates that a few outliers cannot pull: iteratively re-weighted least squares that refits in every round.
 
 Outliers are born in single samples of the torque, and the row filter would smear each over a dozen rows. So residuals are
 judged, and weights are given, at the log's full rate; the weighted samples then go through the row filter together with
@@ -25,9 +25,9 @@ from ...statistics.statistic import StatisticSet
 
 #: Tuning constants that lose 5 % of efficiency where the noise is Gaussian.
 HUBER, TUKEY = 1.345, 4.685
-#: Rounds at most; settled when no parameter moves by more than this share of its standard error. The scale is a median, which
+#: Rounds at most; converged when no parameter moves by more than this share of its standard error. The scale is a median, which
 #: one sample moves: rounds may go round a little circle for ever, and one as small as the last number is no matter.
-ROUNDS, SETTLED, CIRCLE = 50, 1e-4, 1e-2
+ROUNDS, CONVERGED, CIRCLE = 50, 1e-4, 1e-2
 #: The median absolute residual of Gaussian noise over its standard deviation.
 MAD = NormalDist().inv_cdf(0.75)
 
@@ -87,7 +87,7 @@ def fit_robust(
     *,
     loss: str = "tukey",
     reference: Array | None = None,
-    settled: float = SETTLED,
+    converged: float = CONVERGED,
     start: Fit | None = None,
 ) -> RobustFit:
     """Estimates the base parameters by IRLS on samples, row groups weighted by their robust scale.
@@ -100,14 +100,14 @@ def fit_robust(
         base: Its reduction.
         loss: "huber" or "tukey".
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
-        settled: See :data:`SETTLED`.
+        converged: See :data:`CONVERGED`.
         start: An estimate of the same parameters to start from; least squares if None.
 
     Returns:
         The estimate.
 
     Raises:
-        EstimationError: Unknown loss, too few rows, or the rounds do not settle.
+        EstimationError: Unknown loss, too few rows, or the rounds do not converge.
     """
     if loss not in LOSSES:
         raise EstimationError("unknown robust loss", got=repr(loss), remedy=nearest(loss, LOSSES))
@@ -123,12 +123,13 @@ def fit_robust(
             before, done = fit, done + 1
             fit = fit_base(statistics, base, reference=reference, weights={g: 1.0 / s for g, s in scale.items()})
             moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
-            if moved.max(initial=0.0) < (settled if step == loss else 100 * settled):
+            if moved.max(initial=0.0) < (converged if step == loss else 100 * converged):
                 break
         else:
             if moved.max() > CIRCLE:
                 raise EstimationError(
-                    f"IRLS with {step} weights does not settle", got=f"{moved.max():.2g} standard errors after {ROUNDS} rounds",
+                    f"IRLS with {step} weights does not converge",
+                    got=f"{moved.max():.2g} standard errors after {ROUNDS} rounds",
                     remedy="use loss huber, or look for a log that does not fit the others",
                 )  # fmt: skip
     low = {
@@ -164,7 +165,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
 
 
 def robust_scale(residuals: Array) -> Array:
-    """Standard deviation of residuals that some wild ones do not change: median absolute residual over :data:`MAD`.
+    """Standard deviation of residuals that some outliers do not change: median absolute residual over :data:`MAD`.
 
     Args:
         residuals: Shape (N, groups).

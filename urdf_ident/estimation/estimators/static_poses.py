@@ -1,9 +1,9 @@
 """An unknown body from poses at rest: mass and centre of mass of an arm that may not move fast.
 
-At rest dry friction holds any torque up to its level, with the sign of the motion that came before. Poses that are reached from
-both sides cancel it; from one side it cannot be told from weight. So every joint's friction at rest is an unknown share of its
-level, ± 1 at most, along the direction of approach: data that balance the directions tell it, others leave its whole range in
-the error of the body.
+At rest dry friction holds any torque up to its level, with the sign of the motion that came before. Poses that are reached
+from both sides cancel it; from one side it is not distinguishable from weight. So every joint's friction at rest is an unknown
+share of its level, ± 1 at most, along the direction of approach: data that balance the directions tell it, others leave its
+whole range in the error of the body.
 """
 
 from __future__ import annotations

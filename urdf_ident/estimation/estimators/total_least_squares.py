@@ -24,8 +24,8 @@ from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
 from ...statistics.rows import RowFilter, filtered_rows
 
-#: Rounds of scaling rows and columns by the gains found, and their relative change when settled.
-ROUNDS, SETTLED = 30, 1e-9
+#: Rounds of scaling rows and columns by the gains found, and their relative change when converged.
+ROUNDS, CONVERGED = 30, 1e-9
 #: Stretches of a log for standard errors.
 STRETCHES = 8
 #: A gain whose standard error is more than this share of it was not found.
@@ -80,7 +80,7 @@ class DriveGains:
     gain: Array
     std_error: Array
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """For ``gain_origin``: the values and their relative errors."""
         each = ", ".join(
             f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
@@ -112,7 +112,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         )  # fmt: skip
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    gain = _settled(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
+    gain = _converged(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
     units = sorted({(log, unit) for log, unit, _ in rows})
     moves = []
     for unit in units:
@@ -177,16 +177,16 @@ def _started(rows: Mapping[int, Array]) -> Array:
     return np.asarray(x[b:])
 
 
-def _settled(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
+def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
     for _ in range(ROUNDS):
         before = gain
         gain = _solved(rows, before)[0]
         moved = np.abs(gain / before - 1)
-        if moved.max() < SETTLED:
+        if moved.max() < CONVERGED:
             return gain
     restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
     raise EstimationError(
-        f"the torque constants of {', '.join(restless)} do not settle", got=", ".join(f"{g:.4g}" for g in gain),
+        f"the torque constants of {', '.join(restless)} do not converge", got=", ".join(f"{g:.4g}" for g in gain),
         remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ inertial parameters moves the column, and with it the estimate. With ``D = ∂(W
 
     D_k = Fl · S(v) · sign(τ_rigid) · Y_k ,
 
-a change ``δ`` of the estimate from the data at a frozen torque becomes ``(1 + W⁺ D)⁻¹ δ`` once all has settled (W⁺ the
+a change ``δ`` of the estimate from the data at a frozen torque becomes ``(1 + W⁺ D)⁻¹ δ`` once all has converged (W⁺ the
 weighted least-squares inverse; a term in the residuals, zero on average, is left out). The same matrix on both sides turns the
 covariance at a frozen torque into that of the fixed point.
 """
@@ -31,7 +31,7 @@ def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog])
     """The same estimate with the covariance of the fixed point.
 
     Args:
-        fit: The settled estimate, with the covariance at the frozen torque.
+        fit: The converged estimate, with the covariance at the frozen torque.
         model: Its model, with the frozen reference.
         logs: The logs behind it; without any nothing is changed.
 
@@ -46,10 +46,10 @@ def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog])
 
 
 def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Array:
-    """How the settled estimate follows one at a frozen torque.
+    """How the converged estimate follows one at a frozen torque.
 
     Args:
-        fit: The settled estimate.
+        fit: The converged estimate.
         model: Its model, with the frozen reference.
         logs: The logs behind it.
 

@@ -9,7 +9,7 @@ What is frozen and saved are the *parameters*, not the torque: any motion then h
 result computes the same one to the last bit. A held-out fold finds its own fixed point from the rest of the data.
 
 What the data hardly see takes no part in the torque of these data, and in a large one of another motion: of that, what
-is frozen is what was believed, for a load is read on every motion to come.
+is frozen is the prior, for a load is read on every motion to come.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 
-#: The rigid torque has settled when it changes by less than this fraction (root mean square, weighted as the fit).
+#: The rigid torque has converged when it changes by less than this fraction (root mean square, weighted as the fit).
 TOLERANCE = 1e-6
 #: Rounds before the search is given up.
 ROUNDS = 25
@@ -39,7 +39,7 @@ Estimate = Callable[[StatisticSet], Fit]
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class ConvergedFit:
     """A fit whose load-dependent terms read its own rigid torque.
 
     Attributes:
@@ -67,16 +67,16 @@ class Settled:
         if not self.model.loaded:
             return ()
         if self.converged:
-            return (f"the rigid torque of load-dependent friction settled in {len(self.changes)} rounds",)
+            return (f"the rigid torque of load-dependent friction converged in {len(self.changes)} rounds",)
         return (
-            f"the rigid torque of load-dependent friction did not settle in {len(self.changes)} rounds (it still changes by "
+            f"the rigid torque of load-dependent friction did not converge in {len(self.changes)} rounds (it still changes by "
             f"{100 * self.changes[-1]:.2g} %): leave load_coulomb out, or record motions with more load",
         )
 
 
-def settle(
+def converge(
     model: DynamicModel, build: Build, estimate: Estimate, *, start: Array | None = None, prior: Prior | None = None
-) -> Settled:
+) -> ConvergedFit:
     """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
 
     Args:
@@ -87,14 +87,14 @@ def settle(
         prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
 
     Returns:
-        The fit; ``converged`` is False if it did not settle (the last round is returned).
+        The fit; ``converged`` is False if it did not converge (the last round is returned).
 
     Raises:
         EstimationError: See the two functions.
     """
     if not model.loaded:
         statistics = build(model)
-        return Settled(model, statistics, estimate(statistics))
+        return ConvergedFit(model, statistics, estimate(statistics))
     theta = np.zeros(model.n_inertial) if start is None else np.asarray(start, dtype=float)[: model.n_inertial]
     changes: list[float] = []
     while True:
@@ -104,7 +104,7 @@ def settle(
         found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
         changes.append(_change(statistics, fit, found, theta))
         if changes[-1] <= TOLERANCE or len(changes) >= ROUNDS:
-            return Settled(current, statistics, fit, tuple(changes), prior)
+            return ConvergedFit(current, statistics, fit, tuple(changes), prior)
         theta = found
 
 
@@ -130,15 +130,15 @@ def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float
     return float(np.linalg.norm(factor @ (new - old))) / max(float(np.linalg.norm(factor @ new)), 1e-300)
 
 
-def cross_validate_settled(settled: Settled, build: Build, estimate: Estimate) -> CrossValidation:
+def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Estimate) -> CrossValidation:
     """Held-out error per fold where each fold has its own frozen rigid torque, from the other folds alone.
 
     The search starts from the rigid torque of all data, which only saves rounds: it ends at the fold's own fixed point.
 
     Args:
-        settled: The fit to all data.
-        build: As for :func:`settle`.
-        estimate: As for :func:`settle`.
+        converged: The fit to all data.
+        build: As for :func:`converge`.
+        estimate: As for :func:`converge`.
 
     Returns:
         The held-out errors.
@@ -146,18 +146,18 @@ def cross_validate_settled(settled: Settled, build: Build, estimate: Estimate) -
     Raises:
         EstimationError: One log that is too short to be cut into folds.
     """
-    model = settled.model
-    split = folds_of(settled.statistics)
+    model = converged.model
+    split = folds_of(converged.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         def train(part: StatisticSet) -> Fit:
             return estimate(folds_of(part).without([fold]))
 
         if model.loaded:
-            own = settle(model, build, train, start=model.reference_theta, prior=settled.prior)
+            own = converge(model, build, train, start=model.reference_theta, prior=converged.prior)
             judged, fit = folds_of(own.statistics), own.fit
         else:
-            judged, fit = split, train(settled.statistics)
+            judged, fit = split, train(converged.statistics)
         return judged.only([fold]), fit.base.embedded(fit.params)
 
     return held_out(split.logs, split.groups, trained)

@@ -37,7 +37,7 @@ from ...statistics.motions import motions
 from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
-from .reference_torque import Build, Settled, rigid_parameters, settle
+from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
 from .structure import Search, Trial, listed
 
 #: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart.
@@ -106,8 +106,8 @@ def select_friction(
     Raises:
         EstimationError: The data are too few for any estimate.
     """
-    settled = settle(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
-    reason = _too_little(motion, motions(settled.statistics))
+    converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
+    reason = _too_little(motion, motions(converged.statistics))
     if reason:
         return _simple(model, motion, reason)
     visits = iter(range(1, 1_000_000))
@@ -117,18 +117,18 @@ def select_friction(
     for zoom in ((), *ZOOMS):
         wide = wide_model(model, motion, chosen, zoom)
         state = _state(wide, chosen)
-        theta = _rigid(settled, model, prior)
+        theta = _rigid(converged, model, prior)
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
-        search = Search(wide, statistics, settled.fit.sigma, tick, _believed(wide, prior))
+        search = Search(wide, statistics, converged.fit.sigma, tick, _prior_rows(wide, prior))
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
         chosen = [law.item for law in listed(state)]
         narrow = wide.narrow(listed(state))
-        settled = settle(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
+        converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     more = sum(len(item.term.symbols) for item in chosen) > sum(
@@ -148,13 +148,13 @@ def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Sele
     return Selected(model, notes=(why, *_one_way(model, motion)))
 
 
-def _rigid(settled: Settled, model: DynamicModel, prior: Prior | None) -> Array:
+def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) -> Array:
     """Inertial parameters whose torque load-dependent laws read in the next search."""
-    fit = settled.fit if prior is None else fit_ridge(settled.statistics, settled.fit, prior)
+    fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
     return rigid_parameters(fit, model.n_inertial)
 
 
-def _believed(wide: Wide, prior: Prior | None) -> Array | None:
+def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
     """What the prior says of the columns of every sub-model, weighted as in the result."""
     if prior is None:
         return None

@@ -31,7 +31,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
-from .reference_torque import Build, settle
+from .reference_torque import Build, converge
 
 #: Trials of a shape per pass, and passes per shape of a law.
 TRIALS, PASSES = 9, 4
@@ -99,8 +99,7 @@ class ShapeReport:
     determined: bool
     gain: float
 
-    @property
-    def words(self) -> str:
+    def describe(self) -> str:
         """One line."""
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
@@ -120,7 +119,7 @@ class Shaped:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know, in words."""
-        return tuple(report.words for report in self.reports)
+        return tuple(report.describe() for report in self.reports)
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
     if not free:
         return Shaped(model)
     base = model.base()
-    first = settle(model, build, partial(fit_base, base=base, method=method))
+    first = converge(model, build, partial(fit_base, base=base, method=method))
     current, weights = first.model, first.fit.weights
     by_law = [[item for item in free if item.index == index] for index in dict.fromkeys(item.index for item in free)]
     span = dict.fromkeys(free, 0.5)

@@ -70,7 +70,7 @@ class Search:
         statistics: Of the wide model; each "log" is one fold.
         sigma: Row group → standard deviation of its residual [unit of torque].
         progress: Called after every joint.
-        believed: What is known of the common columns beside the data, ``[common | value]``, shape (r, c + 1), or None.
+        prior_rows: What is known of the common columns beside the data, ``[common | value]``, shape (r, c + 1), or None.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Search:
         statistics: StatisticSet,
         sigma: Mapping[str, float],
         progress: Callable[[], None] | None = None,
-        believed: Array | None = None,
+        prior_rows: Array | None = None,
     ) -> None:
         self.wide, self.sigma, self.progress = wide, sigma, progress
         every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
         self.place = {column: k for k, column in enumerate(every)}
         weights = {group: 1.0 / value for group, value in sigma.items()}
-        self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, believed)
+        self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
         self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
 
@@ -100,17 +100,17 @@ class Search:
             The last one.
         """
         now: dict[int, Laws] = dict(state)
-        settled: set[int] = set()
+        converged: set[int] = set()
         for _ in range(SWEEPS):
             for axis in now:
-                if axis in settled:
+                if axis in converged:
                     continue
                 found = self._at(now, axis).run(now[axis], many=many)
-                settled = (settled if set(found.values()) == set(now[axis].values()) else set()) | {axis}
+                converged = (converged if set(found.values()) == set(now[axis].values()) else set()) | {axis}
                 now[axis] = found
                 if self.progress is not None:
                     self.progress()
-            if len(settled) == len(now):
+            if len(converged) == len(now):
                 break
         return now
 

@@ -72,7 +72,7 @@ class SubModels:
         weights: Mapping[str, float],
         common: Sequence[int],
         candidates: Sequence[int],
-        believed: Array | None = None,
+        prior_rows: Array | None = None,
     ) -> SubModels:
         """Sub-models of a set of factors.
 
@@ -81,7 +81,7 @@ class SubModels:
             weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
             common: Indices into theta of the columns of every sub-model, shape (c,).
             candidates: Indices into theta of the columns to choose from, shape (k,).
-            believed: Rows that are added to the training data of every fold, ``[common | value]``, shape (r, c + 1): what is
+            prior_rows: Rows that are added to the training data of every fold, ``[common | value]``, shape (r, c + 1): what is
                 known of the common parameters beside the data.
 
         Returns:
@@ -89,9 +89,9 @@ class SubModels:
         """
         order = np.concatenate([common, candidates]).astype(np.intp)
         first, rest = np.arange(len(common)), np.arange(len(common), len(order) + 1)
-        known = np.zeros((0 if believed is None else len(believed), len(order) + 1))
-        if believed is not None:
-            known[:, first], known[:, -1] = believed[:, :-1], believed[:, -1]
+        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
+        if prior_rows is not None:
+            known[:, first], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
         train, held = [], []
         for name in statistics.logs:
             rows = np.vstack([statistics.without([name]).stacked(weights, order), known])

@@ -134,7 +134,7 @@ def band_of(length: int, row_rate: float, edges: Array) -> NDArray[np.intp]:
 
 
 def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: float) -> Array:
-    """Autocovariance of rows whose samples carry unit noise with exponential memory.
+    """Autocovariance of rows whose samples carry unit noise with exponential autocorrelation.
 
     Args:
         length: Number of rows.

@@ -5,7 +5,7 @@ lacks comes back in every stride. Several ways to count what is really there, al
 
 - ``model``: independent residuals, the textbook; ``hc0`` … ``hc3``: independent but of unequal size;
 - ``hac``: Newey and West, residuals with short memory;
-- ``ar``: a noise model with memory, by REML (:mod:`.noise`): right when the noise is stationary;
+- ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`): right when the noise is stationary;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
   need no model of the noise, and feel friction that the model lacks;
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
@@ -235,7 +235,7 @@ class _Work:
     def on(self, statistics: StatisticSet) -> _Work:
         """The same estimate from part of the data, moved only along what that part tells nearly as well (:data:`TOLD`).
 
-        Laws that differ at reversals alone (Coulomb friction and presliding) cannot be told apart without them: along such
+        Laws that differ at reversals alone (Coulomb friction and presliding) are not distinguishable without them: along such
         a direction the estimate would move without bounds, and its move would say nothing of the model.
         """
         factor = statistics.stacked(self.weights, self.fit.base.independent)
@@ -334,15 +334,15 @@ class _Work:
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 
     def autoregressive(self) -> Covariance:
-        """The noise model with memory."""
+        """The model of autocorrelated noise."""
         model = self.need_rows("ar")
         spectrum = build_spectrum(model, self.logs)
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
         if noise.coloured:
-            kind = f"noise with memory by REML ({noise.words()})"
+            kind = f"autocorrelated noise by REML ({noise.describe()})"
         else:
-            kind = "noise without memory by REML"
+            kind = "uncorrelated noise by REML"
         return Covariance(sandwich(rows, self.solution, self.weights, noise), kind, self.fit.dof)
 
     def any_period(self) -> Period | None:

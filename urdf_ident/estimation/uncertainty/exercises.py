@@ -21,7 +21,7 @@ from ...samples import Segment
 #: Length of an exercise [s], states that it is judged by, and fewest; each gives one row a joint, and so many are enough.
 SECONDS, STATES, _FEWEST, _ROWS = 20.0, 400, 50, 3200
 #: What an exercise shows of a parameter (or a combination) below this share of all that acts on it counts as not shown.
-_FAINT = 1e-6
+_NEGLIGIBLE = 1e-6
 #: A fast motion turns back at least this often [s]: that is what makes it accelerate.
 FAST_PERIOD = 4.0
 #: Sines of a motion: share of its size, multiple of its frequency; the speeds add up to about one.
@@ -105,7 +105,7 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
         weights: Row group → weight [1/unit of torque]; groups that are missing weigh one.
 
     Returns:
-        Factor of full row rank, shape (≤ b, b), scaled to one state; what is fainter than :data:`_FAINT` is left out.
+        Factor of full row rank, shape (≤ b, b), scaled to one state; what is smaller than :data:`_NEGLIGIBLE` is left out.
     """
     place = np.full(len(base.names), -1)
     place[base.independent] = np.arange(len(base))
@@ -128,7 +128,7 @@ def _factor(gram: Array) -> Array:
 
     size = np.sqrt(np.diag(gram))
     size[size == 0] = 1.0
-    upper, pivots, rank, _ = dpstrf(gram / np.outer(size, size), tol=_FAINT**2)
+    upper, pivots, rank, _ = dpstrf(gram / np.outer(size, size), tol=_NEGLIGIBLE**2)
     factor = np.zeros((rank, len(gram)))
     factor[:, pivots - 1] = np.triu(upper)[:rank]
     return np.asarray(factor * size)

@@ -1,9 +1,9 @@
 """A verdict on every standard parameter, and in one sentence what motion would make it visible.
 
 Before any data the structure decides: alone, only in combination, or never (Szabó 2021, Zollo 2015). With data, each
-combination is also judged by its standard error. An error is small or large beside the parameter's size, and that is not only its estimate: an
-offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, what was believed
-before, and how unsure that was; the estimate only counts where noise alone would hardly make it.
+combination is also judged by its standard error. An error is small or large beside the parameter's size, and that is not only
+its estimate: an offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, the
+prior, and the prior's standard deviation; the estimate only counts where noise alone would hardly make it.
 
 The advice is found by trying simple motions (:mod:`.exercises`), simplest first, and taking the first that is nearly as
 good as the best; where there are data, by the standard error that follows when it is added to them.
@@ -112,16 +112,14 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     return tuple(found)
 
 
-def verdicts(
-    model: DynamicModel, fit: Fit, factor: Array, believed: Array, unsure: Array, row_rate: float
-) -> tuple[Verdict, ...]:
+def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure: Array, row_rate: float) -> tuple[Verdict, ...]:
     """What these data tell of every parameter.
 
     Args:
         model: The dynamic model.
         fit: The estimate with its standard errors.
         factor: Data factor ``[R | rho]`` whitened by the noise, shape (≤ p + 1, p + 1).
-        believed: What was believed of every parameter before, shape (p,).
+        prior: The prior, shape (p,).
         unsure: Its standard deviation, shape (p,); for terms that only the data know, see :func:`sizes`.
         row_rate: Equations per second [Hz].
 
@@ -129,7 +127,7 @@ def verdicts(
         One verdict a parameter.
     """
     base = fit.base
-    usual = sizes(model, base, fit, believed, unsure)
+    usual = sizes(model, base, fit, prior, unsure)
     size = np.where(fit.bse <= KNOWN * np.abs(fit.params), np.maximum(usual, np.abs(fit.params)), usual)
     error = fit.bse / size  # an estimate that noise alone could make says nothing of the size
     known, nothing = error <= KNOWN, error > NOTHING
@@ -148,20 +146,20 @@ def verdicts(
     return tuple(found)
 
 
-def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, believed: Array, unsure: Array) -> Array:
+def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, unsure: Array) -> Array:
     """How large base parameters usually are, whatever these data say of each.
 
     Args:
         model: The dynamic model.
         base: The reduction.
         fit: The estimate, for terms a URDF lacks: they are as large as their kind is on the joints that show it.
-        believed: Values before the data, shape (p,).
+        prior: Values before the data, shape (p,).
         unsure: Standard deviations of those, shape (p,).
 
     Returns:
         Shape (b,), positive.
     """
-    found = np.maximum(np.abs(base.of(believed)), np.sqrt(base.projection**2 @ unsure**2))
+    found = np.maximum(np.abs(base.of(prior)), np.sqrt(base.projection**2 @ unsure**2))
     symbols, units, owners = (
         np.array([getattr(model.parameters[k], key) for k in base.independent]) for key in ("symbol", "unit", "owner")
     )

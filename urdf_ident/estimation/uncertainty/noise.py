@@ -23,10 +23,10 @@ from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from .bands import Spectrum
 
-#: Memories tried, from one row to this fraction of the longest piece: longer ones cannot be told from the motion.
+#: Memories tried, from one row to this fraction of the longest piece: longer ones are not distinguishable from the motion.
 LONGEST_MEMORY = 1 / 16
 MEMORIES = 12
-#: The spectra have settled when none changes by more than this fraction.
+#: The spectra have converged when none changes by more than this fraction.
 TOLERANCE, ROUNDS = 1e-3, 40
 
 
@@ -59,7 +59,7 @@ class NoiseModel:
         average = np.sum(self.freedom * self.power, axis=1) / self.freedom.sum(axis=1)
         return bool((self.power[:, 0] > 2 * average).any())
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The memories in one line."""
         return ", ".join(f"{group.split(':', 1)[-1]} {m:.2g} s" for group, m in zip(self.groups, self.memory, strict=True))
 

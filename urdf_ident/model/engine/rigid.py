@@ -1,6 +1,6 @@
 """Rigid-body columns and torques of many samples, by the engine that suits the robot and the amount of work.
 
-The programs of :mod:`.batched` make them for trees of turning and sliding joints, in numba or in NumPy (:mod:`.compiled`);
+The programs of :mod:`.batched` make them for trees of revolute and prismatic joints, in numba or in NumPy (:mod:`.compiled`);
 Pinocchio makes them for all other robots, and for the few samples for which a program does not pay.
 """
 

@@ -88,7 +88,7 @@ class Collisions:
 
         Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
         touch on nearly all configurations (their shapes overlap by design), a first link that stands on an object, pairs at a
-        distance that no motion changes, and pairs with two turning joints between them that no angle of these brings too
+        distance that no motion changes, and pairs with two revolute joints between them that no angle of these brings too
         close, which is proved. What touches does not depend on the clearance: one that nothing can keep is refused.
 
         Args:

@@ -93,10 +93,10 @@ class BodyKinematics:
         Args:
             body: Its index.
             radius: Largest distance of the points from the body's origin [m].
-            stroke: Largest ``|q|`` of the sliding joints, shape (n,) [m].
+            stroke: Largest ``|q|`` of the prismatic joints, shape (n,) [m].
 
         Returns:
-            Shape (n,) [m]; 1 for sliding joints: how far a point moves with a unit of the joint.
+            Shape (n,) [m]; 1 for prismatic joints: how far a point moves with a unit of the joint.
         """
         step = np.linalg.norm(self._translation, axis=1) + np.where(self.prismatic, stroke, 0.0)
         difference = self.moves[body] ^ self.moves[1:]  # edges of the tree between the body and joint j's body

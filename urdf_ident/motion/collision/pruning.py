@@ -75,7 +75,7 @@ def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> N
 
 
 def never_close(collisions: Collisions, pair: int) -> bool:
-    """Whether two turning joints between two things can never bring them too close, whatever their angles.
+    """Whether two revolute joints between two things can never bring them too close, whatever their angles.
 
     A cell of angles is safe when the distance in its middle is larger than what the joints can change to its edge; a cell
     that is not is cut into four.

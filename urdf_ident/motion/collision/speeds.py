@@ -40,7 +40,7 @@ class SpeedBounds:
 
         Args:
             collisions: The pairs.
-            stroke: Largest ``|q|`` of sliding joints, shape (n,) [m].
+            stroke: Largest ``|q|`` of prismatic joints, shape (n,) [m].
 
         Returns:
             The bounds.

@@ -39,7 +39,7 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
-    """Outline of the ellipsoid in one plane; None for a body that cannot exist."""
+    """Outline of the ellipsoid in one plane; None for a body that is not physically consistent."""
     mass = theta[0]
     if mass <= 0:
         return None

@@ -1,4 +1,4 @@
-"""Standard parameters: what was believed, what was found, and how sure that is."""
+"""Standard parameters: prior, estimate and standard error."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Palette:
         ink: Text and measured torque.
         soft: Axes, ticks and grid.
         identified: The identified model.
-        urdf: The URDF's own prediction, and what was believed before.
+        urdf: The URDF's own prediction, and the prior.
         friction: The URDF with fitted friction.
         residual: What is left.
         good, bad: Verdicts.

@@ -13,7 +13,7 @@ from .style import PALETTE, Palette, dress
 def draw_torque(
     axis: Any, trace: LogTrace, j: int, joint: str, unit: str, palette: Palette = PALETTE, *, residual: Any = None
 ) -> None:
-    """Draws one joint: measured, identified, and the URDF's own prediction faintly; the error under it.
+    """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error under it.
 
     Args:
         axis: Matplotlib axes of the torques.

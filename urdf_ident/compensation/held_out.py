@@ -27,7 +27,7 @@ LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class HeldOutComparison:
     """Held-out errors of what could be done about a result.
 
     Attributes:
@@ -82,7 +82,7 @@ def judge(
     model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog], *, kinds: Sequence[str],
     use: Sequence[str] = DEFAULT_INPUTS, rounds: int = 20, seed: int = 0,
     progress: Callable[[str, int], None] | None = None,
-) -> Judgement:  # fmt: skip
+) -> HeldOutComparison:  # fmt: skip
     """Runs the loops without each part of the data, and scores them on it.
 
     Args:
@@ -96,7 +96,7 @@ def judge(
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs done.
 
     Returns:
-        The judgement; its choice is "none" where no kind gains more than its standard error over the folds.
+        The comparison; its choice is "none" where no kind gains more than its standard error over the folds.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -125,7 +125,9 @@ def judge(
     chosen, why = _choice(stacked, tuple(kinds), what)
     if sweeps:
         why += _sweeps_words(np.array(plain), stacked["none"], chosen)
-    return Judgement(model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, chosen, why)
+    return HeldOutComparison(
+        model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, chosen, why
+    )
 
 
 def _choice(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from test_cli import assert_refused, run
 from test_three_loop import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.judgement import PARTS, judge
+from urdf_ident.compensation.held_out import PARTS, judge
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
