@@ -87,7 +87,7 @@ def base_error(ident: Identification) -> Array:
     return ident.fit.params - ident.fit.base.of(true)
 
 
-def test_wild_samples_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
+def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     """From the command line, without being asked for."""
     out = spoilt / "out"
     result = run("identify", spoilt / "arm.urdf", spoilt / "bad.csv", "-c", spoilt / "laws.yaml", "-o", out)

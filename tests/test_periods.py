@@ -191,7 +191,7 @@ def test_noise_is_told_from_five_periods(model: DynamicModel) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 4, 6])
-def test_wild_samples_are_told_by_the_other_periods(model: DynamicModel, count: int) -> None:
+def test_outliers_are_told_by_the_other_periods(model: DynamicModel, count: int) -> None:
     """One sample in a hundred 45 standard deviations off: the mean, the noise and the estimate do not notice."""
     recording, rng = record(model, count, 11), np.random.default_rng(5)
     wild = (rng.random(recording.effort.shape) < 0.01) * rng.choice([-45.0, 45.0], recording.effort.shape)
@@ -199,8 +199,8 @@ def test_wild_samples_are_told_by_the_other_periods(model: DynamicModel, count: 
     averaged, expected = log.conditioned.averaged, clean.conditioned.averaged
     assert averaged is not None
     assert expected is not None
-    assert expected.wild == 0
-    assert averaged.wild == pytest.approx(np.count_nonzero(wild), rel=0.05)
+    assert expected.outliers == 0
+    assert averaged.outliers == pytest.approx(np.count_nonzero(wild), rel=0.05)
     np.testing.assert_allclose(averaged.noise, expected.noise, rtol=0.1)
     assert (np.abs(fitted(model, log).params - fitted(model, clean).params) < fitted(model, clean).bse).all()
 
