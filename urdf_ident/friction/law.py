@@ -112,12 +112,14 @@ class Law(Term):
         former: How older files write it.
         memory: Whether it depends on the way since the last reversal.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
+        changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
     """
 
     formula: ClassVar[str]
     former: ClassVar[tuple[FormerName, ...]] = ()
     memory: ClassVar[bool] = False
     bias: ClassVar[bool] = False
+    changing: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -37,6 +37,7 @@ class Viscous(Law):
 
     name: ClassVar[str] = "viscous"
     symbols: ClassVar[tuple[str, ...]] = ("Fv",)
+    changing: ClassVar[Mapping[str, str]] = {"Fv": "viscous"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     formula: ClassVar[str] = "Fv*v"
     former: ClassVar[tuple[FormerName, ...]] = (FormerName("viscous", {"coefficient": "Fv"}),)
@@ -81,6 +82,7 @@ class Coulomb(Law):
     width: float = SIGN_WIDTH
     name: ClassVar[str] = "coulomb"
     symbols: ClassVar[tuple[str, ...]] = ("Fc",)
+    changing: ClassVar[Mapping[str, str]] = {"Fc": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fc*tanh(v/width)"
@@ -135,6 +137,7 @@ class SubLinear(Law):
     width: float = SIGN_WIDTH
     name: ClassVar[str] = "sublinear"
     symbols: ClassVar[tuple[str, ...]] = ("Fr",)
+    changing: ClassVar[Mapping[str, str]] = {"Fr": "viscous"}
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fr*tanh(v/width)*sqrt(|v|)"
@@ -183,6 +186,7 @@ class LoadCoulomb(Law):
     width: float = SIGN_WIDTH
     name: ClassVar[str] = "load_coulomb"
     symbols: ClassVar[tuple[str, ...]] = ("Fl",)
+    changing: ClassVar[Mapping[str, str]] = {"Fl": "load"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     loaded: ClassVar[bool] = True
@@ -217,6 +221,7 @@ class Presliding(Law):
     width: float = 4e-4
     name: ClassVar[str] = "presliding"
     symbols: ClassVar[tuple[str, ...]] = ("Fp",)
+    changing: ClassVar[Mapping[str, str]] = {"Fp": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which friction turns round after a reversal")}
     memory: ClassVar[bool] = True
@@ -250,6 +255,7 @@ class Dahl(Law):
     width: float = 4e-4
     name: ClassVar[str] = "dahl"
     symbols: ClassVar[tuple[str, ...]] = ("Fd",)
+    changing: ClassVar[Mapping[str, str]] = {"Fd": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which the distance to the limit falls to 1/e")}
     memory: ClassVar[bool] = True
@@ -291,6 +297,7 @@ class Asymmetric(Law):
     eps: float = 1e-4
     name: ClassVar[str] = "asymmetric"
     symbols: ClassVar[tuple[str, ...]] = ("Fcp", "Fv1p", "Fv2p", "Fv3p", "Fcn", "Fv1n", "Fv2n", "Fv3n")
+    changing: ClassVar[Mapping[str, str]] = {"Fcp": "dry", "Fcn": "dry", "Fv1p": "viscous", "Fv1n": "viscous"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True, False, False, False, True, False, False, False)
     shapes: ClassVar[Mapping[str, Shape]] = {
         "threshold": Shape("speed", "lambda, speed below which the viscous part is zero", zero=True, reached=True),
@@ -335,6 +342,7 @@ class StribeckArctan(Law):
     stribeck: float = 10.0
     name: ClassVar[str] = "stribeck_arctan"
     symbols: ClassVar[tuple[str, ...]] = ("tau_s", "tau_sc", "tau_v")
+    changing: ClassVar[Mapping[str, str]] = {"tau_s": "dry", "tau_v": "viscous"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True, False, True)
     shapes: ClassVar[Mapping[str, Shape]] = {
         "sharpness": Shape("steepness", "K_v, steepness of stiction at standstill"),

@@ -31,6 +31,7 @@ from ..samples import Segment
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
+from ..statistics.log_effects import for_next_log, friction_changes
 from ..statistics.rows import build_statistics
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
@@ -99,6 +100,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
     fit = _with_errors(estimated, converged, logs, wanted.covariance)
+    fit = _with_changes(fit, converged.model, estimated.statistics, logs)
     remarks = (
         estimated.describe(),
         *repeated(converged.statistics),
@@ -116,7 +118,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         with_row_sum(deflections, model, statistics, fit),
         _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
         _essential(statistics, fit, wanted.essential),
-        (*remarks, *selected.notes, *shaped.notes, *converged.notes),
+        (*remarks, *selected.notes, *shaped.notes, *converged.notes, *(fit.changes.notes() if fit.changes else ())),
     )
 
 
@@ -169,6 +171,17 @@ def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[P
     rows = logs if estimated.logs is None else estimated.logs
     fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
     return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction
+
+
+def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs: Sequence[PreparedLog]) -> Fit:
+    """Friction's spread between the logs, and with it errors that hold for the next one."""
+    if isinstance(model, ElasticModel):
+        return fit
+    seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
+    try:
+        return for_next_log(fit, friction_changes(model, statistics, fit, seconds=seconds))
+    except EstimationError:  # no friction that may change, or none that the data show
+        return fit
 
 
 def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import parse_project
 from ..provenance import versions
+from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
 from .checks import check_result, seal
 from .evidence import Evidence
@@ -120,6 +121,7 @@ def as_dict(ident: Identification) -> dict[str, Any]:
         "essential": dict(ident.essential),
         "prediction": dict(ident.prediction),
         "evidence": None if ident.evidence is None else ident.evidence.as_dict(),
+        "friction_changes": None if fit.changes is None else fit.changes.as_dict(),
         "estimation": dict(ident.estimation),
         "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
@@ -174,6 +176,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         data["covariance"]["kind"],
         state["fit"].get("row_weights", {}),
         None if state["fit"].get("error_dof") is None else _array(state["fit"]["error_dof"]),
+        None if data.get("friction_changes") is None else FrictionChanges.from_dict(data["friction_changes"]),
     )
     p, b = len(model.names), len(base)
     check_shape("parameters.base", fit.params.shape, (b,))

@@ -22,6 +22,7 @@ from ..model.elasticity import ElasticModel
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..samples import freeze_arrays
+from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
 from . import dynamics
 from .evidence import Evidence
@@ -249,6 +250,11 @@ class Identification:
         """The model for single samples; None with elastic joints, whose torque has no short cut."""
         elastic = isinstance(self.model, ElasticModel)
         return None if elastic else OnlineModel(self.model, self.theta, residual=self.residual)
+
+    @property
+    def friction_changes(self) -> FrictionChanges | None:
+        """How friction differs between the logs (mean, spread, each log's deviation); None where it was not looked at."""
+        return self.fit.changes
 
     @cached_property
     def urdf_theta(self) -> Array:

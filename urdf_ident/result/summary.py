@@ -41,6 +41,7 @@ def details(ident: Identification) -> str:
         *_bodies(ident),
         "",
         *_joints(ident),
+        *([] if ident.fit.changes is None else ["", *ident.fit.changes.lines()]),
         *selection_table(ident.selection),
         *compensation_table(ident),
     ]

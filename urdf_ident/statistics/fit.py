@@ -13,6 +13,7 @@ from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..samples import freeze_arrays
+from .changes import FrictionChanges
 from .least_squares import Solution, solve
 from .statistic import StatisticSet
 
@@ -39,6 +40,7 @@ class Fit:
         covariance_kind: How the covariance was found.
         row_weights: Row group → weight that W and tau were multiplied with; empty: :attr:`weights`.
         error_dof: Degrees of freedom of each standard error, shape (b,), where they are not those of the residual.
+        changes: How friction differs between the logs; None where it was not looked at.
     """
 
     base: BaseParameters
@@ -53,6 +55,7 @@ class Fit:
     covariance_kind: str
     row_weights: Mapping[str, float] = field(default_factory=dict)
     error_dof: Array | None = None
+    changes: FrictionChanges | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -107,14 +110,14 @@ class Fit:
         return {group: 1.0 / value for group, value in self.sigma.items()}
 
     def summary(self) -> str:
-        """One line per base parameter: value, standard error, relative error."""
+        """One line per base parameter: value, standard error, relative error; then friction between the logs."""
         lines = [
             f"{self.method.upper()}, {len(self.base)} base parameters, {self.rows} rows, condition {self.condition:.3g}, "
             f"standard errors: {self.covariance_kind}"
         ]
         for label, value, error, percent in zip(self.base.labels, self.params, self.bse, self.relative_percent, strict=True):
             lines.append(f"  {label:<32} {value:>13.6g} ± {error:<11.3g} {percent:>8.3g} %")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([] if self.changes is None else self.changes.lines())])
 
 
 def fit_base(

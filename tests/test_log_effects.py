@@ -1,0 +1,170 @@
+"""Friction between logs: REML against statsmodels, deviations against the dense mixed model, coverage on many draws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from urdf_ident.model.base import BaseParameters
+from urdf_ident.result.file import plain
+from urdf_ident.statistics.changes import FrictionChanges
+from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.log_effects import PARTS, _Moments, friction_changes, reml, varying
+from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
+
+LOGS, ROWS, BLOCKS = 7, 320, 16
+NAMES = ("m_a", "mx_a", "Fv_a", "Fc_a")
+
+
+class TwoTerms:
+    """Stands for a model whose last two parameters are viscous and Coulomb friction of one joint."""
+
+    def __init__(self) -> None:
+        from urdf_ident.friction import Coulomb, Viscous
+        from urdf_ident.model.terms import AppliedTerm
+
+        self.terms = (AppliedTerm(Viscous(), 0), AppliedTerm(Coulomb(), 0))
+        self.n_inertial, self.names = 2, NAMES
+
+
+def rows_of(log: int, rng: np.random.Generator) -> np.ndarray:
+    """Inertial columns, velocity and its sign, along a motion of its own."""
+    t = np.linspace(0.0, 20.0, ROWS)
+    v = sum(rng.normal() * np.sin(2 * np.pi * (k + 1) / 20 * t + rng.uniform(0, 6)) for k in range(5))
+    return np.column_stack([rng.normal(size=ROWS), np.cos(0.7 * t + log), v, np.tanh(v / 0.02)])
+
+
+def noise_of(rng: np.random.Generator, memory: float) -> np.ndarray:
+    e = rng.normal(size=ROWS)
+    for k in range(1, ROWS):
+        e[k] = memory * e[k - 1] + np.sqrt(1 - memory**2) * e[k]
+    return e
+
+
+def simulated(seed: int, spread: tuple[float, float], sigma: float = 0.3, memory: float = 0.0, logs: int = LOGS,
+              drift: float = 0.0) -> tuple[StatisticSet, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:  # fmt: skip
+    """Factors of logs with friction that differs, the true deviations (L, 2), and the rows themselves."""
+    rng = np.random.default_rng(seed)
+    theta, deviations = np.array([2.0, -1.0, 3.0, 5.0]), rng.normal(size=(logs, 2)) * spread
+    entries, raw = [], []
+    for log in range(logs):
+        W = rows_of(log, rng)
+        y = W @ theta + W[:, 2:] @ deviations[log] + sigma * noise_of(rng, memory)
+        y += W[:, 3] * drift * np.linspace(-1, 1, ROWS)
+        raw.append((W, y))
+        for block, part in enumerate(np.array_split(np.arange(ROWS), BLOCKS)):
+            R = np.linalg.qr(np.column_stack([W, y])[part], mode="r")
+            entries.append(Statistic(f"log{log}", block, "joint:a", R, len(part)))
+    layout = Layout("joint:a", 0, np.arange(4))
+    return StatisticSet(NAMES, (layout,), tuple(entries), "test"), deviations, raw
+
+
+def fitted(statistics: StatisticSet) -> Fit:
+    base = BaseParameters(NAMES, np.arange(4), np.zeros(0, int), np.zeros(0, int), np.zeros((4, 0)), 1e9)
+    return fit_base(statistics, base, method="wls")
+
+
+def changes(statistics: StatisticSet, covariates: np.ndarray | None = None) -> FrictionChanges:
+    return friction_changes(TwoTerms(), statistics, fitted(statistics), covariates)  # type: ignore[arg-type]
+
+
+def test_what_varies_is_named_by_the_laws() -> None:
+    found = varying(TwoTerms())  # type: ignore[arg-type]
+    assert [(item.name, item.kind, item.columns) for item in found] == [("Fv_a", "viscous", (2,)), ("Fc_a", "dry", (3,))]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_variances_are_those_of_statsmodels(seed: int) -> None:
+    mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")
+    _, _, raw = simulated(seed, (0.5, 0.8))
+    W, y = np.vstack([part[0] for part in raw]), np.concatenate([part[1] for part in raw])
+    group = np.repeat(np.arange(LOGS), ROWS)
+    free = mixed.MixedLMParams.from_components(fe_params=np.ones(4), cov_re=np.eye(2))
+    found = mixed.MixedLM(y, W, group, exog_re=W[:, 2:]).fit(reml=True, free=free, gtol=1e-9)
+    scale = np.sqrt(found.scale)
+    logs = [_Moments.of([np.column_stack([X, X[:, 2:], z]) / scale], 4, 2) for X, z in raw]
+    np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
+
+
+def test_deviations_and_errors_are_those_of_the_dense_mixed_model() -> None:
+    statistics, _, raw = simulated(3, (0.5, 0.8))
+    found = changes(statistics)
+    X = np.vstack([part[0] for part in raw])
+    y = np.concatenate([part[1] for part in raw])
+    Z = np.zeros((len(X), 2 * LOGS))
+    for log in range(LOGS):
+        Z[log * ROWS : (log + 1) * ROWS, 2 * log : 2 * log + 2] = raw[log][0][:, 2:]
+    D = np.diag(np.tile(found.spread**2, LOGS))
+    V = Z @ D @ Z.T + found.noise[0] ** 2 * np.eye(len(X))
+    normal = X.T @ np.linalg.solve(V, X)
+    beta = np.linalg.solve(normal, X.T @ np.linalg.solve(V, y))
+    P = np.linalg.inv(V) - np.linalg.solve(V, X) @ np.linalg.solve(normal, np.linalg.solve(V, X).T)
+    np.testing.assert_allclose(found.mean, beta[2:], rtol=1e-8)
+    np.testing.assert_allclose(found.mean_error, np.sqrt(np.diag(np.linalg.inv(normal)))[2:], rtol=1e-6)
+    np.testing.assert_allclose(found.deviation.ravel(), D @ Z.T @ P @ y, rtol=1e-6, atol=1e-9)
+    covariance = D - D @ Z.T @ P @ Z @ D
+    np.testing.assert_allclose(found.deviation_error.ravel(), np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+def test_the_spread_is_found_and_the_next_log_covered() -> None:
+    from scipy import stats
+
+    spread, ratios, covered = np.array([0.5, 0.8]), [], []
+    for seed in range(40):
+        found = changes(simulated(100 + seed, (0.5, 0.8), memory=0.8)[0])
+        ratios.append(found.spread / spread)
+        following = np.array([3.0, 5.0]) + spread * np.random.default_rng(seed).normal(size=2)
+        covered.append(np.abs(following - found.mean) < stats.t.ppf(0.975, found.spread_dof) * found.next_log_error)
+    assert 0.85 < np.median(ratios) < 1.1  # a standard deviation of seven has its median at 0.94
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.05)
+
+
+def test_noise_with_memory_is_no_spread() -> None:
+    found = [changes(simulated(200 + seed, (0.0, 0.0), memory=0.9)[0]) for seed in range(10)]
+    assert np.median([c.spread / c.mean for c in found]) < 0.005
+    white = changes(simulated(1, (0.0, 0.0))[0])
+    assert found[0].noise[0] > 2.0 * white.noise[0]  # (1 + 0.9)/(1 − 0.9) = 19 in variance
+
+
+def test_one_log_says_that_the_spread_is_not_known_and_tells_drift() -> None:
+    found = changes(simulated(5, (0.5, 0.8), logs=1, drift=1.0)[0])
+    assert not found.known
+    assert np.isnan(found.spread).all()
+    notes = " ".join(found.notes())
+    assert "not known" in notes
+    assert "not known" in "\n".join(found.lines())
+    assert "drifts within a log: Fc_a" in notes
+    # From −1 to 1 over the log; thirds have means of ∓2/3.
+    assert found.drift[0, 1] == pytest.approx(4 / 3, abs=4 * found.drift_error[0, 1])
+    steady = changes(simulated(5, (0.5, 0.8), logs=1)[0])
+    assert not any("drifts" in note for note in steady.notes())
+
+
+def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
+    statistics, _, _ = simulated(6, (0.0, 0.1))
+    kelvin = np.array([20.0, 24.0, 22.0, 30.0, 35.0, 28.0, 40.0])
+    entries = []
+    for entry in statistics.entries:
+        R, log = np.array(entry.R), int(entry.log[3:])
+        R[:, -1] += -0.1 * (kelvin[log] - 30.0) * R[:, 3]
+        entries.append(replace(entry, R=R))
+    warm = replace(statistics, entries=tuple(entries))
+    known = changes(warm, np.column_stack([np.full(LOGS, np.nan), kelvin]))
+    assert np.isnan(known.slope[0])
+    assert known.slope[1] == pytest.approx(-0.1, abs=4 * known.slope_error[1])
+    assert known.spread[1] < 0.4 * changes(warm).spread[1]
+    assert any("per kelvin" in line for line in known.lines())
+
+
+def test_json_round_trip() -> None:
+    found = changes(simulated(7, (0.5, 0.8))[0])
+    again = FrictionChanges.from_dict(json.loads(json.dumps(plain(found.as_dict()), allow_nan=False)))
+    for name, value in found.as_dict().items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+    single = changes(simulated(7, (0.5, 0.8), logs=1)[0])
+    again = FrictionChanges.from_dict(json.loads(json.dumps(plain(single.as_dict()), allow_nan=False)))
+    assert np.isnan(again.spread).all()
+    assert again.parts.shape == (1, PARTS, 2)

@@ -1,0 +1,152 @@
+"""The record of how friction differs between logs; :mod:`.log_effects` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import Array
+from ..samples import freeze_arrays
+
+#: Drift within a log is spoken of where the last part differs from the first by so many standard errors, and by this share of
+#: the mean.
+_SURE, _WORTH = 4.0, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionChanges:
+    """Friction as mean and deviation of each log; q parameters, L logs.
+
+    Attributes:
+        parameters: Names of the parameters, length q.
+        axes: Index of the joint (or motor) of each, shape (q,).
+        kinds: "dry", "viscous" or "load", length q.
+        columns: Indices into theta of the entries that change together, length q.
+        logs: Names of the logs.
+        mean: Over logs, in the unit of the parameter, shape (q,).
+        mean_error: Its standard error, shape (q,).
+        spread: Standard deviation between logs by REML, shape (q,); NaN with one log, where it is not known.
+        spread_dof: Degrees of freedom of the variance ``spread²``, shape (q,).
+        deviation: Of each log from the mean, shape (L, q).
+        deviation_error: Their standard errors, shape (L, q).
+        parts: Deviation in each third of each log, shape (L, 3, q).
+        parts_error: Their standard errors, same shape.
+        noise: Effective standard deviation of one row by row group, noise with memory counted, shape (groups,) [N·m or N].
+        slope: Change per kelvin where temperatures were logged, shape (q,); NaN elsewhere.
+        slope_error: Its standard error, shape (q,).
+        covariate: Temperature of each log for each parameter, shape (L, q) [K or °C], or None.
+        seconds: Duration of each log's motion, shape (L,) [s], or None.
+    """
+
+    parameters: tuple[str, ...]
+    axes: NDArray[np.intp]
+    kinds: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    logs: tuple[str, ...]
+    mean: Array
+    mean_error: Array
+    spread: Array
+    spread_dof: Array
+    deviation: Array
+    deviation_error: Array
+    parts: Array
+    parts_error: Array
+    noise: Array
+    slope: Array
+    slope_error: Array
+    covariate: Array | None = None
+    seconds: Array | None = None
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    @property
+    def known(self) -> bool:
+        """Whether there were logs enough to tell the spread."""
+        return len(self.logs) > 1
+
+    @property
+    def next_log_error(self) -> Array:
+        """Standard error of the mean as a guess of the next log's value, shape (q,); of the mean alone with one log."""
+        return np.asarray(np.sqrt(self.mean_error**2 + np.nan_to_num(self.spread) ** 2))
+
+    @property
+    def drift(self) -> Array:
+        """Last third minus first third of each log, shape (L, q)."""
+        return np.asarray(self.parts[:, -1] - self.parts[:, 0])
+
+    @property
+    def drift_error(self) -> Array:
+        """Standard error of :attr:`drift`, shape (L, q)."""
+        return np.asarray(np.hypot(self.parts_error[:, -1], self.parts_error[:, 0]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry ``friction_changes`` of identification.json."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FrictionChanges:
+        """Reads the entry again.
+
+        Args:
+            data: As :meth:`as_dict` made it.
+
+        Returns:
+            The record.
+        """
+        words = ("parameters", "kinds", "logs")
+        values: dict[str, Any] = {name: tuple(data[name]) for name in words}
+        values["columns"] = tuple(tuple(int(k) for k in entry) for entry in data["columns"])
+        values["axes"] = np.array(data["axes"], dtype=np.intp)
+        for item in fields(cls):
+            if item.name not in values:
+                entry = data[item.name]
+                values[item.name] = None if entry is None else np.array(entry, dtype=float)
+        return cls(**values)
+
+    def lines(self) -> list[str]:
+        """Mean, spread and each log's deviation with errors, a line a parameter."""
+        names = "  ".join(f"{_short(log):>17}" for log in self.logs) if self.known else ""
+        lines = [f"  {'friction between logs':<32} {'mean':>10}   {'next log':>10}   {'spread':>10}   {names}".rstrip()]
+        for k, name in enumerate(self.parameters):
+            spread = f"{self.spread[k]:>10.3g}" if self.known else f"{'not known':>10}"
+            each = "  ".join(
+                f"{d:>+8.2g} ± {e:<6.1g}" for d, e in zip(self.deviation[:, k], self.deviation_error[:, k], strict=True)
+            )
+            error = self.next_log_error[k]
+            lines.append(f"  {name:<32} {self.mean[k]:>10.4g} ± {error:>10.2g}   {spread}   {each * self.known}".rstrip())
+            if np.isfinite(self.slope[k]):
+                slope = f"{self.slope[k]:+.2g} ± {self.slope_error[k]:.1g} per kelvin"
+                lines.append(f"  {'':<32} {slope}; the spread is what is left")
+        return lines
+
+    def notes(self) -> list[str]:
+        """What a user should know in a sentence: one log, friction that drifts within a log, a spread that is absurd."""
+        found = []
+        if not self.known:
+            found.append("friction between logs: one log, so its spread is not known; record on another day to learn it")
+        found += self._drifting()
+        return found
+
+    def _drifting(self) -> list[str]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sure = np.abs(self.drift) / self.drift_error
+        sure[(np.abs(self.drift) < _WORTH * np.abs(self.mean)) | ~np.isfinite(sure)] = 0.0
+        log, k = np.unravel_index(int(np.argmax(sure)), sure.shape)
+        if sure[log, k] < _SURE:
+            return []
+        change = 100 * self.drift[log, k] / abs(self.mean[k])
+        more = int((sure >= _SURE).sum()) - 1
+        others = f"; {more} more such changes" if more else ""
+        return [
+            f"friction drifts within a log: {self.parameters[k]} by {change:+.0f} % from the first to the last third of "
+            f"{self.logs[log]}{others}"
+        ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 17 else "…" + name[-16:]
