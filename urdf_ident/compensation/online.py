@@ -7,6 +7,8 @@ inertias, and all laws of a kind are one vector operation over all joints, with 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 
@@ -53,6 +55,7 @@ class OnlineModel:
         self._motor_inertia, self._motor_laws = _side(model, values, "motor")
         self._on_motors = bool(self._motor_laws) or bool(self._motor_inertia.any())
         self._past: dict[int, tuple[Array, Array]] = {}
+        self._ranges: dict[int, tuple[Array, Array]] = {}
 
     def reset(self) -> None:
         """Forgets the past of friction with memory."""
@@ -96,10 +99,22 @@ class OnlineModel:
 
     def _friction(self, laws: list[Friction], q: Array, v: Array, load: Array | None) -> Array:
         """Of all axes of one side, shape (n,)."""
-        motion, total = Sliding(v, load), np.zeros(self.n)
+        low, high = self._reach(laws)
+        inside = bool((v >= low).all() and (v <= high).all())
+        motion, total = Sliding(v, load, inside=inside), np.zeros(self.n)
         for each in laws:
-            total += each.torque(Sliding(v, load, self._bent(each, q, v)) if each.law.memory else motion)
+            total += each.torque(replace(motion, bent=self._bent(each, q, v)) if each.law.memory else motion)
         return total
+
+    def _reach(self, laws: list[Friction]) -> tuple[Array, Array]:
+        """Velocities that are inside the trained speeds of all laws of a side, shape (n,) each."""
+        if id(laws) not in self._ranges:
+            low, high = np.full(self.n, -np.inf), np.full(self.n, np.inf)
+            for each in laws:
+                if each.law.trained is not None:
+                    low, high = np.maximum(low, each.law.trained[0]), np.minimum(high, each.law.trained[1])
+            self._ranges[id(laws)] = low, high
+        return self._ranges[id(laws)]
 
     def _bent(self, friction: Friction, q: Array, v: Array) -> Array:
         """State of a law with memory, shape (n,); without memory from call to call, as the velocity has developed it."""

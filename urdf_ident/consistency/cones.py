@@ -25,6 +25,25 @@ from ..samples import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)
+class HalfSpaces:
+    """Demands ``rows · theta + limits ≥ 0``.
+
+    Attributes:
+        rows: Shape (m, p).
+        limits: Shape (m,).
+        names: In words, length m: what stands at its limit.
+    """
+
+    rows: Array
+    limits: Array
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_shape("limits", self.limits.shape, (len(self.rows),))
+        freeze_arrays(self)
+
+
+@dataclass(frozen=True, eq=False)
 class LmiOptions:
     """What is demanded of the bodies, besides being possible.
 
@@ -43,6 +62,7 @@ class LmiOptions:
             where unknown; None: not asked.
         children: What fixed children weigh in each body, shape (n, 10), from ``model.prior.fixed_children``: the
             rest must be a possible body too. None: not asked.
+        half_spaces: More demands on theta (friction that dissipates), or None.
     """
 
     distance: str = "entropic"
@@ -54,6 +74,7 @@ class LmiOptions:
     com_upper: Array | None = None
     ellipsoids: Array | None = None
     children: Array | None = None
+    half_spaces: HalfSpaces | None = None
 
     def __post_init__(self) -> None:
         if self.distance not in ("entropic", "euclid"):
@@ -298,6 +319,10 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     _mass_bounds(rows, bodies, prior, options)
     _boxes(rows, bodies, options)
     _ellipsoids(rows, bodies, options)
+    if options.half_spaces is not None:
+        check_shape("half_spaces", options.half_spaces.rows.shape, ("m", p))
+        for a, b, name in zip(options.half_spaces.rows, options.half_spaces.limits, options.half_spaces.names, strict=True):
+            rows.add(a, float(b), name)
     E, e = _total_mass(rows, n, options)
     G, h = rows.arrays()
     names = tuple(parameter.name for parameter in parameters)

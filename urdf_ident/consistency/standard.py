@@ -12,16 +12,19 @@ from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import USUAL_WEIGHT, Prior, with_joint_terms
-from ..statistics.fit import Fit, fit_columns
+from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
-from .cones import LmiOptions
+from .cones import HalfSpaces, LmiOptions
+from .first_fit import first_fit
 from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm
 
 METHODS = ("lmi", "minimum_norm", "frozen")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: One standard deviation of a joint's parameter, in units of the value with which it would be as large as the torque.
+SPREAD = 0.3
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
@@ -37,24 +40,32 @@ class Standard:
 
 
 def prior_with_first_fit(
-    prior: Prior, parameters: tuple[Parameter, ...], statistics: StatisticSet, weights: Mapping[str, float]
+    prior: Prior,
+    parameters: tuple[Parameter, ...],
+    statistics: StatisticSet,
+    weights: Mapping[str, float],
+    physics: HalfSpaces | None = None,
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
-    The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen.
+    The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen. The fit is
+    bounded (:mod:`.first_fit`), and one standard deviation of each parameter is :data:`SPREAD` of the value with which it
+    alone would be as large as the torque: in proportion to what the robot does, whatever came out of the fit.
 
     Args:
         prior: Of the inertial parameters.
         parameters: All of theta's entries.
         statistics: The data's factors.
         weights: Row group → weight on its rows [1/unit of torque].
+        physics: What friction must satisfy beside the signs of its parameters, or None.
 
     Returns:
         The prior of all parameters.
     """
     n, p = len(prior.theta0), len(parameters)
-    fixed = np.concatenate([prior.theta0, np.full(p - n, np.nan)])
-    return with_joint_terms(prior, parameters, fit_columns(statistics, range(n, p), fixed, weights)[n:])
+    fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
+    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior)
+    return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior) -> Standard:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .choice import DEFAULT_FRICTION, MOTOR_FRICTION, friction_by_joint, friction_term
 from .files import FrictionRead, friction_from_mapping
-from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, gather, smooth_sign
+from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, gather, smooth_sign
 from .laws import (
     Asymmetric,
     Coulomb,
@@ -24,12 +24,44 @@ from .laws import (
     Viscous,
     play,
 )
+from .physical import SPEEDS, Trained, dissipation, law_rows, trained_range
 from .term import AxisMotion, Shape, Term
 
 __all__ = [
-    "DEFAULT_FRICTION", "FRICTION", "MOTOR_FRICTION", "SIGN_WIDTH",
-    "Asymmetric", "AxisMotion", "AxisScale", "Coulomb", "Cubic", "Dahl",
-    "FormerName", "Friction", "FrictionRead", "Law", "LoadCoulomb", "Offset", "Presliding", "Shape", "Sliding", "Stribeck",
-    "StribeckArctan", "SubLinear", "Term", "Viscous", "friction_by_joint", "friction_from_mapping", "friction_term", "gather",
-    "play", "smooth_sign",
-]  # fmt: skip
+    "DEFAULT_FRICTION",
+    "FRICTION",
+    "MOTOR_FRICTION",
+    "SIGN_WIDTH",
+    "SPEEDS",
+    "Asymmetric",
+    "AxisMotion",
+    "AxisScale",
+    "Coulomb",
+    "Cubic",
+    "Dahl",
+    "FormerName",
+    "Friction",
+    "FrictionRead",
+    "Law",
+    "LoadCoulomb",
+    "Offset",
+    "Presliding",
+    "Shape",
+    "Sliding",
+    "Stribeck",
+    "StribeckArctan",
+    "SubLinear",
+    "Term",
+    "Trained",
+    "Viscous",
+    "bias_symbols",
+    "dissipation",
+    "friction_by_joint",
+    "friction_from_mapping",
+    "friction_term",
+    "gather",
+    "law_rows",
+    "play",
+    "smooth_sign",
+    "trained_range",
+]

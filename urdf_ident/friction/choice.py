@@ -38,7 +38,7 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
     if not isinstance(spec, str | Mapping):
         raise ModelError("a friction term is neither a name nor a mapping", got=repr(spec), expected="{term: name, ...}")
     options = {"term": spec} if isinstance(spec, str) else dict(spec)
-    name, free = str(options.pop("term", "")), list(options.pop("free", ()))
+    name, free, trained = str(options.pop("term", "")), list(options.pop("free", ())), options.pop("trained", None)
     if name not in FRICTION:
         former = next((law.name for law in FRICTION.values() for old in law.former if old.name == name), None)
         remedy = f"its name is '{former}'" if former else nearest(name, FRICTION)
@@ -59,7 +59,18 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
             numbers[item.name] = float(fixed[item.name])
         elif item.name in law.shapes and ratio != 1.0:
             numbers[item.name] = law.shapes[item.name].scaled(float(item.default), ratio)  # type: ignore[arg-type]
-    return replace(law(**numbers), free=tuple(dict.fromkeys(free)))
+    reach = None if trained is None else _trained(name, trained)
+    return replace(law(**numbers), free=tuple(dict.fromkeys(free)), trained=reach)
+
+
+def _trained(name: str, value: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not (np.isfinite([low, high]).all() and low < 0 < high):
+        raise ModelError(f"trained speeds of friction term '{name}'", got=repr(value), expected="[lowest < 0, highest > 0]")
+    return low, high
 
 
 def _check_shape_value(law: type[Law], key: str, value: Any) -> None:

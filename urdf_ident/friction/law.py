@@ -7,7 +7,7 @@ online torque of an identified model all come from there; what differs is only w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,10 @@ from .term import AxisMotion, Term
 SIGN_WIDTH = 0.02
 #: Stands for a width of 0 among widths per axis: the hard sign without a division by zero [rad/s or m/s].
 _NO_WIDTH = 1e-290
+#: Keys of the trained speeds among shapes that are gathered.
+_LOW, _HIGH = "trained low", "trained high"
+#: Step of the slope at the edge of the trained speeds, a fraction of the edge.
+_STEP = 1e-4
 #: Friction laws by the name that files use; a law enters when its class is made.
 FRICTION: dict[str, type[Law]] = {}
 
@@ -51,12 +55,14 @@ class Sliding:
         load: Torque that the gear passes on to the links [N·m or N], or None.
         bent: State of a law with memory, −1 … 1, or None.
         slip: Direction of slip where an integrator knows it, −1, 0 (sticks) or 1; None takes a smooth sign of v.
+        inside: Whether all of it is known to be inside the trained speeds.
     """
 
     v: Array
     load: Array | None = None
     bent: Array | None = None
     slip: Array | None = None
+    inside: bool = False
 
     def sign(self, width: float | Array) -> Array:
         """Direction of slip.
@@ -113,6 +119,8 @@ class Law(Term):
         memory: Whether it depends on the way since the last reversal.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
+        trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
+            on as its tangent, so that the parameters stay linear. None: nowhere.
     """
 
     formula: ClassVar[str]
@@ -120,6 +128,7 @@ class Law(Term):
     memory: ClassVar[bool] = False
     bias: ClassVar[bool] = False
     changing: ClassVar[Mapping[str, str]] = {}
+    trained: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -143,6 +152,31 @@ class Law(Term):
             One array of shape (K,) a symbol [1/unit of its parameter · N·m or N].
         """
         raise NotImplementedError
+
+    def continued(self, motion: Sliding) -> Sequence[Array]:
+        """:meth:`basis` inside the trained speeds, beyond them its tangent at the edge.
+
+        Args:
+            motion: The sliding.
+
+        Returns:
+            As :meth:`basis`.
+        """
+        if self.trained is None or motion.inside:
+            return self.basis(motion)
+        low, high = self.trained
+        inside = np.minimum(np.maximum(motion.v, low), high)
+        if np.array_equal(inside, motion.v):
+            return self.basis(motion)
+        edge = np.where(inside > 0, high, -np.asarray(low))
+        step = _STEP * np.where(np.isfinite(edge), edge, 1.0)
+        at_edge = self.basis(replace(motion, v=inside))
+        above, below = (self.basis(replace(motion, v=inside + sign * step)) for sign in (1.0, -1.0))
+        beyond = motion.v - inside
+        return [
+            value + np.where(beyond == 0, 0.0, (up - down) / (2 * step) * beyond)
+            for value, up, down in zip(at_edge, above, below, strict=True)
+        ]
 
     def bend(self, bent: Array, way: Array) -> Array:
         """State of a law with memory after a way in one direction.
@@ -213,13 +247,18 @@ class Law(Term):
     def columns(self, axis: AxisMotion) -> Array:
         """See :meth:`Term.columns`; with memory, the state runs through everything that is known of the past."""
         bent = self._bent(axis) if self.memory else None
-        values = self.basis(Sliding(axis.v, axis.reference_torque, bent))
+        values = self.continued(Sliding(axis.v, axis.reference_torque, bent))
         return np.column_stack([np.broadcast_to(value, axis.v.shape) for value in values])
 
     def _bent(self, axis: AxisMotion) -> Array:
         if axis.before is not None:
             return self.trace(np.concatenate([axis.before, axis.q]), 0.0)[len(axis.before) :]
         return self.trace(axis.q, float(smooth_sign(axis.v[:1], SIGN_WIDTH).sum()))
+
+
+def bias_symbols() -> frozenset[str]:
+    """Symbols of parameters that are a bias of the drive, no friction."""
+    return frozenset(symbol for law in FRICTION.values() if law.bias for symbol in law.symbols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +282,7 @@ class Friction:
         Returns:
             Shape of ``motion.v`` [N·m or N].
         """
-        basis = self.law.basis(motion)
+        basis = self.law.continued(motion)
         total = self.values[0] * basis[0]
         for value, part in zip(self.values[1:], basis[1:], strict=True):
             total = total + value * part
@@ -297,15 +336,20 @@ def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, .
         table = next((t for t in tables if type(t[0]) is type(law) and axis not in t[1]), None)
         if table is None:
             shapes = {name: np.full(n, float(getattr(law, name))) for name in law.shapes}
+            shapes |= {_LOW: np.full(n, -np.inf), _HIGH: np.full(n, np.inf)}
             table = law, set(), [np.zeros(n) for _ in law.symbols], shapes
             tables.append(table)
         table[1].add(axis)
         for column, value in zip(table[2], values, strict=True):
             column[axis] = value
-        for name, shape in table[3].items():
-            shape[axis] = getattr(law, name)
+        for name in law.shapes:
+            table[3][name][axis] = getattr(law, name)
+        if law.trained is not None:
+            table[3][_LOW][axis], table[3][_HIGH][axis] = law.trained
     return tuple(Friction(_shaped(law, shapes), tuple(columns)) for law, _, columns, shapes in tables)
 
 
 def _shaped(law: Law, shapes: Mapping[str, Any]) -> Law:
-    return replace(law, free=(), **shapes)
+    own = {name: value for name, value in shapes.items() if name in law.shapes}
+    trained = (shapes[_LOW], shapes[_HIGH]) if _LOW in shapes and np.isfinite(shapes[_HIGH]).any() else None
+    return replace(law, free=(), trained=trained, **own)

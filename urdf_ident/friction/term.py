@@ -99,5 +99,7 @@ class Term:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the name and the fixed shapes."""
-        shapes = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "free"}
-        return {"term": self.name, **shapes, **({"free": list(self.free)} if self.free else {})}
+        shapes = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("free", "trained")}
+        trained = getattr(self, "trained", None)
+        more = {"free": list(self.free)} if self.free else {}
+        return {"term": self.name, **shapes, **more, **({"trained": list(trained)} if trained is not None else {})}

@@ -217,6 +217,7 @@ def with_joint_terms(
     *,
     std_error: ArrayLike | None = None,
     relative_std: float = 1.0,
+    std: ArrayLike | None = None,
 ) -> Prior:
     """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (Gautier 2013 §V.B).
 
@@ -231,6 +232,8 @@ def with_joint_terms(
             NaN says that the fit could not see it.
         std_error: Their standard errors, shape (k,), ``inf`` where not identifiable, or None.
         relative_std: A fraction.
+        std: One standard deviation of each, shape (k,), instead of what follows from the values; where it is not finite
+            and positive, or a value is NaN, that rule stays.
 
     Returns:
         The prior of all p parameters.
@@ -253,14 +256,17 @@ def with_joint_terms(
     # has no more friction than the joints that carry it, and too little is no worse than what the URDF says.
     least = np.array([_least(term, terms, values, seen) for term in terms])
     values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), least, values)
-    std = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
-    std = np.where(seen & ~clipped, std, np.maximum(std, relative_std * usual))
+    found = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
+    found = np.where(seen & ~clipped, found, np.maximum(found, relative_std * usual))
+    given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
+    check_shape("std", given.shape, (len(terms),))
+    found = np.where(seen & np.isfinite(given) & (given > 0), given, found)
     origin = tuple("first fit" if ok else "guess" for ok in seen)
     blind = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
     note = (f"the first fit cannot see {', '.join(blind)}: guessed from the other joints",) if blind else ()
     return Prior(
         np.concatenate([prior.theta0, values]),
-        block_diag(prior.root, np.diag(1.0 / std)),
+        block_diag(prior.root, np.diag(1.0 / found)),
         prior.origin + origin,
         prior.notes + note,
         prior.spread,

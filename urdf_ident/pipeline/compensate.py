@@ -15,7 +15,7 @@ from ..compensation.held_out import HeldOutComparison, judge
 from ..compensation.loop_rows import less_torque, residual_inputs
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
-from ..consistency.standard import prior_with_first_fit
+from ..consistency.friction import completed_prior
 from ..data.conditioning.filters import score_band
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_log
@@ -168,7 +168,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     fit = with_load_slopes(fit, model, known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    prior = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
+    prior = completed_prior(model, prior, statistics, fit.weights)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs))
     notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..consistency.standard import consistent_parameters, prior_with_first_fit
+from ..consistency.friction import completed_prior
+from ..consistency.standard import consistent_parameters
 from ..data.loaded import unused
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
@@ -26,6 +27,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
+from ..model.trained import with_trained
 from ..project import Project
 from ..samples import Segment
 from ..statistics.fit import Fit, fit_base
@@ -88,8 +90,8 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
-    model = shaped.model
-    base = model.base()
+    base = shaped.model.base()
+    model = with_trained(shaped.model, prepared.motion)  # beyond these speeds friction goes on as its tangents
     reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
@@ -112,7 +114,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         model,
         statistics,
         fit,
-        prior_with_first_fit(prior, model.parameters, statistics, fit.weights),
+        completed_prior(model, prior, statistics, fit.weights),
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
@@ -142,7 +144,7 @@ def _selected(
 def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
     """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
     model, fit, statistics = converged.model, converged.fit, converged.statistics
-    complete = prior_with_first_fit(prior, model.parameters, statistics, fit.weights)
+    complete = completed_prior(model, prior, statistics, fit.weights)
 
     def plausible(params: Array) -> Array:
         change = np.zeros(statistics.p)

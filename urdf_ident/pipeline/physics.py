@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..consistency.cones import LmiOptions
 from ..consistency.demands import demands
+from ..consistency.friction import dissipating, urdf_with_friction
 from ..consistency.standard import Standard, consistent_parameters, nearest_to_prior
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence import Evidence, Range, gather
-from ..statistics.fit import Fit, fit_columns
+from ..statistics.fit import Fit
 from ..statistics.statistic import StatisticSet
 
 
@@ -98,22 +100,8 @@ def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit,
         return nearest_to_prior(wanted.method, fit, prior)
     options, notes = demands(model.robot, prior, **wanted.demands())
     weight = None if wanted.weight == "auto" else float(wanted.weight)
-    return consistent_parameters(statistics, fit, prior, model.parameters, options, weight, wanted.point_to_set, notes)
 
+    def choose(asked: LmiOptions, given: float | None) -> Standard:
+        return consistent_parameters(statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes)
 
-def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
-    """The best that a user could have had without new bodies: the URDF's, with friction fitted to the data.
-
-    Args:
-        model: The dynamic model.
-        statistics: The data's factors.
-        fit: For its weights.
-        theta0: Parameters of the URDF, shape (p,).
-
-    Returns:
-        Shape (p,); rotor inertias are zero.
-    """
-    fixed = theta0.copy()
-    fixed[model.n_inertial :] = 0.0
-    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
-    return fit_columns(statistics, friction, fixed, fit.weights)
+    return dissipating(choose, options, weight, model, statistics)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...friction import FRICTION, SIGN_WIDTH, Asymmetric, AxisScale, Coulomb, Cubic, Offset, Term, Viscous
+from ...friction import FRICTION, SIGN_WIDTH, Asymmetric, AxisScale, Coulomb, Cubic, Offset, Term, Trained, Viscous
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
+from ...model.trained import trained_ranges
 from ...samples import Segment
 
 #: Ways over which friction turns round [rad, or the same fraction of a slide's travel over π].
@@ -57,12 +58,14 @@ class Wide:
         kept: Terms that take no part in the choice: rotor inertias, and the motor-side laws that were given.
         common: Indices into theta of the columns of every sub-model, shape (c,).
         candidates: By axis.
+        trained: By axis and side, how fast and how loaded it was.
     """
 
     model: DynamicModel
     kept: tuple[AppliedTerm, ...]
     common: NDArray[np.intp]
     candidates: tuple[tuple[Candidate, ...], ...]
+    trained: tuple[Mapping[str, Trained], ...]
 
     def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
         """The model with some candidates only.
@@ -108,7 +111,10 @@ def wide_model(
         width = len(item.term.symbols)
         by_axis[item.axis].append(Candidate(item, np.arange(begin, begin + width)))
         begin += width
-    return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis))
+    ranges: list[dict[str, Trained]] = [{} for _ in range(model.n)]
+    for (axis, side), trained in trained_ranges(wide, motion).items():
+        ranges[axis][side] = trained
+    return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis), tuple(ranges))
 
 
 def chosen_by_data(model: DynamicModel, item: AppliedTerm) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...friction import Trained, law_rows
 from ...linalg import Array
 from .candidates import REPLACES, Candidate, Key
 from .subsets import Focus
@@ -20,6 +21,9 @@ LEAST_SHAPE_GAIN = 1e-4
 DISTINCT = 0.02
 #: Gears lose at most this share of the load, and the data must tell it to a tenth of that.
 MOST_LOST = 0.5
+
+#: Speeds per direction at which friction must not drive, and what of the largest value counts as rounding.
+_SPEEDS, _ROUNDING = 8, 1e-9
 
 #: (law, side) → the candidate that was chosen.
 Laws = Mapping[Key, Candidate]
@@ -49,10 +53,14 @@ class JointSearch:
         sub: Sub-models in the joint's candidate columns alone, its row groups apart.
         candidates: The candidates.
         nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
+        trained: By side, how fast and how loaded the axis was: there, and beyond, friction must dissipate.
     """
 
-    def __init__(self, sub: Focus, candidates: Sequence[Candidate], nonnegative: Array) -> None:
+    def __init__(
+        self, sub: Focus, candidates: Sequence[Candidate], nonnegative: Array, trained: Mapping[str, Trained] | None = None
+    ) -> None:
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
+        self.trained, self._demands = trained or {}, dict[Candidate, Array]()
         columns = [int(column) for law in candidates for column in law.columns]
         self.place = {column: k for k, column in enumerate(columns)}
 
@@ -128,7 +136,37 @@ class JointSearch:
                 negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
                 if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
                     bad.append(key)
-        return list(dict.fromkeys(bad))
+        driving = [self._driving(laws, side) for side in self.trained] if not bad else []
+        return list(dict.fromkeys([*bad, *(key for key in driving if key is not None)]))
+
+    def _driving(self, laws: Laws, side: str) -> Key | None:
+        """The law without which the friction of one side would not drive beyond doubt, or None where it does not."""
+        own = {key: law for key, law in laws.items() if law.item.side == side}
+        if not own:
+            return None
+        blocks = [self._rows(law) for law in own.values()]
+        rows = np.hstack(blocks)
+        value, error = self._among(laws, own, rows)
+        worst = int(np.argmin(value + error))
+        if value[worst] + error[worst] >= -_ROUNDING * float(np.abs(value).max()):
+            return None
+        theta, _ = self.sub.estimates(self._index(laws))
+        at = {k: row for row, k in enumerate(self._index(laws))}
+        parts = {}
+        for (key, law), block in zip(own.items(), blocks, strict=True):
+            parts[key] = float(block[worst] @ theta[[at[self.place[int(column)]] for column in law.columns]])
+        return min(parts, key=lambda key: parts[key])
+
+    def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:
+        index, mine = self._index(laws), self._index(own)
+        wide = np.zeros((len(rows), len(index)))
+        wide[:, [index.index(k) for k in mine]] = rows
+        return self.sub.combinations(index, wide)
+
+    def _rows(self, law: Candidate) -> Array:
+        if law not in self._demands:
+            self._demands[law] = law_rows(law.item.term, self.trained[law.item.side], _SPEEDS)  # type: ignore[arg-type]
+        return self._demands[law]
 
     def _unphysical(self, laws: Laws) -> dict[Key, Candidate] | None:
         bad = self._offenders(laws)

@@ -164,4 +164,4 @@ class Search:
         own = self._columns(list(self.wide.candidates[axis]))
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own])
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], self.wide.trained[axis])

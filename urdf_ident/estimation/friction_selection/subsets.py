@@ -249,14 +249,32 @@ class Focus:
         Returns:
             Shape (k,) each; zero and inf for a column that repeats others.
         """
+        theta, root, alone = self._estimate(chosen)
+        return theta, np.where(alone, np.linalg.norm(root, axis=1), np.inf)
+
+    def combinations(self, chosen: Sequence[int], rows: Array) -> tuple[Array, Array]:
+        """Combinations of the parameters from all data, and their standard errors.
+
+        Args:
+            chosen: Positions among the candidates, shape (k,).
+            rows: Coefficients, shape (m, k).
+
+        Returns:
+            Shape (m,) each; a column that repeats others counts as zero.
+        """
+        theta, root, _ = self._estimate(chosen)
+        return rows @ theta, np.linalg.norm(rows @ root, axis=1)
+
+    def _estimate(self, chosen: Sequence[int]) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Parameters from all data, a root of their covariance, and which columns are no repetition."""
         index, y = np.asarray(chosen, dtype=np.intp), self._every.rest[:, -1]
         bases, triangles, alone = _basis(self._every.rest[None, :, index], self._every.norms[index])
         Q, R = bases[0], triangles[0]
         variance = float(np.sum((y - Q @ (Q.T @ y)) ** 2)) / max(self._rows - len(index), 1.0)
-        theta, error = np.zeros(len(index)), np.full(len(index), np.inf)
+        theta, root = np.zeros(len(index)), np.zeros((len(index), len(R)))
         theta[alone] = np.linalg.solve(R, Q.T @ y)
-        error[alone] = np.sqrt(variance) * np.linalg.norm(np.linalg.inv(R), axis=1)
-        return theta, error
+        root[alone] = np.sqrt(variance) * np.linalg.inv(R)
+        return theta, root, alone
 
 
 def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

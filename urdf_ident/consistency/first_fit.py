@@ -1,0 +1,172 @@
+"""A first value of friction and rotor inertia, which a URDF lacks: bounded, physical, and in proportion to the torque.
+
+Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
+signs, and what cancels in the data does not cancel elsewhere. So each parameter is believed to contribute no more than the
+torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, and friction may not drive. A bias (offset of an amplifier) is believed
+to be much smaller: a joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from ..errors import EstimationError
+from ..friction import bias_symbols
+from ..linalg import Array
+from ..model.parameters import Parameter
+from ..model.prior import Prior
+from ..samples import freeze_arrays
+from ..statistics.statistic import StatisticSet
+from .cones import HalfSpaces
+
+#: Nominal variances of a fit are too small by about this much (residuals are no independent noise).
+_OVERRATED = 10.0
+Columns = NDArray[np.intp]
+
+#: How large a bias may be beside the torque, a fraction.
+BIAS = 0.1
+#: Residual of a row group, a fraction of its torque, below which nobody believes a model to be true.
+_BEST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class FirstFit:
+    """First values of some parameters.
+
+    Attributes:
+        values: Shape (k,); NaN where the data do not see a parameter.
+        size: The value with which each alone would be as large as the torque (a bias: as a tenth of it), shape (k,); inf
+            where unseen.
+    """
+
+    values: Array
+    size: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+def first_fit(
+    statistics: StatisticSet,
+    parameters: Sequence[Parameter],
+    columns: Sequence[int],
+    fixed: Array,
+    weights: Mapping[str, float],
+    physics: HalfSpaces | None = None,
+    inertial: Prior | None = None,
+) -> FirstFit:
+    """Estimates joint terms while the bodies are held, or as free as their prior allows.
+
+    Args:
+        statistics: The data's factors.
+        parameters: All of theta's entries.
+        columns: Indices into theta to estimate, length k; joint terms.
+        fixed: Values of all parameters, shape (p,); those of ``columns`` do not count.
+        weights: Row group → weight [1/unit of torque].
+        physics: What the parameters must satisfy, beside their signs; half-spaces of other parameters are left out.
+        inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
+
+    Returns:
+        The estimate of ``columns``.
+    """
+    chosen = np.asarray(columns, dtype=np.intp)
+    others = np.array(fixed, dtype=float)
+    others[chosen] = 0.0
+    bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
+    blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
+    lengths = np.array([np.linalg.norm(block[:, len(bodies) :], axis=0) for block in blocks])
+    length = np.linalg.norm(lengths, axis=0)
+    effort = np.sqrt(np.sum((lengths > 0) * np.square(efforts)[:, None], axis=0))
+    seen = length > 0
+    share = np.where([parameters[int(k)].symbol in bias_symbols() for k in chosen], BIAS, 1.0)
+    size = np.where(seen, share * effort / np.where(seen, length, 1.0), np.inf)
+    usable = seen & (size > 0)
+    values = np.full(len(chosen), np.nan)
+    values[seen & ~usable] = 0.0
+    if usable.any():
+        used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
+        signs = _physical_rows(parameters, chosen, physics)[:, usable]
+        own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
+        ridge = np.diag(1.0 / size[usable])
+        believed = block_diag(ridge) if inertial is None else block_diag(inertial.root, ridge)
+        noise = np.ones(len(blocks))
+        for _ in range(2):  # the second time with the noise that is left
+            rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
+            right = [r / s for r, s in zip(rights, noise, strict=True)]
+            A = np.vstack([*rows, np.sqrt(_OVERRATED) * believed])
+            x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(believed))]), own)
+            left = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
+            noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
+        values[usable] = x[len(bodies) :]
+    return FirstFit(values, size)
+
+
+def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
+    """``min ‖A x − b‖`` subject to ``G x ≥ 0``, as a least-distance problem (Lawson and Hanson, 1974, ch. 23).
+
+    Args:
+        A: Shape (m, k), full column rank.
+        b: Shape (m,).
+        G: Shape (c, k).
+
+    Returns:
+        Shape (k,).
+
+    Raises:
+        EstimationError: The active set did not settle.
+    """
+    from scipy.optimize import nnls
+
+    scale = 1.0 / np.linalg.norm(A, axis=0)
+    Q, R = np.linalg.qr(A * scale)
+    start = Q.T @ b
+    if len(G):
+        turned = np.linalg.solve(R.T, (G * scale).T).T
+        turned = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-300)
+        least = -turned @ start
+        if (least > 0).any():
+            size = max(float(np.abs(least).max()), 1e-300)
+            E = np.vstack([turned.T, least[None, :] / size])
+            goal = np.append(np.zeros(len(start)), 1.0)
+            try:
+                dual = nnls(E, goal, maxiter=50 * E.shape[1])[0]
+            except RuntimeError as error:
+                raise EstimationError("the bounded first fit did not settle", got=str(error)) from error
+            rest = E @ dual - goal
+            start = start - size * rest[:-1] / rest[-1]
+    return np.asarray(scale * np.linalg.solve(R, start))
+
+
+def _groups(
+    statistics: StatisticSet, chosen: Columns, others: Array, weights: Mapping[str, float]
+) -> tuple[list[Array], list[Array], Array, Array]:
+    """Weighted factor, right-hand side, length of the torque and number of rows of every row group."""
+    place = np.full(statistics.p, -1)
+    place[chosen] = np.arange(len(chosen))
+    blocks, rights, efforts, counts = [], [], [], []
+    for layout in statistics.layouts:
+        weight, width = weights[layout.group], len(layout.columns)
+        R = statistics.factor(layout.group)[:, len(layout.instruments) :]
+        block = np.zeros((len(R), len(chosen)))
+        target = place[layout.columns]
+        block[:, target[target >= 0]] = R[:, :width][:, target >= 0]
+        blocks.append(weight * block)
+        rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
+        efforts.append(weight * np.sqrt(statistics.effort_squares(layout.group)))
+        counts.append(float(statistics.rows[layout.group]))
+    return blocks, rights, np.array(efforts), np.array(counts)
+
+
+def _physical_rows(parameters: Sequence[Parameter], chosen: Columns, physics: HalfSpaces | None) -> Array:
+    """Signs, and the half-spaces that hold chosen parameters only."""
+    signs = np.eye(len(chosen))[[parameters[int(k)].nonnegative for k in chosen]]
+    if physics is None or not len(physics.rows):
+        return signs
+    rest = np.delete(physics.rows, chosen, axis=1)
+    inside = ~np.any(rest != 0, axis=1) & (physics.limits == 0)
+    return np.vstack([signs, physics.rows[inside][:, chosen]])

@@ -1,0 +1,177 @@
+"""Friction that dissipates, as demands on the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..friction import SPEEDS, Trained, dissipation
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.prior import Prior
+from ..model.trained import sliders
+from ..statistics.fit import Fit
+from ..statistics.statistic import StatisticSet
+from .cones import HalfSpaces, LmiOptions
+from .first_fit import first_fit
+from .standard import Standard, prior_with_first_fit
+
+#: The largest load is this many times its root mean square.
+_PEAK = 3.0
+#: Rows of a solution that are violated by less than this, in units of their largest contribution, are kept.
+_ROUNDING = 1e-6
+#: Times that speeds between those of the grid are added to the demands.
+_REFINED = 3
+
+
+def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
+    """About the largest torque of each joint in the data.
+
+    Args:
+        model: The model.
+        statistics: The data's factors.
+
+    Returns:
+        Shape (n,) [N·m or N]; of a coupled drive, of the actuator that belongs to the joint.
+    """
+    peak = np.zeros(model.n)
+    for layout in statistics.layouts:
+        rows = max(statistics.rows[layout.group], 1)
+        peak[layout.joint] = max(peak[layout.joint], _PEAK * np.sqrt(statistics.effort_squares(layout.group) / rows))
+    return peak
+
+
+def friction_demands(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
+    """Demands that the friction of every joint and motor dissipates at all speeds.
+
+    Args:
+        model: The model; laws without trained speeds are not asked.
+        peak: Largest torque of each joint, shape (n,) [N·m or N].
+        speeds: Grid of speeds per direction.
+
+    Returns:
+        The demands; none where the signs of the parameters are enough.
+    """
+    rows, names = [np.zeros((0, len(model.parameters)))], list[str]()
+    for (axis, side), laws in sliders(model).items():
+        reach = laws[0][1].trained
+        if reach is None:
+            continue
+        load = float(peak[axis]) / (1.0 if side == "joint" else abs(float(model.drive.reduction[axis, axis])) or 1.0)
+        own, words = dissipation([law for _, law in laws], Trained(*reach, load), speeds)
+        columns = [column + k for column, law in laws for k in range(len(law.symbols))]
+        wide = np.zeros((len(own), len(model.parameters)))
+        wide[:, columns] = own
+        rows.append(wide)
+        owner = model.robot.joints[axis] if side == "joint" else f"motor of {model.robot.joints[axis]}"
+        names += [f"{owner}: {word} at 0" for word in words]
+    matrix = np.vstack(rows)
+    return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))
+
+
+def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
+    """The demands that parameters do not satisfy.
+
+    Args:
+        demands: The demands.
+        theta: Shape (p,).
+
+    Returns:
+        Those that are broken beyond rounding.
+    """
+    margin = demands.rows @ theta + demands.limits
+    size = np.maximum(np.abs(demands.rows) @ np.abs(theta), 1e-12)
+    bad = np.flatnonzero(margin < -_ROUNDING * size)
+    return HalfSpaces(demands.rows[bad], demands.limits[bad], tuple(demands.names[k] for k in bad))
+
+
+def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
+    """Both demands.
+
+    Args:
+        first: Some.
+        second: Others of the same parameters.
+
+    Returns:
+        All of them.
+    """
+    return HalfSpaces(
+        np.vstack([first.rows, second.rows]),
+        np.concatenate([first.limits, second.limits]),
+        (*first.names, *second.names),
+    )
+
+
+def completed_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet, weights: Mapping[str, float]) -> Prior:
+    """The inertial prior with friction and rotor inertia from a bounded first fit in which friction dissipates.
+
+    Args:
+        model: The dynamic model.
+        prior: Of the inertial parameters.
+        statistics: The data's factors.
+        weights: Row group → weight on its rows [1/unit of torque].
+
+    Returns:
+        The prior of all parameters.
+    """
+    physics = friction_demands(model, loads(model, statistics))
+    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics)
+
+
+def dissipating(
+    choose: Callable[[LmiOptions, float | None], Standard],
+    options: LmiOptions,
+    weight: float | None,
+    model: DynamicModel,
+    statistics: StatisticSet,
+) -> Standard:
+    """Standard parameters whose friction dissipates at all speeds; checked on a grid ten times as fine as that of the demands.
+
+    Args:
+        choose: From demands and a weight of the prior (None: to be chosen) to parameters.
+        options: The other demands.
+        weight: As for ``choose``.
+        model: The dynamic model.
+        statistics: The data's factors.
+
+    Returns:
+        The parameters.
+
+    Raises:
+        SolverError: Nothing satisfies the demands.
+    """
+    peak = loads(model, statistics)
+    physics, fine = friction_demands(model, peak), friction_demands(model, peak, 10 * SPEEDS)
+    found = choose(replace(options, half_spaces=physics), weight)
+    for _ in range(_REFINED):
+        broken = violated(fine, found.theta)
+        if not broken.names:
+            break
+        physics = joined(physics, broken)  # speeds between those of the grid
+        again = choose(replace(options, half_spaces=physics), float(found.solver["weight"]))
+        record = {key: value for key, value in found.solver.items() if key in ("weight_choice", "weights_tried")}
+        found = replace(again, solver={**again.solver, **record})
+    return found
+
+
+def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
+    """The best that a user could have had without new bodies: the URDF's, with bounded friction fitted to the data.
+
+    Args:
+        model: The dynamic model.
+        statistics: The data's factors.
+        fit: For its weights.
+        theta0: Parameters of the URDF, shape (p,).
+
+    Returns:
+        Shape (p,); rotor inertias are zero.
+    """
+    fixed = theta0.copy()
+    fixed[model.n_inertial :] = 0.0
+    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
+    physics = friction_demands(model, loads(model, statistics))
+    first = first_fit(statistics, model.parameters, friction, fixed, fit.weights, physics)
+    fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)
+    return fixed

@@ -1,0 +1,100 @@
+"""A model that knows at what speeds its friction was seen; beyond them its columns go on as tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..friction import Law, Trained, trained_range
+from ..linalg import Array
+from ..samples import Segment
+from .dynamic_model import DynamicModel
+from .elasticity import ElasticModel
+
+#: Axis and side of what slides: a joint or a motor.
+Slider = tuple[int, str]
+
+
+def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
+    """The friction laws of every joint and motor.
+
+    Args:
+        model: The model.
+
+    Returns:
+        Axis and side → the first column (index into theta) and the law, in the order of theta.
+    """
+    found: dict[Slider, list[tuple[int, Law]]] = {}
+    column = model.n_inertial
+    for item in model.terms:
+        if isinstance(item.term, Law):
+            found.setdefault((item.axis, item.side), []).append((column, item.term))
+        column += len(item.term.symbols)
+    return found
+
+
+def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slider, Trained]:
+    """What every joint and motor with friction did.
+
+    Args:
+        model: The model; rigid joints.
+        motion: The segments of the data.
+
+    Returns:
+        Axis and side → its range.
+    """
+    reduction, inverse = model.drive.reduction, np.linalg.inv(model.drive.reduction)
+    found = {}
+    for (axis, side), laws in sliders(model).items():
+        row, share = (np.eye(model.n)[axis],) * 2 if side == "joint" else (reduction[axis], inverse[:, axis])
+        v = np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
+        load = np.concatenate([part.tau @ share for part in motion if part.tau is not None] or [np.zeros(0)])
+        found[axis, side] = trained_range(v, load, [law for _, law in laws])
+    return found
+
+
+def with_trained(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
+    """The same model with its trained speeds.
+
+    Args:
+        model: The model; with elastic joints it is returned as it is.
+        motion: The segments of the data.
+
+    Returns:
+        The model; same parameters.
+    """
+    if isinstance(model, ElasticModel):
+        return model
+    ranges = trained_ranges(model, motion)
+    terms = []
+    for item in model.terms:
+        seen = ranges.get((item.axis, item.side))
+        if isinstance(item.term, Law) and seen is not None:
+            item = replace(item, term=replace(item.term, trained=(seen.low, seen.high)))
+        terms.append(item)
+    return model.with_terms(terms).with_reference(model.reference_theta)
+
+
+def outside(model: DynamicModel, v: Array) -> Array:
+    """Where a motion is faster than the friction's data.
+
+    Args:
+        model: The model.
+        v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
+
+    Returns:
+        Booleans, shape of v: the joint, or a motor that drives it, is beyond its trained speeds.
+    """
+    out = np.zeros(np.shape(v), dtype=bool)
+    reduction = model.drive.reduction
+    for (axis, side), laws in sliders(model).items():
+        trained = laws[0][1].trained
+        if trained is None:
+            continue
+        speed = np.asarray(v)[..., axis] if side == "joint" else np.asarray(v) @ reduction[axis]
+        beyond = (speed < trained[0]) | (speed > trained[1])
+        moved = np.eye(model.n)[axis] != 0 if side == "joint" else reduction[axis] != 0
+        out |= beyond[..., None] & moved
+    return out
