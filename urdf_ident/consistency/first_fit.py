@@ -29,7 +29,7 @@ _OVERRATED = 10.0
 Columns = NDArray[np.intp]
 
 #: How large a bias may be beside the torque, a fraction.
-BIAS = 0.1
+BIAS = 0.03
 #: Residual of a row group, a fraction of its torque, below which nobody believes a model to be true.
 _BEST = 1e-3
 
@@ -40,7 +40,7 @@ class FirstFit:
 
     Attributes:
         values: Shape (k,); NaN where the data do not see a parameter.
-        size: The value with which each alone would be as large as the torque (a bias: as a tenth of it), shape (k,); inf
+        size: The value with which each alone would be as large as the torque (a bias: as 3 % of it), shape (k,); inf
             where unseen.
     """
 

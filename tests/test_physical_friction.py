@@ -1,0 +1,246 @@
+"""Friction beyond the data: tangents, dissipation as demands, a bounded first fit, a bias that is no friction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import arm_urdf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logs import fourier
+from scipy.optimize import minimize
+
+from urdf_ident.consistency.first_fit import constrained_least_squares, first_fit
+from urdf_ident.consistency.friction import completed_prior, friction_demands, loads, violated
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import ModelError
+from urdf_ident.export.sidecar import write_sidecar
+from urdf_ident.friction import (
+    FRICTION,
+    AxisMotion,
+    Cubic,
+    Friction,
+    Law,
+    Offset,
+    Sliding,
+    SubLinear,
+    Trained,
+    Viscous,
+    dissipation,
+    friction_term,
+    trained_range,
+)
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import inertial_prior
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.trained import outside, with_trained
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import parse_project
+from urdf_ident.result.identification import Identification
+
+ROBOT = Robot.from_urdf(arm_urdf("zyx"))
+BODIES = np.concatenate([inertia.toDynamicParameters() for inertia in list(ROBOT.model.inertias)[1:]])
+
+
+def trained(name: str, low: float = -0.8, high: float = 0.6) -> Law:
+    return friction_term({"term": name, "trained": [low, high]})  # type: ignore[return-value]
+
+
+def columns(law: Law, v: np.ndarray) -> np.ndarray:
+    way = np.cumsum(np.sign(v))  # presliding fully developed
+    return law.columns(AxisMotion(way, v, v, 100.0, np.full_like(v, 3.0), before=way[:1] - np.sign(v[:1])))
+
+
+@pytest.mark.parametrize("name", sorted(FRICTION))
+def test_columns_go_on_as_tangents(name: str) -> None:
+    law, plain = trained(name), friction_term(name)
+    inside = np.linspace(-0.8, 0.6, 57)
+    np.testing.assert_array_equal(columns(law, inside), columns(plain, inside))  # type: ignore[arg-type]
+    for edge, sign in ((0.6, 1.0), (-0.8, -1.0)):
+        step = 1e-3
+        v = edge + sign * step * np.arange(-1, 4)
+        found = columns(law, v) if not law.memory else np.tile(columns(law, v[-1:]), (5, 1))
+        beyond = np.diff(found[1:], axis=0)
+        np.testing.assert_allclose(beyond, np.tile(beyond[:1], (3, 1)), atol=1e-10)  # a straight line
+        scale = np.abs(found).max() + 1.0
+        np.testing.assert_allclose(found[1] - found[0], beyond[0], atol=3 * step**2 * scale * 10)  # and no kink
+
+
+def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None:
+    model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic", "offset"], rotor_inertia=False)
+    rng = np.random.default_rng(0)
+    theta = np.concatenate([BODIES, rng.uniform(0.5, 2.0, len(model.parameters) - 30)])
+    q, v, a = rng.standard_normal((3, 30, 3))
+    model = model.with_terms([type(i)(trained(i.term.name, -0.5 - 0.1 * i.axis, 0.4), i.axis) for i in model.terms])
+    tau = model.torque(theta, q, v, a)
+    ident_like = __import__("urdf_ident.compensation.online", fromlist=["OnlineModel"]).OnlineModel(model, theta)
+    np.testing.assert_allclose([ident_like(*one) for one in zip(q, v, a, strict=True)], tau, atol=1e-9)
+    again = DynamicModel.from_dict(model.as_dict())
+    np.testing.assert_array_equal(again.torque(theta, q, v, a), tau)
+    data = yaml.safe_load(write_sidecar(tmp_path / "j.yaml", model, theta).read_text(encoding="utf-8"))
+    assert data["joints"][ROBOT.joints[1]]["F3"]["trained"] == [-0.6, 0.4]
+    beyond = outside(model, v)
+    np.testing.assert_array_equal(beyond, (v > 0.4) | (v < -0.5 - 0.1 * np.arange(3)))
+
+
+def test_trained_speeds_in_files_are_checked() -> None:
+    for bad in ([1.0, 2.0], [-1.0], "fast", [-1.0, float("inf")]):
+        with pytest.raises(ModelError, match="trained speeds"):
+            friction_term({"term": "viscous", "trained": bad})
+
+
+# --- dissipation ---------------------------------------------------------------------------------------------------------
+
+
+def power(laws: list[Law], theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """``v · friction(v)`` of a steady motion, a bias left out."""
+    at, total = 0, np.zeros_like(v)
+    for law in laws:
+        own = tuple(np.array(x) for x in theta[at : at + len(law.symbols)])
+        at += len(law.symbols)
+        if not law.bias:
+            total += Friction(law, own).torque(Sliding(v, np.full_like(v, 2.0), np.sign(v)))
+    return v * total
+
+
+def test_laws_that_cancel_are_not_physical() -> None:
+    laws: list[Law] = [Viscous(trained=(-1, 1)), SubLinear(trained=(-1, 1)), Cubic(trained=(-1, 1))]
+    rows, words = dissipation(laws, Trained(-1.0, 1.0, 0.0))
+    theta = np.array([11.0, -8.3, -5.3])
+    assert (rows @ theta).min() < 0
+    assert power(laws, theta, np.array([3.0]))[0] < 0
+    assert "rad/s or m/s" in words[int(np.argmin(rows @ theta))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 3.0), st.floats(0.2, 1.0))
+def test_demands_at_the_edge_are_enough_for_all_speeds(extra: list[float], high: float, ratio: float) -> None:
+    """Whatever satisfies the demands on a fine grid never drives, at no speed and however fast."""
+    reach = (-ratio * high, high)
+    laws: list[Law] = [friction_term({"term": n, "trained": list(reach)}) for n in ("coulomb", "viscous", "cubic", "sublinear")]  # type: ignore[misc]
+    theta = np.array([1.0, *extra])
+    rows, _ = dissipation(laws, Trained(*reach, 0.0), 160)
+    if (rows @ theta < 0).any():
+        return
+    v = np.concatenate([-np.geomspace(0.02 * high, 50 * high, 400), np.geomspace(0.02 * high, 50 * high, 400)])
+    assert power(laws, theta, v).min() >= -1e-3 * np.abs(power(laws, theta, v)).max() * 1e-3
+
+
+def test_signs_that_imply_dissipation_need_no_demands() -> None:
+    simple: list[Law] = [trained(name) for name in ("viscous", "coulomb", "offset", "load_coulomb", "presliding")]
+    assert len(dissipation(simple, Trained(-1.0, 1.0, 5.0))[0]) == 0
+    assert len(dissipation([trained("asymmetric")], Trained(-1.0, 1.0, 5.0))[0]) > 10
+
+
+def test_a_joint_that_hardly_moves_is_not_continued_from_inside_the_sign() -> None:
+    v = 1e-3 * np.sin(np.linspace(0, 9, 500))
+    found = trained_range(v, np.ones(500), [friction_term("coulomb")])  # type: ignore[list-item]
+    assert found.high == pytest.approx(0.1)
+    one_way = trained_range(np.abs(np.sin(np.linspace(0, 9, 500))), np.ones(500), [Viscous()])
+    assert one_way.low == -one_way.high
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_constrained_least_squares_agrees_with_another_solver(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, b, G = rng.standard_normal((8, 4)), rng.standard_normal(8), rng.standard_normal((6, 4))
+    x = constrained_least_squares(A, b, G)
+    assert (G @ x).min() >= -1e-8
+    other = minimize(
+        lambda x: float(np.sum((A @ x - b) ** 2)), np.zeros(4), jac=lambda x: 2 * A.T @ (A @ x - b), method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda x: G @ x, "jac": lambda x: G}, options={"ftol": 1e-14, "maxiter": 500},
+    )  # fmt: skip
+    assert np.sum((A @ x - b) ** 2) <= other.fun + 1e-6
+
+
+# --- on simulated logs ---------------------------------------------------------------------------------------------------
+
+
+def log(seed: int, friction, *, speed: float = 1.0, seconds: float = 12.0, one_way: int | None = None, noise: float = 0.3):
+    """A motion with friction torque ``friction(v)`` and noise [N·m]; joint ``one_way`` only advances."""
+    t, q, v, a = fourier(ROBOT.n, seconds, 100.0, seed, amplitude=1.2)
+    q, v, a = q[0] + speed * (q - q[0]), speed * v, speed * a
+    if one_way is not None:
+        rate = 0.4 + 0.2 * np.sin(1.3 * t + seed)
+        q[:, one_way] = 0.4 * t + 0.2 / 1.3 * (np.cos(seed) - np.cos(1.3 * t + seed))
+        v[:, one_way], a[:, one_way] = rate, 0.26 * np.cos(1.3 * t + seed)
+    rigid = DynamicModel(ROBOT, friction="none", rotor_inertia=False).torque(BODIES, q, v, a)
+    tau = rigid + friction(v) + noise * np.random.default_rng(seed).standard_normal(v.shape)
+    return Recording(f"log{seed}", ROBOT.joints, t, q, effort=tau)
+
+
+def grease(v: np.ndarray) -> np.ndarray:
+    return np.asarray(2.0 * np.tanh(v / 0.02) + 3.0 * np.tanh(v / 0.02) * np.sqrt(np.abs(v)))
+
+
+@pytest.fixture(scope="module")
+def slow() -> Identification:
+    """Laws that slow logs hardly tell apart, listed by hand."""
+    project = parse_project({"model": {"friction": ["viscous", "coulomb", "sublinear", "cubic"], "rotor_inertia": False}})
+    logs = [log(seed, grease, speed=0.15, seconds=6.0, noise=4.0) for seed in range(2)]
+    return identify(project.build_model(ROBOT), logs, project=project)
+
+
+def test_exported_friction_dissipates_where_the_fit_does_not(slow: Identification) -> None:
+    demands = friction_demands(slow.model, np.full(3, 10.0), 160)
+    assert violated(demands, slow.fit_theta).names, "the case is too easy"
+    assert not violated(demands, slow.theta).names
+    assert [item.term.name for item in slow.model.terms][:4] == ["viscous", "coulomb", "sublinear", "cubic"]  # never changed
+
+
+def test_friction_beyond_the_data_stays_near_the_truth(slow: Identification) -> None:
+    """At ten times the trained speeds: the fit's own friction is far off, the exported one a straight line near the grease."""
+    v = np.linspace(0.3, 3.0, 20)[:, None] * np.ones(3)
+    still = np.zeros_like(v)
+
+    def friction(theta: np.ndarray) -> np.ndarray:
+        return slow.model.torque(theta, still, v, still) - DynamicModel(ROBOT, friction="none", rotor_inertia=False).torque(
+            theta[:30], still, v, still
+        )
+
+    error = np.sqrt(np.mean((friction(slow.theta) - grease(v)) ** 2))
+    untrained = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic"], rotor_inertia=False)
+    before = untrained.torque(slow.fit_theta, still, v, still) - untrained.torque(
+        np.concatenate([slow.fit_theta[:30], np.zeros(12)]), still, v, still
+    )
+    assert error < np.sqrt(np.mean(grease(v) ** 2))
+    assert error < 0.2 * np.sqrt(np.mean((before - grease(v)) ** 2))
+
+
+def test_a_joint_that_never_reverses_has_friction_and_no_bias() -> None:
+    project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"], "rotor_inertia": False}})
+    logs = [log(seed, lambda v: 4.0 * np.tanh(v / 0.02) + v, one_way=0, noise=0.1) for seed in range(2)]
+    found = identify(project.build_model(ROBOT), logs, project=project)
+    joint = ROBOT.joints[0]
+    assert found.term_values("Fc")[joint] == pytest.approx(4.0, rel=0.15)
+    assert abs(found.term_values("offset")[joint]) < 0.4
+
+
+def test_the_first_fit_is_bounded_by_the_torque() -> None:
+    """Three columns that one slow log cannot tell apart: none explains more than the torque, and friction dissipates."""
+    from urdf_ident.data.conditioning.signals import SignalConfig
+    from urdf_ident.data.prepare import prepare_logs
+    from urdf_ident.statistics.fit import fit_base, fit_columns
+    from urdf_ident.statistics.rows import build_statistics
+
+    model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic"], rotor_inertia=False)
+    logs = prepare_logs([log(0, grease, speed=0.1, seconds=5.0, noise=4.0)], ROBOT, model.drive, SignalConfig())
+    model = with_trained(model, [part for one in logs for part in one.segments])
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, model.base())
+    wrong = inertial_prior(ROBOT)
+    plain = fit_columns(statistics, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]), fit.weights)
+    prior = completed_prior(model, wrong, statistics, fit.weights)
+    first = first_fit(statistics, model.parameters, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]), fit.weights)
+    assert (np.abs(first.values) < 1.5 * first.size).all()
+    assert np.abs(plain[30:] / first.size).max() > 2.0, "the case is too easy"
+    assert not violated(friction_demands(model, loads(model, statistics)), prior.theta0).names
+
+
+def test_a_bias_need_not_dissipate() -> None:
+    laws: list[Law] = [Viscous(trained=(-1, 1)), Offset(trained=(-1, 1))]
+    assert len(dissipation(laws, Trained(-1.0, 1.0, 0.0))[0]) == 0
