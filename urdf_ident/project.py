@@ -170,6 +170,9 @@ class ConsistencySection(Section):
     mass_std: float = Field(0.3, gt=0, description="how wrong the URDF's masses may be, as a fraction")
     total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
     com_in_box: bool = Field(True, description="centres of mass stay inside the URDF's geometry, where it draws all of a body")
+    mass_factor: float | None = Field(
+        10.0, gt=1, description="no body is more than this many times as heavy as in the URDF, or as light; null: no limit"
+    )
     ellipsoids: bool = Field(False, description="all matter stays inside the ellipsoids around that geometry")
     keep_children: bool = Field(False, description="links behind fixed joints weigh exactly what the URDF says")
 
@@ -181,7 +184,7 @@ class ConsistencySection(Section):
 
     def demands(self) -> dict[str, Any]:
         """Keyword arguments of :func:`.consistency.demands.demands`."""
-        return self.model_dump(include={"distance", "total_mass", "com_in_box", "ellipsoids", "keep_children"})
+        return self.model_dump(include={"distance", "total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"})
 
 
 class Project(Section):

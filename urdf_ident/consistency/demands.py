@@ -86,6 +86,7 @@ def demands(
     distance: str = "entropic",
     total_mass: float | tuple[float, float] | None = None,
     com_in_box: bool = True,
+    mass_factor: float | None = 10.0,
     ellipsoids: bool = False,
     keep_children: bool = False,
 ) -> tuple[LmiOptions, tuple[str, ...]]:
@@ -97,6 +98,7 @@ def demands(
         distance: ``"entropic"`` or ``"euclid"``.
         total_mass: Of all moving bodies [kg], or (least, most), or None.
         com_in_box: Whether centres of mass stay inside the boxes of :func:`body_boxes`.
+        mass_factor: No mass is more than this many times the prior's, or less than its inverse; None: no such limit.
         ellipsoids: Whether all matter stays inside the ellipsoids around those boxes.
         keep_children: Whether links behind fixed joints weigh what the URDF says, so that each body must be more
             than they are.
@@ -122,7 +124,13 @@ def demands(
         notes += _unused_geometry(robot, beyond, "inertia is too large for its geometry: not held inside")
     children = fixed_children(robot) if keep_children else None
     options = LmiOptions(
-        distance, total_mass=total_mass, com_lower=lower, com_upper=upper, ellipsoids=around, children=children
+        distance,
+        mass_factor=mass_factor,
+        total_mass=total_mass,
+        com_lower=lower,
+        com_upper=upper,
+        ellipsoids=around,
+        children=children,
     )
     return options, tuple(notes)
 

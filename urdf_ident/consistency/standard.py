@@ -17,6 +17,7 @@ from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .cones import HalfSpaces, LmiOptions
 from .first_fit import first_fit
+from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm
 
@@ -136,7 +137,9 @@ def consistent_parameters(
             weight, record = held_out_weight(problem, statistics, fit)
         solution = problem.solve(*factor, weight)
     kept = {**solution.as_dict(), **record}
-    kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active)]
+    least = fit_squares(factor, fit.base.independent, fit.params)
+    held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
+    kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     return Standard(solution.theta, {"method": "lmi", **kept})
 
 

@@ -1,0 +1,134 @@
+"""Which limits hold a result back, what they cost, and what to do about each: nothing may spoil an export silently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SolverError
+from ..linalg import Array
+from ..model.prior import Prior, metric_root
+from .cones import LmiOptions
+from .lmi import LmiProblem, LmiSolution
+
+#: Increase of the residual over the unconstrained fit's, a fraction, from which on it is said.
+COSTLY = 0.05
+#: Scale of a body of which the URDF is not believed any more.
+_LOOSE = 3.0
+#: Mass that is worth a word, a fraction of the body's.
+_MISSING = 0.3
+
+
+def limit_notes(
+    problem: LmiProblem, solution: LmiSolution, factor: tuple[Array, Array], weight: float, least: float
+) -> list[str]:
+    """Words on the limits that hold a solution back.
+
+    Args:
+        problem: What was solved.
+        solution: Its solution.
+        factor: The data, shapes (k, p) and (k,), whitened.
+        weight: Of the prior.
+        least: Squared residual of the unconstrained fit.
+
+    Returns:
+        One sentence a kind of limit, and one on what they cost; empty where nothing is held.
+    """
+    bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(problem.prior.relative_std)]))
+    masses = [body for body in bodies if any(word.startswith(f"{body}: mass at ") for word in solution.active)]
+    centres = [body for body in bodies if any(word.startswith(f"{body}: centre of mass") for word in solution.active)]
+    friction = list(dict.fromkeys(word.split(": ")[0] for word in solution.active if _is_friction(word)))
+    notes = []
+    if masses:
+        factor_of = f"{problem.options.mass_factor:g}"
+        notes.append(
+            f"mass of {', '.join(masses)} is at its limit, {factor_of} times (or 1/{factor_of} of) the URDF's: correct it, "
+            "or raise consistency.mass_factor"
+        )
+    if centres:
+        notes.append(
+            f"centre of mass of {', '.join(centres)} is held at the edge of the URDF's geometry: add what is mounted there, "
+            "or set consistency.com_in_box: false"
+        )
+    if friction:
+        notes.append(
+            f"friction of {', '.join(friction)} is held so that it does not drive; the data alone ask for less than none at "
+            "some speed: fewer laws there, or faster logs"
+        )
+    notes += _missing(problem, solution, factor, weight, sorted({*masses, *centres}, key=bodies.index), bodies)
+    costs = float(np.sqrt(solution.data_term / least)) - 1.0 if least > 0 else 0.0
+    if costs > COSTLY:
+        held = "the limits above" if masses or centres or friction else "the prior (consistency.weight, relative_std, mass_std)"
+        notes.append(f"residual of the exported model is {100 * costs:.0f} % above that of the unconstrained fit: {held}")
+    return notes
+
+
+def _is_friction(word: str) -> bool:
+    return ": friction at " in word or ": slope of friction" in word
+
+
+def _missing(
+    problem: LmiProblem,
+    solution: LmiSolution,
+    factor: tuple[Array, Array],
+    weight: float,
+    held: Sequence[str],
+    bodies: Sequence[str],
+) -> list[str]:
+    """Mass that the URDF does not know, from a second solution in which the held bodies are free."""
+    if not held:
+        return []
+    which = [bodies.index(held[-1])]  # what is missing at the end of a chain weighs on all bodies before it
+    loose = LmiProblem(_freed(problem.prior, which), problem.parameters, _released(problem.options, which))
+    try:
+        found = loose.solve(*factor, weight)
+    except SolverError:
+        return []
+    if found.data_term > solution.data_term / (1.0 + COSTLY):
+        return []
+    more = found.theta[0 : 10 * len(bodies) : 10] - problem.prior.theta0[0 : 10 * len(bodies) : 10]
+    own = problem.prior.theta0[0 : 10 * len(bodies) : 10]
+    words = [f"about {more[i]:.2g} kg on {bodies[i]}" for i in which if more[i] > _MISSING * own[i]]
+    return (
+        [f"the data ask for mass that the URDF does not know: {', '.join(words)} (a tool?); add it to the URDF"]
+        if words
+        else []
+    )
+
+
+def _freed(prior: Prior, which: Sequence[int]) -> Prior:
+    """The prior with hardly any belief in some bodies."""
+    root, relative = prior.root.copy(), prior.relative_std.copy()
+    mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
+    for i in which:
+        relative[i], mass[i] = _LOOSE, np.inf
+        part = slice(10 * i, 10 * i + 10)
+        root[part, part] = metric_root(prior.spread[i], _LOOSE)
+    return replace(prior, root=root, relative_std=relative, mass_std=mass)
+
+
+def _released(options: LmiOptions, which: Sequence[int]) -> LmiOptions:
+    boxes = []
+    for limits in (options.com_lower, options.com_upper):
+        freed = None if limits is None else np.array(limits, dtype=float)
+        if freed is not None:
+            freed[list(which)] = np.nan
+        boxes.append(freed)
+    return replace(options, mass_factor=None, com_lower=boxes[0], com_upper=boxes[1])
+
+
+def fit_squares(factor: tuple[Array, Array], independent: NDArray[np.intp], params: Array) -> float:
+    """Squared residual of base parameters.
+
+    Args:
+        factor: The data, shapes (k, p) and (k,), whitened.
+        independent: Indices of the base parameters' columns, shape (b,).
+        params: Base parameters, shape (b,).
+
+    Returns:
+        The sum.
+    """
+    return float(np.sum((factor[0][:, independent] @ params - factor[1]) ** 2))
