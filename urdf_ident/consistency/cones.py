@@ -22,25 +22,7 @@ from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
-
-
-@dataclass(frozen=True, eq=False)
-class HalfSpaces:
-    """Demands ``rows · theta + limits ≥ 0``.
-
-    Attributes:
-        rows: Shape (m, p).
-        limits: Shape (m,).
-        names: In words, length m: what stands at its limit.
-    """
-
-    rows: Array
-    limits: Array
-    names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_shape("limits", self.limits.shape, (len(self.rows),))
-        freeze_arrays(self)
+from .half_spaces import HalfSpaces
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
 from ..statistics.statistic import StatisticSet
-from .cones import HalfSpaces
+from .half_spaces import HalfSpaces
 
 #: Nominal variances of a fit are too small by about this much (residuals are no independent noise).
 _OVERRATED = 10.0

@@ -15,8 +15,9 @@ from ..model.prior import USUAL_WEIGHT, Prior, with_joint_terms
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
-from .cones import HalfSpaces, LmiOptions
+from .cones import LmiOptions
 from .first_fit import first_fit
+from .half_spaces import HalfSpaces
 from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import frozen, minimum_norm
