@@ -13,6 +13,8 @@ from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
 from urdf_ident.data.quality.repairs import _spikes
 from urdf_ident.data.quality.report import assess
+from urdf_ident.data.quality.trial import drives
+from urdf_ident.data.quality.wording import _refuses
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
@@ -116,18 +118,44 @@ def test_spikes_are_rare_large_and_above_the_usual() -> None:
     assert not _spikes(holes, 0.05).any()
 
 
-# ---- data/quality/contradictions.py ------------------------------------------------------------------
+# ---- data/quality: signs -----------------------------------------------------------------------------
 
 
-class Told:
-    """A joint's own fit that says how many standard errors its drag and its inertia are from zero."""
+@pytest.mark.parametrize(
+    ("mean", "errors", "driven"),
+    [
+        (-0.8, 30.0, True),
+        (-0.2, 4.5, True),
+        (-0.2, 3.5, False),  # a torque that nobody measured comes to 2.6 errors
+        (-0.04, 100.0, False),  # a joint without friction
+        (0.5, 100.0, False),
+    ],
+)
+def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, driven: bool) -> None:
+    """The errors are the jackknife's: folds share most of their data, so their scatter understates them."""
+    sign = np.array([1.0, -1.0, 1.0, -1.0, 0.0])
+    values = mean + sign * abs(mean) / errors / np.sqrt((len(sign) - 1) / len(sign) * np.sum(sign**2))
+    assert bool(drives(values[:, None])[0]) is driven
 
-    def __init__(self, drag: float, mass: float) -> None:
-        self.drag, self.mass = drag, mass
-        self.unexplained, self.theta = np.array([0.01]), np.zeros(14)
 
-    def errors(self, combination: np.ndarray) -> float:
-        return self.drag if combination[11] != 0.0 else self.mass
+def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
+    before, after = (SimpleNamespace(driven=np.array([one, False])) for one in (drives_before, False))
+    return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id))
+
+
+@pytest.mark.parametrize(
+    ("gain", "driven", "settled", "refused"),
+    [
+        (1.2, False, True, True),
+        (0.9, False, True, False),
+        (5.0, False, False, False),  # most of the efforts stay unexplained: the cause is another
+        (1.2, True, False, True),  # impossible, whatever else is wrong
+        (0.9, True, True, False),
+    ],
+)
+def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, settled: bool, refused: bool) -> None:
+    assert _refuses(step_with(gain, driven), settled) is refused
+    assert not _refuses(step_with(9.0, True, "effort-delay"), True)
 
 
 # ---- data/conditioning -------------------------------------------------------------------------------

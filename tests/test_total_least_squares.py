@@ -15,7 +15,7 @@ from motion_samples import coupled_model, make_segment
 from test_cli import assert_refused, run
 
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import EstimationError, ModelError, ProjectError
+from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError
 from urdf_ident.estimation.estimators import total_least_squares as estimator
 from urdf_ident.estimation.estimators.total_least_squares import drive_gains, total_least_squares
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -208,14 +208,23 @@ def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
 
 
 def test_a_payload_that_no_log_carries_is_said() -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    t, q, v, a = fourier(2, 10.0, 100.0, 0)
-    log = Recording("laden_a", robot.joints, t, q, effort=torques(robot, Truth.of(2), q, v, a))
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    t, q, v, a = fourier(3, 10.0, 100.0, 0)
+    log = Recording("laden_a", robot.joints, t, q, effort=torques(loaded_robot(), Truth.of(3), q, v, a))
     for pattern, said in (("loaded*", True), ("laden*", False)):
         payload = {"logs": [pattern], **PAYLOAD}
         project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "drive": {"payload": payload}})
         summary = identify(project.build_model(robot), [log], project=project).summary(verbose=True)
         assert ("drive.payload.logs is loaded*, the logs are laden_a" in summary) == said
+
+
+def test_a_payload_that_the_robot_does_not_carry_leaves_it_lighter_than_nothing() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t, q, v, a = fourier(2, 10.0, 100.0, 0)
+    log = Recording("laden_a", robot.joints, t, q, effort=torques(robot, Truth.of(2), q, v, a))
+    project = parse_project({"drive": {"payload": {"logs": ["laden*"], **PAYLOAD}}})
+    with pytest.raises(QualityError, match=r"does the robot carry the payload \(drive\.payload\)"):
+        identify(project.build_model(robot), [log], project=project)
 
 
 def test_gears_carry_the_payload_too() -> None:

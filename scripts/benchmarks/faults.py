@@ -100,9 +100,9 @@ def simulated(
     q = q + rng.uniform(-0.5, 0.5, robot.n) * reach
     model, data = robot.model, robot.model.createData()
     tau = np.array([pin.rnea(model, data, *row) for row in zip(robot.configuration(q), v, a, strict=True)])
-    size = np.sqrt(np.mean(tau**2, axis=0)) + 0.02 * np.sqrt(np.mean(tau**2))
+    size = usual_torque(robot)
     fc, fv, asym = 0.3 * size * traits.uniform(0.3, 1, robot.n), 0.2 * size * traits.uniform(0.3, 1, robot.n), 0.05 * size
-    rotor = 0.3 * np.abs(np.array([pin.crba(model, data, x) for x in robot.configuration(q[:1])])[0].diagonal())
+    rotor = 0.3 * np.abs(pin.crba(model, data, robot.configuration(np.zeros((1, robot.n)))[0]).diagonal())
     tau = (
         tau + rotor * a + (fc + 0.02 * np.abs(tau)) * np.tanh(v / 0.01) * (1 + 0.2 * np.exp(-((v / 0.1) ** 2))) + fv * v + asym
     )
@@ -111,6 +111,16 @@ def simulated(
     return Recording(
         name or f"sim{seed}", robot.joints, t, measured, velocity=v + 1e-4 * rng.standard_normal(v.shape), effort=tau
     )
+
+
+def usual_torque(robot: Robot) -> Array:
+    """Root mean square of the rigid torques over random states: the same for every log of a robot, shape (n,) [N·m or N]."""
+    rng = np.random.default_rng(0)
+    data, reach = robot.model.createData(), np.where(robot.prismatic, 0.1, 1.0)
+    q, v, a = rng.uniform(-1, 1, (3, 50, robot.n)) * reach
+    rows = zip(robot.configuration(q), v, a, strict=True)
+    square = np.mean([pin.rnea(robot.model, data, *row) ** 2 for row in rows], axis=0)
+    return np.asarray(np.sqrt(square) + 0.02 * np.sqrt(np.mean(square)))
 
 
 def cases(folder: Path, names: Sequence[str]) -> Iterator[Case]:

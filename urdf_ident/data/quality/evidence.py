@@ -25,7 +25,12 @@ SAMPLES, BLOCKS = 500, 15
 FOLDS = 5
 #: Torques explained to this part of their rms leave nothing to explain better.
 EXACT = 5e-3
+#: Part of a joint's torque that sound logs leave unexplained in ways that time or another reading explains by chance.
+MATERIAL = 0.05
 _RIDGE = 1e-7
+#: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
+#: an outlier.
+_NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
 _WIDTHS = (0.02, 0.2)
 
 
@@ -112,12 +117,22 @@ def sample(
 def _rows(part: Segment, cutoff: float, per_second: float, delay: float) -> tuple[Array, ...]:
     tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
     step = max(1, math.ceil(part.rate / per_second - 1e-9))
-    smooth = lowpass(tau, part.rate, cutoff)
+    smooth = lowpass(_without_outliers(tau), part.rate, cutoff)
     if delay:
         at = np.clip(np.arange(len(smooth)) + delay * part.rate, 0, len(smooth) - 1)
         low = np.minimum(at.astype(int), len(smooth) - 2)
         smooth = smooth[low] + (at - low)[:, None] * (smooth[low + 1] - smooth[low])
     return part.q[::step], part.v[::step], part.a[::step], smooth[::step], part.time[::step]
+
+
+def _without_outliers(tau: Array) -> Array:
+    """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
+    from scipy.ndimage import median_filter
+
+    usual = median_filter(tau, size=(_NEIGHBOURS, 1), mode="nearest")
+    away = np.abs(tau - usual)
+    limit = np.maximum(_OUTLIER * np.median(away, axis=0), _FELT * tau.std(axis=0))
+    return np.where(away > limit, usual, tau)
 
 
 def friction_columns(motion: Motion, j: int) -> Array:
@@ -284,6 +299,22 @@ def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS
     return Errors(np.maximum(squares, 0.0), drag / size, -x[:, 0, :m])
 
 
+def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
+    """Errors that remain where the fit has seen everything: what the model cannot explain, however little it is excited.
+
+    Args:
+        found: The evidence.
+        reading: Readings of the efforts, shape (n², H).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Sums of squares, shape (B, n, H) [N²·m² or N²].
+    """
+    total = found.gram.sum(axis=0)[None]
+    x = _solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
+    return np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0)
+
+
 def _solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
     """Coefficients of the columns that leave the residual of each row, shape (F, n, p, H), by a weighted ridge for every fold.
 
@@ -303,7 +334,8 @@ def _solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) 
     )
     reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
     summed = np.tensordot(weights, reduced, axes=(0, 1))
-    theta = np.linalg.solve(summed[:, :, :m] + ridge * float(weights.max()) * np.eye(m), summed[:, :, m:])
+    acts = np.maximum(np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m]), 1e-300)
+    theta = np.linalg.solve(summed[:, :, :m] + _RIDGE * acts[:, :, None] * np.eye(m), summed[:, :, m:])
     friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
     shape = (len(gram), n, *theta.shape[1:])
     return np.concatenate(
@@ -339,6 +371,18 @@ def usual_parts(found: Evidence) -> Array:
     as_logged = readings(found.n)[:, None]
     squares = held_out(found, as_logged, 1.0 / found.size**2).squares
     return np.asarray(np.clip(unexplained(found, squares, as_logged)[:, 0], 0.03, 0.3))
+
+
+def material(before: Array, after: Array) -> bool:
+    """Whether a row's torque is explained better by more than friction that no law has and an imperfect filter leave.
+
+    Args:
+        before, after: Unexplained parts of the rows, shape (n,).
+
+    Returns:
+        True above :data:`MATERIAL` in some row.
+    """
+    return bool((before**2 - after**2).max() > MATERIAL**2)
 
 
 def significance(before: Array, after: Array) -> float:

@@ -154,7 +154,8 @@ def _sharpened(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypoth
 
 
 def _sharpened_gravity(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypothesis, Judgement]:
-    step = 0.2
+    """The direction that explains most; a tilt away from the one that was tried must earn its two numbers beyond chance."""
+    start, step = (found, judged), 0.2
     while step > 0.005:
         gravity = np.asarray(found.reading.gravity)
         size = float(np.linalg.norm(gravity))
@@ -167,7 +168,8 @@ def _sharpened_gravity(case: Case, found: Hypothesis, judged: Judgement) -> tupl
             found, judged = tries[k], results[k]
         else:
             step /= 2
-    return found, judged
+    earned = start[1].score - judged.score > DOUBTFUL and _errors(start[1], judged) > SIGNIFICANT
+    return (found, judged) if earned else start
 
 
 @dataclass(frozen=True)

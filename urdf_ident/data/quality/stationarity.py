@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .evidence import EXACT, Evidence, held_out, significance, unexplained, usual_parts
+from .evidence import EXACT, Evidence, held_out, in_sample, material, significance, unexplained, usual_parts
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
 #: A block is not the robot alone where the errors of all joints are this much larger than usual, as a mean logarithm, and those
 #: of two joints by this part of the torque's square; or one joint's by the second part and that many times its usual square.
-EVERYWHERE, PART, PART_OF_ONE, OUTLYING = 1.0, 0.15**2, 1.0, 9.0
+#: A fit that has seen the block must leave the last number of times the usual square of a joint.
+EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0, 4.0
 KINDS = ("payload", "friction", "gain")
 #: What may differ between logs besides.
 MORE = ("zeros or inertias",)
@@ -71,9 +72,16 @@ def change_between(
         area = found.count[:, None] * found.size**2
         errors_away = significance(squares / area, errors.squares[:, :, 0] / area)
         gain = float(gains.sum())
-        if gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE):
+        decisive = gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE)
+        if decisive and material(left, after) and _gain_in_sample(found, changed, order, weights) > DECISIVE:
             best = kind, gain, int(np.argmax(gains))
     return best
+
+
+def _gain_in_sample(found: Evidence, changed: Evidence, order: Array, weights: Array) -> float:
+    """What the change explains of blocks that were seen: elsewhere a poorly excited log gains by chance."""
+    before, after = (unexplained(item, in_sample(item, order, weights), order) for item in (found, changed))
+    return float(np.log(before).sum() - np.log(after).sum())
 
 
 def within(found: Evidence, reading: Array) -> Change | None:
@@ -87,7 +95,8 @@ def within(found: Evidence, reading: Array) -> Change | None:
         The change that explains most, or None.
     """
     order = reading[:, None]
-    errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
+    weights = 1.0 / (usual_parts(found) * found.size) ** 2
+    errors = held_out(found, order, weights)
     left = unexplained(found, errors.squares, order)[:, 0]
     base = left, errors.squares[:, :, 0]
     best: Change | None = None
@@ -95,7 +104,7 @@ def within(found: Evidence, reading: Array) -> Change | None:
         change = change_between(found, weight, base, order)
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
-    return best or _contact(found, base)
+    return best or _contact(found, base[1], in_sample(found, order, weights)[:, :, 0])
 
 
 def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
@@ -105,16 +114,16 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
 
-def _contact(found: Evidence, base: tuple[Array, Array]) -> Change | None:
-    """One or two neighbouring blocks with errors far beyond those of the others."""
-    _, squares = base
-    mean = squares / found.count[:, None]
+def _contact(found: Evidence, squares: Array, fitted: Array) -> Change | None:
+    """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
+    mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
     excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
     together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
     several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
     # a first or last block is predicted from one side only, and starts and stops are there
-    where = np.flatnonzero((together & several) | (excess.max(axis=1) > PART_OF_ONE))
+    stands_out = (seen > OUTLYING_SEEN * np.maximum(np.median(seen, axis=0), (EXACT * found.size) ** 2)).any(axis=1)
+    where = np.flatnonzero(stands_out & ((together & several) | (excess.max(axis=1) > PART_OF_ONE)))
     where = where[(where > 0) & (where < len(mean) - 1)]
     if not len(where) or len(where) > 0.34 * len(mean):
         return None

@@ -14,8 +14,6 @@ from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
-#: Share of the efforts left unexplained, up to which a reading is certain enough to refuse the log as described.
-EXPLAINED = 0.35
 #: What names a cause, and what would tell it from others.
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
@@ -59,12 +57,13 @@ def cause(robot: Robot, found: Hypothesis) -> str:
     return words + (size() if size else "")
 
 
-def named(robot: Robot, step: Step) -> Finding:
+def named(robot: Robot, step: Step, settled: bool = True) -> Finding:
     """A fault that the evidence decides.
 
     Args:
         robot: Names of the joints.
         step: What was found.
+        settled: Whether the log is understood once all that was found is put right; else the log is not refused.
 
     Returns:
         The finding.
@@ -72,17 +71,18 @@ def named(robot: Robot, step: Step) -> Finding:
     found = step.found
     message, remedy, size = _WORDS[found.id](robot, step)
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
-    severity = "refused" if step.gain > SEVERE and found.id != "effort-delay" and _explains(step) else "warning"
+    severity = "refused" if _refuses(step, settled) else "warning"
     return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
 
 
-def doubt(id: str, robot: Robot, step: Step) -> Finding:
+def doubt(id: str, robot: Robot, step: Step, settled: bool = True) -> Finding:
     """A fault whose cause the evidence does not decide.
 
     Args:
         id: Its id.
         robot: Names of the joints.
         step: The best explanation and its rivals.
+        settled: Whether the log is understood once all that was found is put right; else the log is not refused.
 
     Returns:
         The finding, with the ids of the causes.
@@ -92,7 +92,7 @@ def doubt(id: str, robot: Robot, step: Step) -> Finding:
     words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    severity = "refused" if step.gain > SEVERE and step.found.id != "effort-delay" and _explains(step) else "warning"
+    severity = "refused" if _refuses(step, settled) else "warning"
     return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
                    f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
 
@@ -174,13 +174,17 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     )
 
 
-def _explains(step: Step) -> bool:
-    """Whether the log is understood once it is read so: what remains unexplained may have causes of its own."""
-    return float(np.sqrt(np.mean(step.after.left**2))) < EXPLAINED
+def _refuses(step: Step, settled: bool) -> bool:
+    """Whether the log must not be used as described: the gain is large, and the log is sound once it is read so.
+
+    Friction that would have to drive a joint is impossible whatever else remains unexplained.
+    """
+    impossible = bool(step.before.driven.sum() > step.after.driven.sum())
+    return step.gain > SEVERE and step.found.id != "effort-delay" and (settled or impossible)
 
 
 def _evidence(step: Step) -> str:
-    before, after = (100 * float(np.sqrt(np.mean(item.left**2))) for item in (step.before, step.after))
+    before, after = (100 * item.part for item in (step.before, step.after))
     if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
         return "as logged, friction would drive the joint"
     return f"so {after:.2g} % of the efforts stay unexplained on held-out parts, as logged {before:.2g} %"
