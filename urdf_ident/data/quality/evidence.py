@@ -132,7 +132,7 @@ def _without_outliers(tau: Array) -> Array:
     usual = median_filter(tau, size=(_NEIGHBOURS, 1), mode="nearest")
     away = np.abs(tau - usual)
     limit = np.maximum(_OUTLIER * np.median(away, axis=0), _FELT * tau.std(axis=0))
-    return np.where(away > limit, usual, tau)
+    return np.asarray(np.where(away > limit, usual, tau))
 
 
 def friction_columns(motion: Motion, j: int) -> Array:
