@@ -312,7 +312,7 @@ def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
     """
     total = found.gram.sum(axis=0)[None]
     x = _solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
-    return np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0)
+    return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
 
 
 def _solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
