@@ -1,41 +1,77 @@
-"""The documentation: commands have the options that are shown, project files are valid, code compiles, links lead on."""
+"""The documentation: every block of code runs, project files are valid, links lead on."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from typer.main import get_command
 
 from urdf_ident.cli import app
+from urdf_ident.cli.common import run
 from urdf_ident.project import parse_project
 
-DOCS = Path(__file__).parents[1] / "docs"
-BLOCK = re.compile(r"^```(python|bash|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PAGES = ("tutorial.md", "howto.md", "index.md", "explanation.md", "limits.md", "reference.md")
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^(<!-- not run: [^\n]*-->\n)?```(python|bash|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\S+\.yaml)\n")
+#: Pages whose blocks run one after the other in one folder; the later ones use what the tutorial made.
+RUN = ("docs/tutorial.md", "docs/howto.md", "docs/use.md")
+PAGES = (*RUN, "docs/index.md", "docs/explanation.md", "docs/limits.md", "docs/reference.md", "docs/logs.md", "README.md")
+NOTEBOOK = ROOT / "examples" / "look_at_a_result.ipynb"
 
 
-def blocks(page: str) -> list[tuple[str, str]]:
-    """Language and text of the blocks of code of a page."""
-    return BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+def blocks(page: str) -> list[tuple[bool, str, str]]:
+    """Whether to run it, language and text of the blocks of code of a page."""
+    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    return [(not mark, language, text) for mark, language, text in found]
 
 
 def commands(text: str) -> list[list[str]]:
     """The commands of a block, as lists of words without the program's name."""
-    found = [shlex.split(line, comments=True) for line in text.splitlines()]
+    found = [shlex.split(line, comments=True) for line in text.replace("\\\n", " ").splitlines()]
     return [words[1:] for words in found if words and words[0] == "urdf-ident"]
+
+
+def run_page(page: str, names: dict[str, Any]) -> None:
+    """Runs the blocks of a page in the current folder; project files are written under the name in their first line."""
+    for wanted, language, text in blocks(page):
+        if not wanted:
+            continue
+        if language == "python":
+            exec(compile(text, page, "exec"), names)
+        if language == "yaml" and (name := FILE.match(text)):
+            Path(name[1]).write_text(text, encoding="utf-8")
+        for words in commands(text) if language == "bash" else ():
+            assert run(words) == 0, (page, words)
+
+
+@pytest.mark.slow
+def test_every_block_of_the_pages_and_of_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "docs"}
+    for page in RUN:
+        run_page(page, names)
+    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"], "the notebook is kept as it was executed"
+            exec(compile("".join(cell["source"]), NOTEBOOK.name, "exec"), names)
+    assert len(os.listdir()) > 10
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_and_project_files_of_a_page_are_valid(page: str) -> None:
     group = get_command(app)
-    for language, text in blocks(page):
+    for _, language, text in blocks(page):
         if language == "python":
             compile(text, page, "exec")
-        if language == "yaml":
+        if language == "yaml" and "world" not in text.split("\n")[0]:
             parse_project(yaml.safe_load(text))
         for words in commands(text) if language == "bash" else ():
             command = group.commands[words[0]]  # type: ignore[attr-defined]
@@ -44,5 +80,7 @@ def test_commands_and_project_files_of_a_page_are_valid(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
-        assert target.startswith("http") or (DOCS / target).exists(), target
+    here, home = (ROOT / page).parent, "https://github.com/urdf-ident/urdf-ident/blob/main/"
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8")):
+        where = ROOT / target.removeprefix(home) if target.startswith(home) else here / target
+        assert target.startswith("http") and not target.startswith(home) or where.exists(), target

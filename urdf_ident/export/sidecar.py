@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from ..model.inertia import BODY_PARAMETERS
 _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
 # torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
+# std_error and interval (95 %) say how far a value may be off; verdict: "not identifiable" values are not measured, but
+# what physics and the prior leave.
 """
 #: RNEA is linear in these numbers; they are those of the fit, whose bodies need not be physically consistent.
 _LOAD = (
@@ -35,13 +37,21 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 
 
-def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasticity: Mapping[str, Any] | None = None) -> Path:
+def write_sidecar(
+    path: str | Path,
+    model: DynamicModel,
+    theta: Array,
+    *,
+    known: Sequence[Mapping[str, Any]] = (),
+    elasticity: Mapping[str, Any] | None = None,
+) -> Path:
     """Writes the joint terms of a model, whole or not at all.
 
     Args:
         path: The YAML file.
         model: The dynamic model.
         theta: Its parameters, shape (p,).
+        known: How well each joint term is known, plain data, p - 10·n entries that are written beside the values; left out if empty.
         elasticity: Springs and rotors of elastic joints, plain data by joint; left out if empty.
 
     Returns:
@@ -57,6 +67,7 @@ def write_sidecar(path: str | Path, model: DynamicModel, theta: Array, *, elasti
         entry = {"value": float(theta[k]), "unit": parameter.unit, **term.as_dict()}
         if isinstance(term, Law):
             entry["formula"] = term.formula
+        entry.update(known[k - model.n_inertial] if known else {})
         joints[parameter.owner][parameter.symbol] = entry
     data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
     if model.reference_theta is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
 
 from ..errors import FingerprintError
 from ..export import mjcf, sdf, sidecar, urdf
@@ -13,6 +16,7 @@ from ..model.robot import Robot
 from ..provenance import sha256
 from .equivalent import armature, equivalent_friction
 from .file import plain
+from .frames import ParameterRow
 from .identification import Identification
 from .springs import springs
 from .traces import FILE, write_series
@@ -91,7 +95,15 @@ def write_sidecar(ident: Identification, path: str | Path) -> Path:
     Raises:
         OutputError: The file cannot be written.
     """
-    return sidecar.write_sidecar(path, ident.model, ident.theta, elasticity=plain(springs(ident)))
+    known = [_known(row) for row in list(ident.parameters)[ident.model.n_inertial :]]
+    return sidecar.write_sidecar(path, ident.model, ident.theta, known=known, elasticity=plain(springs(ident)))
+
+
+def _known(row: ParameterRow) -> dict[str, Any]:
+    """How well one parameter is known, as plain data; a standard error only where the data tell one."""
+    error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
+    ends = [float(row.low), float(row.high)]
+    return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}
 
 
 def write_all(ident: Identification, folder: str | Path) -> list[str]:

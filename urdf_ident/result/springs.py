@@ -28,9 +28,9 @@ def springs(ident: Identification, alpha: float = 0.05) -> dict[str, dict[str, A
     model = ident.model
     if not isinstance(model, ElasticModel):
         return {}
-    from scipy import stats
+    from scipy.special import stdtrit
 
-    reach = float(stats.t.ppf(1 - alpha / 2, ident.fit.dof))
+    reach = float(stdtrit(ident.fit.dof, 1 - alpha / 2))
     seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
     table: dict[str, dict[str, Any]] = {}
     for j, joint in enumerate(model.robot.joints):

@@ -85,10 +85,10 @@ class Fit:
         Returns:
             Shape (b, 2): lower and upper ends; ±inf where the data say nothing.
         """
-        from scipy import stats
+        from scipy.special import stdtrit
 
         dof = self.dof if self.error_dof is None else self.error_dof
-        reach = stats.t.ppf(1 - alpha / 2, dof) * self.bse
+        reach = stdtrit(dof, 1 - alpha / 2) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     def theta(self, dependent: Array) -> Array:

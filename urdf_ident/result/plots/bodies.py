@@ -35,7 +35,7 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
         axis.set_aspect("equal", adjustable="datalim")
         dress(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
         axis.locator_params(nbins=4)
-    axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", pad=5)
+    axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:

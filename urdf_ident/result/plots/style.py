@@ -74,7 +74,7 @@ def dress(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str =
         if type(one.get_major_locator()).__name__ == "AutoLocator":
             one.get_major_locator().set_params(nbins=6)
     if title:
-        axis.set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", pad=5)
+        axis.set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
     if x:
         axis.set_xlabel(x, fontsize=TEXT, color=palette.ink, labelpad=2)
     if y:

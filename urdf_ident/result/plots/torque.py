@@ -51,6 +51,7 @@ def draw_torque(
     reach = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
     residual.set_ylim(-reach, reach)
     dress(residual, palette, x="t [s]", y="error")
+    residual.locator_params(axis="y", nbins=2)
     axis.tick_params(labelbottom=False)
 
 
