@@ -254,8 +254,11 @@ class Plots:
 
 
 def _figure(width: float, height: float) -> Any:
-    """A figure that a notebook shows: pyplot's where pyplot is in use, else a bare one."""
+    """A figure that is shown: pyplot's where pyplot is in use and in notebooks, else a bare one, which needs no window."""
     bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
+    session = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    if pyplot is None and session is not None and session() is not None:
+        import matplotlib.pyplot as pyplot
     make = bare if pyplot is None else pyplot.figure
     return make(figsize=(width, height), layout="constrained")
 
