@@ -1,6 +1,6 @@
 """Makes links to files of the repository absolute, in place: package indexes show a README without the files around it.
 
-    python scripts/docs/absolute_links.py README.md https://example.org/urdf_ident
+python scripts/docs/absolute_links.py README.md https://example.org/urdf_ident
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def write_sidecar(
         path: The YAML file.
         model: The dynamic model.
         theta: Its parameters, shape (p,).
-        known: How well each joint term is known, plain data, p - 10·n entries that are written beside the values; left out if empty.
+        known: How well each joint term is known: p - 10·n entries of plain data, written beside the values; none if empty.
         elasticity: Springs and rotors of elastic joints, plain data by joint; left out if empty.
 
     Returns:
