@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +259,7 @@ def _figure(width: float, height: float) -> Any:
     bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:
-        import matplotlib.pyplot as pyplot
+        pyplot = import_module("matplotlib.pyplot")
     make = bare if pyplot is None else pyplot.figure
     return make(figsize=(width, height), layout="constrained")
 
