@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import check_shape
+from .errors import LogError, check_shape
 from .linalg import Array
 
 
@@ -65,6 +65,17 @@ class Segment:
     def time(self) -> Array:
         """Shape (N,) [s], on the log's clock."""
         return self.start + np.arange(len(self)) / self.rate
+
+    @property
+    def total(self) -> Array:
+        """Measured torque with that of known external wrenches, shape (N, n) [N·m or N]: what a model explains.
+
+        Raises:
+            LogError: There is no measurement.
+        """
+        if self.tau is None:
+            raise LogError("no torque or current in the log", where=self.log, remedy="name the effort columns")
+        return self.tau if self.external is None else self.tau + self.external
 
     def window(self, begin: int, end: int) -> Segment:
         """Samples ``begin`` to ``end`` (exclusive), without what came before them: for what has no memory.

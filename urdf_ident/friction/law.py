@@ -119,6 +119,7 @@ class Law(Term):
         memory: Whether it depends on the way since the last reversal.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
+        power: Exponent of the speed in what changes as viscous friction.
         trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
             on as its tangent, so that the parameters stay linear. None: nowhere.
     """
@@ -128,6 +129,7 @@ class Law(Term):
     memory: ClassVar[bool] = False
     bias: ClassVar[bool] = False
     changing: ClassVar[Mapping[str, str]] = {}
+    power: ClassVar[float] = 1.0
     trained: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -138,6 +138,7 @@ class SubLinear(Law):
     name: ClassVar[str] = "sublinear"
     symbols: ClassVar[tuple[str, ...]] = ("Fr",)
     changing: ClassVar[Mapping[str, str]] = {"Fr": "viscous"}
+    power: ClassVar[float] = 0.5
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fr*tanh(v/width)*sqrt(|v|)"

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..estimation.elastic import check_motors
-from ..estimation.uncertainty.prediction import held_out_residual
+from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
 from ..project import Project
 from ..result.identification import Identification
+from .adapt import judge_adaptation
 from .compensate import check_compensation, compensate
 from .learn import Learnt, learn
-from .physics import Physical, complete
+from .physics import complete
 from .prepare import Prepared, prepare
 from .validate import prepare_held_out, score_logs, traces
 
@@ -82,7 +82,7 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
     if "(" in engine:  # not the one that would be expected, and why
         notes.append(f"rigid-body columns by {engine}")
-    return Identification(
+    result = Identification(
         model,
         fit,
         physical.theta,
@@ -97,21 +97,24 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         estimation=learnt.estimated.as_dict(),
         selection=learnt.selected.as_dict(),
         essential=learnt.essential,
-        prediction=_prediction(learnt, physical, prepared),
         evidence=physical.evidence,
     )
+    return _with_prediction(result, learnt, prepared)
 
 
-def _prediction(learnt: Learnt, physical: Physical, prepared: Prepared) -> dict[str, Any]:
-    """How far held-out torque lies from its prediction; empty where nothing can be held out."""
-    if isinstance(learnt.model, ElasticModel):
-        return {}
-    weight = float(physical.solver.get("weight", 1.0))
+def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared) -> Identification:
+    """How far held-out torque lies from its prediction, and whether adaptation would help; neither where nothing can be held
+    out."""
+    if isinstance(ident.model, ElasticModel):
+        return ident
+    given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
-        found = held_out_residual(learnt.model, learnt.statistics, learnt.fit.weights, physical.prior, weight, prepared.logs)
+        held = held_out_torque(*given)
+        found = held_out_residual(*given, held=held)
     except EstimationError:
-        return {}
-    return found.as_dict()
+        return ident
+    ident = replace(ident, prediction=found.as_dict())
+    return replace(ident, adaptation=judge_adaptation(ident, prepared.logs, held.parts, found.band))
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
+from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..model.elasticity import ElasticModel
 from ..project import Project
+from ..result.adaptation import chosen_settings
 from ..result.identification import Identification
 from ..result.scores import better_than_urdf, predict, validate_log
-from ..result.summary import validation_table
+from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from .compensate import compensated_score
@@ -69,7 +71,7 @@ class ValidationReport:
                 for entry in self.entries
                 if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
             ]
-        return tuple(said)
+        return (*said, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
         """Verdict and relative error, remarks, and a line a log: ours beside what the user had before."""
@@ -157,10 +159,14 @@ def score_logs(
     model, project = ident.model, Project.model_validate(ident.config)
     payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
+    try:
+        adaptation = None if isinstance(model, ElasticModel) else chosen_settings(ident)
+    except EstimationError:  # the spread of friction is not known
+        adaptation = None
     entries, traces = [], []
     for recording, prepared in zip(recordings, logs, strict=True):
         log = carrying(payload, model.robot, prepared)
-        scores = validate_log(model, thetas, log, project.validation.score_cutoff)
+        scores = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
         entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
         traces.append(scores.trace)
         if isinstance(model, ElasticModel):

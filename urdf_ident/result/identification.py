@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compensation.adaptive import AdaptiveModel
 from ..compensation.online import OnlineModel
 from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
@@ -56,6 +57,8 @@ class Identification:
         estimation: Which estimator, why, and what it found on its way.
         essential: Which base parameters the data need, by which rule; empty where that was not asked.
         prediction: Quantiles of held-out residuals by joint and speed; empty where nothing could be held out.
+        adaptation: Which memory adaptation needs, for which joints it is any use, and its held-out error; empty where the
+            spread of friction is not known.
         evidence: What was measured of the result's trustworthiness; None for results that were put together by hand.
         validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
         residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
@@ -82,6 +85,7 @@ class Identification:
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
+    adaptation: Mapping[str, Any] = field(default_factory=dict)
     traces: Traces | None = None
 
     def __post_init__(self) -> None:
@@ -128,6 +132,28 @@ class Identification:
             raise ModelError("a deformation was given, and this result holds no residual",
                              remedy="leave it out, or learn one (compensate)")  # fmt: skip
         return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
+
+    def adaptive(
+        self, memory: float | str = "auto", *, rate: float | None = None, state: Mapping[str, Any] | None = None
+    ) -> AdaptiveModel:
+        """A model that follows the robot's friction while it runs: ``update`` with what was measured, ``torque`` as here.
+
+        Args:
+            memory: Time constant of motion with which friction goes back to its mean over logs [s], inf for never; "auto" is
+                what held-out error chose, joints left out where adaptation lost.
+            rate: Updates per second [Hz]; that of the logs if None.
+            state: ``as_dict()`` of an earlier one, to go on where it was.
+
+        Returns:
+            The model; its deviations begin at zero.
+
+        Raises:
+            EstimationError: The spread of friction is not known: one log.
+            ModelError: Elastic joints, or a state of another robot.
+        """
+        from .adaptation import adaptive_model
+
+        return adaptive_model(self, memory, rate, state)
 
     def torque_interval(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
         """Interval of the torque, from the data alone (:func:`.intervals.torque_interval`).

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..compensation.friction_filter import FilterSettings, replay
 from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog
-from ..errors import LogError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from .traces import LogTrace, log_trace
@@ -60,7 +60,8 @@ class LogScore:
 class Validation:
     """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction.
 
-    ``trace`` holds short series of their torques for pictures.
+    ``trace`` holds short series of their torques for pictures; ``adapted`` is the exported one with friction that is learnt
+    along the log, or None.
     """
 
     exported: LogScore
@@ -68,9 +69,18 @@ class Validation:
     urdf: LogScore
     urdf_friction: LogScore
     trace: LogTrace
+    adapted: LogScore | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The entry in ``validation`` of identification.json."""
+        adapted = (
+            None
+            if self.adapted is None
+            else {
+                "mean_rmse": self.adapted.mean_rmse,
+                "per_joint": [{"joint": joint.joint, "rmse": joint.rmse} for joint in self.adapted.per_joint],
+            }
+        )
         return {
             "log": self.exported.log,
             "score_cutoff": self.trace.cutoff,
@@ -85,6 +95,7 @@ class Validation:
                     self.exported.per_joint, self.fit.per_joint, self.urdf.per_joint, self.urdf_friction.per_joint, strict=True
                 )
             ],
+            **({} if adapted is None else {"adapted": adapted}),
         }
 
 
@@ -125,9 +136,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
 
     measured, errors, begin = [], [], 0
     for part in log.segments:
-        if part.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        total = part.tau if part.external is None else part.tau + part.external
+        total = part.total
         model = predicted[begin : begin + len(part)]
         begin += len(part)
         measured.append(lowpass(total, part.rate, cutoff))
@@ -152,7 +161,11 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
 
 
 def validate_log(
-    model: DynamicModel, thetas: Mapping[str, Array], log: PreparedLog, cutoff: float | str = "auto"
+    model: DynamicModel,
+    thetas: Mapping[str, Array],
+    log: PreparedLog,
+    cutoff: float | str = "auto",
+    adaptation: FilterSettings | None = None,
 ) -> Validation:
     """Scores the four models on one log.
 
@@ -161,6 +174,7 @@ def validate_log(
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
         log: The prepared log.
         cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
+        adaptation: Of friction, to score the exported model with it too; None: static only.
 
     Returns:
         The validation.
@@ -173,7 +187,13 @@ def validate_log(
         found = score(log, predicted[..., k], model.robot.joints, hertz)
         scores[name] = replace(found, relative=None) if mixed else found
     series = {name: predicted[..., k] for k, name in enumerate(thetas)}
-    return Validation(**scores, trace=log_trace(log, series, hertz))
+    adapted = None
+    if adaptation is not None:
+        exported = predicted[..., list(thetas).index("exported")]
+        ends = np.cumsum([len(part) for part in log.segments])[:-1]
+        added = replay([adaptation], log.segments, np.split(exported, ends))
+        adapted = score(log, exported + np.vstack([part[0] for part in added]), model.robot.joints, hertz)
+    return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
 
 
 def _rms(x: Array) -> float:

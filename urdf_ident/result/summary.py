@@ -11,6 +11,8 @@ from .springs import SPRING_SYMBOLS, springs
 
 #: Warnings about the logs that a summary shows, at most.
 _DOUBTS = 6
+#: Adaptation loses where its error is larger than the static model's by this factor.
+LOSS = 1.01
 #: Motions that a summary asks for, and parameters it names for each, at most.
 _MOTIONS, _NAMED = 3, 4
 
@@ -47,6 +49,7 @@ def details(ident: Identification) -> str:
     ]
     if ident.validation:
         lines += ["", *validation_table(ident.validation, robot.joints)]
+        lines += [f"  {remark}" for remark in adaptation_remarks(ident.validation)]
     elif ident.cross_validation:
         lines += ["", *_cross(ident.cross_validation)]
     return "\n".join(lines)
@@ -81,7 +84,8 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
         Lines.
     """
     compensated = any("residual" in item for item in validations)
-    more = ["with residual"] if compensated else []
+    adapting = any("adapted" in item for item in validations)
+    more = ["adapted"] * adapting + ["with residual"] * compensated
     header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "fit", "URDF", "URDF+friction"]
     rows = []
     for item in validations:
@@ -89,8 +93,35 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
         means = [f"{item[key]:.3g}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
         if compensated:
             means.insert(1, f"{item['residual']['mean_rmse']:.3g}" if "residual" in item else "no encoders")
+        if adapting:
+            means.insert(1, f"{item['adapted']['mean_rmse']:.3g}" if "adapted" in item else "-")
         rows.append([item["log"], *cells, *means])
     return table(header, rows)
+
+
+def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where friction that is learnt along the log makes the torque worse, and what to use there.
+
+    Args:
+        validations: Entries of ``validation``.
+
+    Returns:
+        A sentence for each such log.
+    """
+    found = []
+    for item in validations:
+        after = item.get("adapted")
+        if after is None:
+            continue
+        worse = [
+            new["joint"]
+            for new, old in zip(after["per_joint"], item["per_joint"], strict=True)
+            if new["rmse"] > LOSS * old["rmse"]
+        ]
+        if worse or after["mean_rmse"] > LOSS * item["mean_rmse"]:
+            where = f" on {', '.join(worse)}" if worse else ""
+            found.append(f"{item['log']}: adaptation loses{where}: use the static model there (ident.torque)")
+    return found
 
 
 def selection_table(selection: Mapping[str, Any]) -> list[str]:

@@ -114,6 +114,7 @@ def held_out_residual(
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
+    held: HeldOutTorque | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior as in the result, and keeps what is missed.
 
@@ -124,9 +125,58 @@ def held_out_residual(
         prior: Of all parameters.
         weight: Of the prior.
         logs: The prepared logs behind the statistics.
+        held: The prediction, where it was made already (:func:`held_out_torque`).
 
     Returns:
         The quantiles.
+
+    Raises:
+        EstimationError: Too short to hold anything out.
+    """
+    held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
+    band = min(score_band(log.conditioned.rate) for log in logs)
+    shown = [part for log in logs for part in log.segments if part.tau is not None]
+    errors = []
+    for part, torque in zip(shown, [torque for own in held.parts for torque in own], strict=True):
+        errors.append(np.abs(lowpass(part.total - torque, part.rate, band)))
+    speeds = np.vstack([np.abs(part.v) for part in shown])
+    variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
+    return _classed(np.vstack(errors), speeds, variance.mean(axis=0), band, held.blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTorque:
+    """Torque predicted by parameters that know nothing of its fold.
+
+    Attributes:
+        parts: Of each log, of each of its pieces with a measured torque, shape (N, n) [N·m or N].
+        blocks: Number of blocks in time behind them.
+    """
+
+    parts: tuple[tuple[Array, ...], ...]
+    blocks: int
+
+
+def held_out_torque(
+    model: DynamicModel,
+    statistics: StatisticSet,
+    weights: Mapping[str, float],
+    prior: Prior,
+    weight: float,
+    logs: Sequence[PreparedLog],
+) -> HeldOutTorque:
+    """Predicts every fold from the others, with the prior as in the result.
+
+    Args:
+        model: The model, rigid.
+        statistics: The data's factors with their blocks in time.
+        weights: Row group → weight on its rows [1/unit of torque].
+        prior: Of all parameters.
+        weight: Of the prior.
+        logs: The prepared logs behind the statistics.
+
+    Returns:
+        The prediction.
 
     Raises:
         EstimationError: Too short to hold anything out.
@@ -140,23 +190,18 @@ def held_out_residual(
         scale = np.linalg.norm(rows[:, :-1], axis=0)
         thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
-    band = min(score_band(log.conditioned.rate) for log in logs)
-    errors, speeds, shown = [], [], []
+    found = []
     for log in logs:
         owner = _owners(statistics, labels, folds, log)
-        begin = 0
+        begin, own = 0, []
         for part in log.segments:
             if part.tau is None:
                 continue
-            total = part.tau if part.external is None else part.tau + part.external
             torque = model.torque_along(predicted_by, part)  # (N, n, folds)
-            own = np.take_along_axis(torque, owner[begin : begin + len(part), None, None], axis=2)[..., 0]
-            errors.append(np.abs(lowpass(total - own, part.rate, band)))
-            speeds.append(np.abs(part.v))
+            own.append(np.take_along_axis(torque, owner[begin : begin + len(part), None, None], axis=2)[..., 0])
             begin += len(part)
-            shown.append(part)
-    variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
-    return _classed(np.vstack(errors), np.vstack(speeds), variance.mean(axis=0), band, len(labels))
+        found.append(tuple(own))
+    return HeldOutTorque(tuple(found), len(labels))
 
 
 def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float) -> Array:

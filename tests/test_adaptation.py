@@ -1,0 +1,221 @@
+"""Friction that is followed online: the filter against dense Gaussian regression, and what must not be taken for friction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, samples_per_row
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError, ModelError
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.validate import validate
+from urdf_ident.result.file import load
+from urdf_ident.result.identification import Identification
+
+SPREAD = np.array([[0.6, 1.5]])
+N_LOGS = 5
+
+
+def settings(memory: float = np.inf, slow: float = 1.0, least: float = 1e3, n: int = 1) -> FilterSettings:
+    each = np.ones(n)
+    return FilterSettings(np.repeat(SPREAD, n, axis=0), each, 0.5 * each, slow * each, 20.0, 2.0 * each,
+                          np.full((n, 3), least), 0.02 * each, memory)  # fmt: skip
+
+
+def run(filt: FrictionFilter, residual: np.ndarray, v: np.ndarray) -> None:
+    for e, speed in zip(residual, v, strict=True):
+        filt.step(np.atleast_1d(e), np.atleast_1d(speed), np.atleast_1d(speed), np.atleast_1d(speed))
+
+
+@pytest.mark.parametrize(("memory", "slow"), [(np.inf, 0.5), (np.inf, 1.5), (8.0, 1.0)])
+def test_the_filter_is_the_dense_gaussian_regression(memory: float, slow: float) -> None:
+    rng = np.random.default_rng(0)
+    chosen, count = settings(memory, slow), 120
+    v = np.sign(rng.normal(size=count)) * rng.uniform(0.2, 1.8, count)
+    y = 0.4 * np.sign(v) - 0.8 * v + 0.2 * rng.normal(size=count)
+    filt = FrictionFilter([chosen], ROW)
+    run(filt, y, v)
+    apart = ROW * np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    # A process of variance 0.9 σ² and time constant T is, summed, 2·0.9 σ² T: the noise of rows with standard deviation `slow`.
+    lasting = max((slow**2 - 0.1 * 0.25) / (2 * 0.9 * 0.25 * 20), 0.5 / 20)
+    rest = 0.9 * 0.25 * np.exp(-apart / lasting)
+    forget = np.exp(-apart / memory)
+    noise = 0.1 * 0.25 * np.eye(count)  # rows of the fit are as long as those of the filter here
+    dry, viscous = SPREAD[0] ** 2
+    total = forget * (dry * np.outer(np.sign(v), np.sign(v)) + viscous * np.outer(v, v)) + rest + noise
+    weights = np.linalg.solve(total, y)
+    expected = [dry * (forget[-1] * np.sign(v)) @ weights, viscous * (forget[-1] * v) @ weights]
+    np.testing.assert_allclose(filt.x[0, 0, :2], expected, rtol=1e-8)
+    left = dry - (dry * forget[-1] * np.sign(v)) @ np.linalg.solve(total, dry * forget[-1] * np.sign(v))
+    assert filt.P[0, 0, 0, 0] == pytest.approx(left, rel=1e-8)
+
+
+def test_nothing_is_learnt_at_rest_across_a_reversal_or_from_gaps() -> None:
+    filt = FrictionFilter([settings(memory=5.0)], ROW)
+    run(filt, np.ones(40), np.ones(40))
+    before = filt.x.copy()
+    for residual, v, begin, end in (
+        (9.0, 0.0, 0.0, 0.0),
+        (9.0, 0.3, -0.2, 0.8),
+        (np.nan, 1.0, 1.0, 1.0),
+        (9.0, np.nan, 1.0, 1.0),
+    ):
+        filt.step(*(np.array([x]) for x in (residual, v, begin, end)))
+        np.testing.assert_array_equal(filt.x[..., :2], before[..., :2])
+
+
+def test_contact_is_not_friction() -> None:
+    rng = np.random.default_rng(1)
+    v = 1.2 * np.sin(2 * np.pi * np.arange(800) * ROW / 5)
+    y = 0.3 * np.sign(v) + 0.2 * rng.normal(size=800)
+    touched = y.copy()
+    touched[500:560] += 30.0  # three seconds of a push fifty times the spread
+    free, pushed = (FrictionFilter([settings(30.0)], ROW) for _ in range(2))
+    run(free, y[:560], v[:560])
+    run(pushed, touched[:560], v[:560])
+    assert np.abs((pushed.x - free.x)[..., 0]).max() < SPREAD[0, 0]
+    run(free, y[560:], v[560:])
+    run(pushed, touched[560:], v[560:])
+    np.testing.assert_allclose(pushed.x[..., :2], free.x[..., :2], atol=0.25)
+
+
+def test_friction_never_drives() -> None:
+    filt = FrictionFilter([settings(least=0.4)], ROW)
+    v = np.where(np.arange(400) % 40 < 20, 1.0, -1.0)
+    run(filt, -1.0 * np.sign(v), v)
+    dry, viscous = filt.applied[0, 0]
+    for speed in (0.06, 1.0, 2.0):
+        assert 0.4 + dry + viscous * speed >= -1e-12
+    assert dry + viscous < -0.2  # it has learnt all the same
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ModelError, match="positive"):
+        replace(settings(), memory=0.0)
+    assert samples_per_row(1000.0) == 50
+    assert samples_per_row(5.0) == 1
+
+
+def log_of(robot: Robot, name: str, seed: int, change: np.ndarray, payload: float = 0.0) -> Recording:
+    """A log whose Coulomb friction is larger by ``change`` on the joints [N·m]; a payload [kg] comes and goes each 4 s."""
+    t, q, v, a = fourier(robot.n, 20.0, 100.0, seed)
+    tau = torques(robot, Truth.of(robot.n), q, v, a) + change * np.tanh(v / 0.02)
+    if payload:
+        tau += carried(robot, q, payload) * ((t // 4) % 2 == 1)[:, None]
+    rng = np.random.default_rng(1000 + seed)
+    return Recording(name, robot.joints, t, q, effort=tau + 0.1 * rng.standard_normal(tau.shape), sha256=name)
+
+
+def carried(robot: Robot, q: np.ndarray, mass: float) -> np.ndarray:
+    """Gravity torque of a point mass at the last link, by finite differences of its height."""
+    import pinocchio as pin
+
+    data, step = robot.model.createData(), 1e-6
+
+    def height(x: np.ndarray) -> float:
+        pin.forwardKinematics(robot.model, data, robot.configuration(x[None])[0])
+        return float(data.oMi[robot.n].act(np.array([0.0, 0.0, 0.3]))[2])
+
+    eye = step * np.eye(robot.n)
+    return np.array([[mass * 9.81 * (height(x + e) - height(x - e)) / (2 * step) for e in eye] for x in q])
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def ident(robot: Robot) -> Identification:
+    rng = np.random.default_rng(0)
+    logs = [log_of(robot, f"log{k}", k, 0.5 * rng.normal(size=3)) for k in range(N_LOGS)]
+    return identify(DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), logs)
+
+
+@pytest.fixture(scope="module")
+def changed(robot: Robot) -> Recording:
+    return log_of(robot, "next", 50, np.array([0.8, -0.7, 0.9]))
+
+
+def test_the_spread_is_found_and_friction_is_for_the_next_log(ident: Identification) -> None:
+    changes = ident.friction_changes
+    assert changes is not None
+    dry = np.array([kind == "dry" for kind in changes.kinds])
+    assert ((changes.spread[dry] > 0.2) & (changes.spread[dry] < 1.2)).all()
+    assert (changes.spread[~dry] < 0.15).all()
+    for name, error in zip(changes.parameters, changes.next_log_error, strict=True):
+        assert ident.std_error[ident.model.names.index(name)] >= 0.9 * error
+    assert "friction between logs" in ident.fit.summary()
+    assert "spread" in ident.summary(verbose=True)
+    assert ident.adaptation["used"] == [True] * 3
+
+
+def test_validation_scores_static_and_adapted_side_by_side(ident: Identification, changed: Recording) -> None:
+    report = validate(ident, [changed])
+    (entry,) = report.entries
+    adapted = entry["adapted"]
+    assert adapted["mean_rmse"] < 0.6 * entry["mean_rmse"]
+    assert [item["joint"] for item in adapted["per_joint"]] == list(ident.model.robot.joints)
+    assert "adapted" in report.summary()
+    assert not any("adaptation loses" in remark for remark in report.remarks)
+
+
+def test_online_is_what_validation_scores_and_goes_on_from_a_file(
+    ident: Identification, changed: Recording, robot: Robot, tmp_path
+) -> None:
+    ident.save(tmp_path / "identification.json")
+    again = load(tmp_path / "identification.json")
+    np.testing.assert_array_equal(again.fit.changes.spread, ident.fit.changes.spread)
+    assert again.adaptation["memory"] == ident.adaptation["memory"]
+    t, q, v, a = fourier(robot.n, 20.0, 100.0, 50)
+    one, other = ident.adaptive(), again.adaptive()
+    half = len(t) // 2 + 3  # in the middle of a row
+    for k in range(half):
+        one.update(q[k], v[k], a[k], changed.effort[k])
+        other.update(q[k], v[k], a[k], changed.effort[k])
+    other = again.adaptive(state=json.loads(json.dumps(other.as_dict())))
+    for k in range(half, len(t)):
+        one.update(q[k], v[k], a[k], changed.effort[k])
+        other.update(q[k], v[k], a[k], changed.effort[k])
+    np.testing.assert_array_equal(one.torque(q[9], v[9], a[9]), other.torque(q[9], v[9], a[9]))
+    np.testing.assert_allclose(one.deviation[:, 0] + ident.friction_changes.mean[[1, 3, 5]],
+                               Truth.of(3).coulomb + [0.8, -0.7, 0.9], atol=0.25)  # fmt: skip
+    static, found = ident.torque(q, v, a), np.array([one.torque(*x) for x in zip(q, v, a, strict=True)])
+    true = torques(robot, Truth.of(3), q, v, a) + np.array([0.8, -0.7, 0.9]) * np.tanh(v / 0.02)
+    assert np.sqrt(np.mean((found - true) ** 2)) < 0.4 * np.sqrt(np.mean((static - true) ** 2))
+    one.reset()
+    np.testing.assert_allclose(one.torque(q[9], v[9], a[9]), ident.torque(q[9], v[9], a[9]), rtol=1e-12)
+    with pytest.raises(ModelError, match="another rate"):
+        again.adaptive(rate=50.0, state=other.as_dict())
+
+
+def test_a_payload_that_comes_and_goes_is_not_friction(ident: Identification, robot: Robot) -> None:
+    plain, loaded = (log_of(robot, "next", 60, np.zeros(3), payload) for payload in (0.0, 1.5))
+    t, q, v, a = fourier(robot.n, 20.0, 100.0, 60)
+    free, carrying = ident.adaptive(memory=30.0), ident.adaptive(memory=30.0)
+    worst = np.zeros(3)
+    for k in range(len(t)):
+        free.update(q[k], v[k], a[k], plain.effort[k])
+        carrying.update(q[k], v[k], a[k], loaded.effort[k])
+        worst = np.maximum(worst, np.abs((carrying.deviation - free.deviation)[:, 0]))
+    torque = np.abs(loaded.effort - plain.effort).max(axis=0)
+    assert (torque[1:] > 3.0).all()
+    assert (worst < 0.15 * np.maximum(torque, 3.0)).all()
+
+
+def test_one_log_has_no_spread_to_adapt_with(robot: Robot) -> None:
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    single = identify(model, [log_of(robot, "only", 3, np.zeros(3))])
+    with pytest.raises(EstimationError, match="spread of friction"):
+        single.adaptive()
+    assert any("not known" in note for note in single.solver["notes"])
+    (entry,) = validate(single, [log_of(robot, "next", 4, np.zeros(3))]).entries
+    assert "adapted" not in entry

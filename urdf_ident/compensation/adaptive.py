@@ -1,0 +1,138 @@
+"""An identified model that follows its robot's friction while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError, check_shape
+from ..linalg import Array
+from .friction_filter import FilterSettings, FrictionFilter, samples_per_row
+from .online import OnlineModel
+
+
+class AdaptiveModel:
+    """Inverse dynamics with friction that is learnt from what the drives really needed: ``update`` after a sample was
+    measured, ``torque`` whenever one is wanted.
+
+    The samples of a row (:data:`.friction_filter.ROW`) are averaged and taken up together, so most updates are four additions.
+    Deterministic; not to be shared between threads.
+
+    Args:
+        online: The static model.
+        settings: Of the filter.
+        rate: Updates per second [Hz].
+        state: From :meth:`as_dict` of an earlier one, to go on where it was; None: from the mean over logs.
+
+    Raises:
+        ModelError: A rate that is not positive, or a state of another robot.
+    """
+
+    def __init__(
+        self, online: OnlineModel, settings: FilterSettings, rate: float, state: Mapping[str, Any] | None = None
+    ) -> None:
+        if not (np.isfinite(rate) and rate > 0):
+            raise ModelError("the rate of the updates is not positive", got=rate, expected="samples per second [Hz]")
+        self.settings, self.rate, self._online = settings, float(rate), online
+        self._factor = samples_per_row(rate)
+        self._filter = FrictionFilter([settings], self._factor / rate)
+        n = online.n
+        self._shape = (n,)
+        self._v, self._a, self._tau, self._q, self._first = np.zeros((5, n))
+        self._count = 0
+        self._linear = bool((settings.power == 1.0).all())
+        self._applied = self._filter.applied[0]
+        if state is not None:
+            self._restore(state)
+
+    @property
+    def deviation(self) -> Array:
+        """Dry and viscous deviation from the mean, shape (n, 2) [N·m, N·m·s/rad or N, N·s/m]; 0 where nothing is adapted."""
+        return self._filter.x[0, :, :2].copy()
+
+    @property
+    def deviation_error(self) -> Array:
+        """Their standard errors, shape (n, 2)."""
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self._filter.P[0], axis1=1, axis2=2)[:, :2], 0.0)))
+
+    def reset(self) -> None:
+        """Back to the mean over logs."""
+        self._filter.reset()
+        self._applied, self._count = self._filter.applied[0], 0
+
+    def update(self, q: Array, v: Array, a: Array, tau: Array) -> None:
+        """Takes up a measured sample; one that is not finite spoils only its row, which is left out.
+
+        Args:
+            q, v, a: Joint motion, shape (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            tau: Measured torque, shape (n,) [N·m or N].
+
+        Raises:
+            ShapeError: An array of another shape.
+        """
+        v, tau = np.asarray(v, dtype=float), np.asarray(tau, dtype=float)
+        if v.shape != self._shape or tau.shape != self._shape:
+            check_shape("v", v.shape, self._shape)
+            check_shape("tau", tau.shape, self._shape)
+        if self._count == 0:
+            self._first[:], self._v[:], self._a[:], self._tau[:] = v, v, a, tau
+        else:
+            self._v += v
+            self._a += a
+            self._tau += tau
+        if self._count == self._factor // 2:
+            self._q[:] = q
+        self._count += 1
+        if self._count == self._factor:
+            self._row(v)
+
+    def _row(self, last: Array) -> None:
+        share = 1.0 / self._factor
+        v, self._count = self._v * share, 0
+        static = self._online(self._q, v, self._a * share)
+        self._filter.step(self._tau * share - static, v, self._first, last)
+        self._applied = self._filter.applied[0]
+
+    def torque(self, q: Array, v: Array, a: Array) -> Array:
+        """Torque of one sample with friction as it is now.
+
+        Args:
+            q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        sign = np.tanh(v / self.settings.width)
+        fast = np.minimum(np.abs(v), self.settings.top)
+        if not self._linear:
+            fast **= self.settings.power
+        change = sign * (self._applied[:, 0] + self._applied[:, 1] * fast)
+        return np.asarray(self._online(q, v, a) + change)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The state as plain data for JSON; ``ident.adaptive(state=…)`` goes on from it."""
+        row = {name: getattr(self, f"_{name}").tolist() for name in ("q", "v", "a", "tau", "first")}
+        inner = {name: getattr(self._filter, name).tolist() for name in ("x", "P", "surprise")}
+        return {"rate": self.rate, "count": self._count, "row": row, "filter": inner}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        try:
+            if float(state["rate"]) != self.rate:
+                raise ModelError("the state is of another rate", got=state["rate"], expected=self.rate)
+            inner = {name: np.array(state["filter"][name], dtype=float) for name in ("x", "P", "surprise")}
+            row = {name: np.array(state["row"][name], dtype=float) for name in ("q", "v", "a", "tau", "first")}
+            count = int(state["count"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError("not the state of an adaptive model", got=f"{type(error).__name__}: {error}") from error
+        for name, value in inner.items():
+            if value.shape != getattr(self._filter, name).shape:
+                raise ModelError("the state is of another robot", got=value.shape, expected=getattr(self._filter, name).shape)
+            setattr(self._filter, name, value)
+        for name, value in row.items():
+            check_shape(name, value.shape, self._shape)
+            setattr(self, f"_{name}", value)
+        self._count = count
+        self._filter.bound()
+        self._applied = self._filter.applied[0]

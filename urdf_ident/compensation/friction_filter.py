@@ -1,0 +1,223 @@
+"""Friction's deviation from its mean, estimated while the robot moves: a Kalman filter a joint (Kalman 1960).
+
+What the model misses of one joint's torque is taken as ``dry · S(v) + viscous · u(v) + rest + noise``. The first two are
+deviations of friction: they turn with the direction of motion, and go back to zero, the mean over logs, with the time constant
+``memory`` of motion; their prior is the spread between logs. The rest does not turn with the direction: what the model lacks,
+a payload, contact. It is a first-order process too, as large as the residual and as slow as the residual's effective noise
+says, so that rows with memory are not counted as independent. Where the residual is suddenly larger than all this allows, the
+rest takes nearly all of it; while it stays large on some joint, the rest of all joints is allowed to be as large, and slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ModelError
+from ..linalg import Array
+from ..samples import Segment, freeze_arrays
+
+#: Seconds of one row at least: samples within it are averaged.
+ROW = 0.05
+#: Friction is learnt above so many widths of the smooth sign.
+_MOVING = 3.0
+#: Share of the residual's variance that has memory.
+_SLOW = 0.9
+#: A residual beyond so many standard deviations is contact, or the like.
+_CONTACT = 4.0
+#: Squares of the residual over its usual variance: beyond the first, mean over :data:`_SURPRISE`, there is a load or contact
+#: that lasts :data:`_LOAD` seconds at least; single ones are counted up to the second.
+_LOADED, _MOST, _LOAD = 9.0, 2500.0, 1.0
+#: Such a square is believed at once.
+_JUMP = 64.0
+#: Variance that such a residual gives to the rest, over its square.
+_LOOSE = 4.0
+#: Time constant of the surprise [s].
+_SURPRISE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class FilterSettings:
+    """What the filter of n joints rests on.
+
+    Attributes:
+        spread: Prior standard deviation of dry and viscous friction, shape (n, 2) [N·m, N·m·s/rad or N, N·s/m]; zeros where a
+            joint is not adapted.
+        power: Exponent of the speed in the viscous column, shape (n,): 1, or ½ for friction like its root.
+        residual: Standard deviation of what the model misses in one row of the fit, shape (n,) [N·m or N].
+        slow: The same with its memory counted, shape (n,) [N·m or N]: it is the noise of so many independent rows.
+        row_rate: Rows of the fit per second [Hz].
+        top: Speed beyond which the viscous deviation grows no more, shape (n,) [rad/s or m/s].
+        least: Least friction of the model at a small speed, at half of ``top`` and at ``top``, shape (n, 3) [N·m or N].
+        width: Half-width of the smooth sign, shape (n,) [rad/s or m/s].
+        memory: Time constant of motion with which deviations go back to the mean [s]; inf: never.
+        caution: Factor on the residual's variance.
+    """
+
+    spread: Array
+    power: Array
+    residual: Array
+    slow: Array
+    row_rate: float
+    top: Array
+    least: Array
+    width: Array
+    memory: float = np.inf
+    caution: float = 1.0
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+        if not (self.memory > 0 and self.caution > 0 and self.row_rate > 0):
+            raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
+
+    def columns(self, v: Array) -> Array:
+        """What dry and viscous deviation multiply.
+
+        Args:
+            v: Joint velocities, shape (…, n) [rad/s or m/s].
+
+        Returns:
+            Shape (…, n, 2).
+        """
+        sign = np.tanh(v / self.width)
+        fast = np.minimum(np.abs(v), self.top) ** self.power
+        return np.stack([sign, sign * fast], axis=-1)
+
+
+class FrictionFilter:
+    """The filter's state; several settings that differ in memory and caution run side by side.
+
+    Args:
+        settings: At least one; all but ``memory`` and ``caution`` equal.
+        seconds: Duration of a row [s].
+    """
+
+    def __init__(self, settings: Sequence[FilterSettings], seconds: float) -> None:
+        first = settings[0]
+        self.settings, self.seconds = first, seconds
+        n = len(first.width)
+        caution = np.array([item.caution for item in settings])[:, None]
+        forget = np.exp(-seconds / np.array([item.memory for item in settings]))[:, None]
+        slow = np.maximum(first.slow**2 - (1 - _SLOW) * first.residual**2, first.residual**2 * _SLOW)
+        lasting = slow / (2 * _SLOW * np.maximum(first.residual, 1e-300) ** 2 * first.row_rate)  # [s]
+        self._variance = np.empty((len(settings), n, 3))
+        self._variance[..., :2] = first.spread**2
+        self._variance[..., 2] = caution * _SLOW * first.residual**2
+        self._keep = np.empty((len(settings), n, 3))
+        self._keep[..., :2] = forget[..., None]
+        self._keep[..., 2] = np.exp(-seconds / np.maximum(lasting, 1e-9))
+        self._loaded = np.exp(-seconds / np.maximum(lasting, _LOAD))
+        self._rest = self._keep.copy()
+        self._rest[..., :2] = 1.0
+        self._noise = caution * (1 - _SLOW) * first.residual**2 / (first.row_rate * seconds)
+        self._noise = np.maximum(self._noise, 1e-12 * np.maximum(first.residual, 1e-12) ** 2)
+        self._usual = (self._variance[..., 2] + self._noise) * np.maximum(1.0, 1.0 / caution)
+        self._gate = _MOVING * first.width
+        self._learn = 1.0 - np.exp(-seconds / _SURPRISE)
+        speeds = np.stack([first.width * 3, first.top / 2, first.top], axis=-1)
+        self._at = np.stack([np.ones_like(speeds), speeds ** first.power[:, None]], axis=-1)  # (n, 3, 2)
+        self._h = np.ones((n, 3))
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the prior."""
+        self.x = np.zeros_like(self._variance)
+        self.P = self._variance[..., None] * np.eye(3)
+        self.surprise = np.ones(self.x.shape[:2])
+        self.applied = np.zeros((*self.x.shape[:2], 2))
+
+    def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
+        """Takes up a row.
+
+        Args:
+            residual: Measured torque minus the static model's, mean over the row, shape (n,) [N·m or N].
+            v: Mean velocity, shape (n,) [rad/s or m/s].
+            begin, end: First and last velocity, same shape: the joint must not turn back within the row.
+        """
+        moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
+        if not moving.any():
+            return
+        residual, v = np.where(moving, residual, 0.0), np.where(moving, v, 0.0)
+        most = self.surprise.max(axis=-1, keepdims=True)  # what loads one joint loads the others too
+        scale = np.where(most > _LOADED, most, 1.0)
+        keep = np.where(moving[:, None], self._keep, self._rest)
+        keep[..., 2] = np.where(most > _LOADED, self._loaded, keep[..., 2])
+        variance = self._variance.copy()
+        variance[..., 2] *= scale
+        x = self.x * keep
+        P = self.P * (keep[..., :, None] * keep[..., None, :])
+        grow = (1.0 - keep * keep) * variance
+        for k in range(3):
+            P[..., k, k] += grow[..., k]
+        h, noise = self._h, self._noise * scale
+        h[:, :2] = self.settings.columns(v)
+        Ph = (P @ h[..., None])[..., 0]
+        s = (h * Ph).sum(-1) + noise
+        e = residual - (h * x).sum(-1)
+        wild = moving & (e * e > _CONTACT**2 * s)
+        usual = self._usual + (h[:, :2] * (P[..., :2, :2] @ h[:, :2, None])[..., 0]).sum(-1)
+        left = residual - (h[:, :2] * x[..., :2]).sum(-1)
+        if wild.any():  # the rest takes it, or nearly all of it
+            more = np.where(wild, _LOOSE * e * e, 0.0)
+            P[..., 2, 2] += more
+            Ph[..., 2] += more
+            s = s + more
+        K = np.where(moving[:, None], Ph, 0.0) / s[..., None]
+        self.x = x + K * e[..., None]
+        self.P = P - K[..., :, None] * Ph[..., None, :]
+        ratio = np.minimum(left * left / usual, _MOST)
+        heard = self.surprise + self._learn * (ratio - self.surprise)
+        heard = np.where(ratio > _JUMP, np.maximum(heard, ratio), heard)
+        self.surprise = np.where(moving, heard, self.surprise)
+        self.bound()
+
+    def bound(self) -> None:
+        """Sets the deviations that are applied: so much of them that friction still dissipates."""
+        change = (self._at @ self.x[..., :2, None])[..., 0]
+        share = np.where(change < 0, self.settings.least / np.maximum(-change, 1e-300), 1.0).min(axis=-1)
+        self.applied = np.clip(share, 0.0, 1.0)[..., None] * self.x[..., :2]
+
+
+def replay(settings: Sequence[FilterSettings], segments: Sequence[Segment], predicted: Sequence[Array]) -> list[Array]:
+    """What adaptation adds along a log, each sample from what was before its row.
+
+    Args:
+        settings: As for :class:`FrictionFilter`.
+        segments: The log's pieces with torques.
+        predicted: The static model's torque on each, shape (N, n) [N·m or N].
+
+    Returns:
+        One array a piece, shape (settings, N, n) [N·m or N].
+
+    Raises:
+        LogError: A piece without torques.
+    """
+    found, running = [], None
+    for part, torque in zip(segments, predicted, strict=True):
+        factor = samples_per_row(part.rate)
+        if running is None or running.seconds != factor / part.rate:
+            running = FrictionFilter(settings, factor / part.rate)
+        residual = part.total - torque
+        applied = np.empty((len(settings), len(part), part.v.shape[1], 2))
+        for begin in range(0, len(part), factor):
+            end = min(begin + factor, len(part))
+            applied[:, begin:end] = running.applied[:, None]
+            if end - begin == factor:
+                v = part.v[begin:end]
+                running.step(residual[begin:end].mean(axis=0), v.mean(axis=0), v[0], v[-1])
+        found.append((applied * settings[0].columns(part.v)).sum(axis=-1))
+    return found
+
+
+def samples_per_row(rate: float) -> int:
+    """Samples that are averaged into one row.
+
+    Args:
+        rate: Samples per second [Hz].
+
+    Returns:
+        At least 1.
+    """
+    return max(1, round(ROW * rate))

@@ -1,0 +1,78 @@
+"""Which memory adaptation needs, and of which joints it is any use: judged on logs that were held out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..compensation.friction_filter import replay
+from ..data.conditioning.filters import lowpass
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..linalg import Array
+from ..result.adaptation import filter_settings
+from ..result.identification import Identification
+
+#: Time constants tried [s of motion], and factors on the residual's variance.
+MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
+#: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
+_SURE = 1.0
+
+
+def judge_adaptation(
+    ident: Identification, logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
+) -> dict[str, Any]:
+    """Lets the filter run along each log from the prior, on torque that the static model predicts without that log.
+
+    Args:
+        ident: The result, with the spread of friction between its logs.
+        logs: The training logs.
+        predicted: Held-out prediction of each piece with torques of each log, shape (N, n) [N·m or N].
+        band: Low-pass of the error [Hz].
+
+    Returns:
+        The entry ``adaptation`` of identification.json; empty where the spread is not known or nothing changes.
+    """
+    try:
+        plain = filter_settings(ident)
+    except EstimationError:
+        return {}
+    if not plain.spread.any():
+        return {}
+    tried = [(memory, caution) for memory in MEMORIES for caution in CAUTIONS]
+    settings = [replace(plain, memory=memory, caution=caution) for memory, caution in tried]
+    static, adapted = [], []
+    for log, torques in zip(logs, predicted, strict=True):
+        parts = [part for part in log.segments if part.tau is not None]
+        if not parts:
+            continue
+        added = replay(settings, parts, torques)
+        before, after = [], []
+        for part, torque, more in zip(parts, torques, added, strict=True):
+            before.append(lowpass(part.total - torque, part.rate, band))
+            after.append(before[-1] - np.stack([lowpass(each, part.rate, band) for each in more]))
+        static.append(np.mean(np.vstack(before) ** 2, axis=0))
+        adapted.append(np.mean(np.concatenate(after, axis=1) ** 2, axis=1))
+    return _chosen(ident, tried, np.array(static), np.array(adapted))
+
+
+def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
+    """The best of what was tried, from mean squares of logs, shape (logs, n) and (logs, tried, n)."""
+    ratio = np.sqrt(adapted.mean(axis=0) / np.maximum(static.mean(axis=0), 1e-300))  # (tried, n)
+    best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
+    gain = static - adapted[:, best]
+    error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.full(gain.shape[1], np.inf)
+    used = gain.mean(axis=0) > _SURE * error
+    after = np.where(used, adapted[:, best].mean(axis=0), static.mean(axis=0))
+    memory, caution = tried[best]
+    return {
+        "memory": memory,
+        "caution": caution,
+        "joints": list(ident.model.robot.joints),
+        "used": used.tolist(),
+        "static_rmse": np.sqrt(static.mean(axis=0)),
+        "adapted_rmse": np.sqrt(after),
+    }

@@ -1,0 +1,145 @@
+"""From a result to the model that adapts: what the filter of friction rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compensation.adaptive import AdaptiveModel
+from ..compensation.friction_filter import FilterSettings
+from ..errors import EstimationError, ModelError
+from ..friction import SIGN_WIDTH, Law, Sliding
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+
+if TYPE_CHECKING:
+    from .identification import Identification
+
+#: The top speed where no quantiles of held-out residuals tell it, over the 95 % quantile of speed.
+_TOP = 1.2
+#: Speeds at which friction must dissipate: so many widths of the smooth sign, and parts of the top speed.
+_SLOW, _PARTS = 3.0, (0.5, 1.0)
+
+
+def filter_settings(ident: Identification, memory: float = np.inf, caution: float = 1.0) -> FilterSettings:
+    """What the filter rests on: spreads and noise between the logs of a result.
+
+    Args:
+        ident: The result, of rigid joints.
+        memory: Time constant of motion with which deviations go back to the mean [s]; inf: never.
+        caution: Factor on the residual's variance.
+
+    Returns:
+        The settings; joints with a coupled drive are not adapted.
+
+    Raises:
+        EstimationError: The spread between logs is not known.
+    """
+    changes, model = ident.fit.changes, ident.model
+    if changes is None or not changes.known:
+        raise EstimationError("adaptation needs the spread of friction between logs", where=model.robot.name,
+                              got=f"{len(ident.inputs)} log(s)", expected="two or more, better five, of different days",
+                              remedy="record more logs and identify from all of them together")  # fmt: skip
+    n, laws = model.n, _joint_laws(model)
+    load = np.broadcast_to(np.asarray(ident.signals.get("load", 0.0), dtype=float), (n,))
+    spread, power, width = np.zeros((n, 2)), np.ones(n), np.full(n, SIGN_WIDTH)
+    for k, (j, kind) in enumerate(zip(changes.axes, changes.kinds, strict=True)):
+        law = laws.get(changes.columns[k][0])
+        if law is None:  # on the motor's side of a coupled drive
+            continue
+        size = float(changes.spread[k]) * (float(load[j]) if kind == "load" else 1.0)
+        column = 1 if kind == "viscous" else 0
+        spread[j, column] = np.hypot(spread[j, column], size)
+        if kind == "viscous":
+            power[j] = law.power
+        elif "width" in law.shapes and law.shapes["width"].kind == "speed":
+            width[j] = float(vars(law)["width"])
+    residual, slow = np.ones((2, n))
+    for (group, sigma), noise in zip(ident.fit.sigma.items(), changes.noise, strict=True):
+        side, name = group.split(":", 1)
+        if side == "joint":
+            j = model.robot.joints.index(name)
+            residual[j], slow[j] = sigma, noise
+        elif name in model.robot.joints:
+            spread[model.robot.joints.index(name)] = 0.0
+    top = np.asarray(ident.prediction.get("top", _TOP * np.asarray(ident.signals.get("speed", np.ones(n)))), dtype=float)
+    top = np.maximum(np.broadcast_to(top, (n,)), 2 * _SLOW * width)
+    rate = float(ident.signals.get("decimate", 0.0)) or float(ident.signals["rate"])
+    return FilterSettings(spread, power, residual, slow, rate, top, _least(ident, width, top), width, memory, caution)
+
+
+def adaptive_model(
+    ident: Identification, memory: float | str, rate: float | None, state: Mapping[str, Any] | None
+) -> AdaptiveModel:
+    """The model that adapts.
+
+    Args:
+        ident: The result, of rigid joints.
+        memory: Time constant [s], or "auto": what held-out error chose, joints left out where adaptation lost.
+        rate: Updates per second [Hz]; that of the logs if None.
+        state: Of an earlier one, or None.
+
+    Returns:
+        The model.
+
+    Raises:
+        EstimationError: The spread between logs is not known.
+        ModelError: Elastic joints, or no such memory.
+    """
+    if ident.online is None:
+        raise ModelError("a model with elastic joints does not adapt", remedy="identify with model.elastic: false")
+    if isinstance(memory, str):
+        if memory != "auto":
+            raise ModelError("unknown memory", got=repr(memory), expected='seconds, or "auto"')
+        settings = chosen_settings(ident)
+    else:
+        settings = filter_settings(ident, float(memory))
+    return AdaptiveModel(ident.online, settings, float(ident.signals["rate"]) if rate is None else rate, state)
+
+
+def chosen_settings(ident: Identification) -> FilterSettings:
+    """The settings that held-out error chose.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        The settings, with no spread for joints where adaptation lost.
+
+    Raises:
+        EstimationError: The spread between logs is not known.
+    """
+    chosen = ident.adaptation
+    if not chosen:
+        return filter_settings(ident)
+    settings = filter_settings(ident, float(chosen["memory"]), float(chosen["caution"]))
+    return replace(settings, spread=np.where(np.array(chosen["used"], dtype=bool)[:, None], settings.spread, 0.0))
+
+
+def _joint_laws(model: DynamicModel) -> dict[int, Law]:
+    """Friction laws on joints by the indices of their parameters."""
+    found, at = {}, model.n_inertial
+    for item in model.terms:
+        count = len(item.term.symbols)
+        if isinstance(item.term, Law) and item.side == "joint":
+            found.update(dict.fromkeys(range(at, at + count), item.term))
+        at += count
+    return found
+
+
+def _least(ident: Identification, width: Array, top: Array) -> Array:
+    """Friction that every joint has at least at some speeds, without load, in the weaker direction, shape (n, 3)."""
+    model = ident.model
+    speeds = np.column_stack([_SLOW * width, *(part * top for part in _PARTS)])
+    found, at = np.zeros((model.n, 2, speeds.shape[1])), model.n_inertial
+    for item in model.terms:
+        values, at = ident.theta[at : at + len(item.term.symbols)], at + len(item.term.symbols)
+        if isinstance(item.term, Law) and item.side == "joint" and not item.term.bias:
+            for k, sign in enumerate((1.0, -1.0)):
+                v = sign * speeds[item.axis]
+                columns = item.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
+                found[item.axis, k] += sign * sum(value * x for value, x in zip(values, columns, strict=True))
+    return np.asarray(np.maximum(found.min(axis=1), 0.0))
