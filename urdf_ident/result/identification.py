@@ -136,20 +136,15 @@ class Identification:
     def adaptive(
         self, memory: float | str = "auto", *, rate: float | None = None, state: Mapping[str, Any] | None = None
     ) -> AdaptiveModel:
-        """A model that follows the robot's friction while it runs: ``update`` with what was measured, ``torque`` as here.
+        """A model that follows friction while the robot runs: ``update``, ``torque`` (:func:`.adaptation.adaptive_model`).
 
         Args:
-            memory: Time constant of motion with which friction goes back to its mean over logs [s], inf for never; "auto" is
-                what held-out error chose, joints left out where adaptation lost.
+            memory: Time constant of motion with which friction goes back to its mean [s]; "auto": as held-out error chose.
             rate: Updates per second [Hz]; that of the logs if None.
             state: ``as_dict()`` of an earlier one, to go on where it was.
 
         Returns:
-            The model; its deviations begin at zero.
-
-        Raises:
-            EstimationError: The spread of friction is not known: one log.
-            ModelError: Elastic joints, or a state of another robot.
+            The model.
         """
         from .adaptation import adaptive_model
 
@@ -279,7 +274,7 @@ class Identification:
 
     @property
     def friction_changes(self) -> FrictionChanges | None:
-        """How friction differs between the logs (mean, spread, each log's deviation); None where it was not looked at."""
+        """How friction differs between the logs; None where it was not looked at."""
         return self.fit.changes
 
     @cached_property
