@@ -154,3 +154,10 @@ def test_inspect_says_which_joint(tmp_path: Path) -> None:
     assert "the effort of j2 has the wrong sign" in shown.stdout
     listed = json.loads(subprocess.run([*map(str, line), "--json"], capture_output=True, text=True, check=False).stdout)
     assert {item["joint"] for item in listed[0]["findings"] if item["severity"] == "refused"} == {"j2"}
+    line = [*line[:3], "identify", tmp_path / "arm.urdf", log, "-o", tmp_path / "out", "--json"]
+    refused = subprocess.run([*map(str, line)], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    told = json.loads(refused.stdout)
+    assert told["verdict"] is None
+    assert "the effort of j2 has the wrong sign" in told["refused"]["message"]
+    assert {item["id"] for item in told["findings"] if item["severity"] == "refused"} == {"effort-sign"}

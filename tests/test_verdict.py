@@ -75,6 +75,23 @@ def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) 
     assert "motion-repeated" in {reason.id for reason in repeated.verdict.reasons}
 
 
+def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs: list[ui.Recording]) -> None:
+    rng = np.random.default_rng(5)
+    noise = [0.01 * logs[0].effort.std(axis=0) * rng.standard_normal(logs[0].effort.shape) for _ in range(2)]
+    first, second = (replace(logs[0], name=f"run{k}", effort=logs[0].effort + noise[k], sha256="") for k in range(2))
+    model = ui.DynamicModel(robot, friction=FRICTION)
+    alone = ui.identify(model, [first, second])
+    assert alone.verdict.level == "usable"
+    assert "motion-repeated" in {reason.id for reason in alone.verdict.reasons}
+    judged = ui.identify(model, [first, logs[1]], held_out=[second])
+    assert judged.validation[0]["repeats"] == "run0"
+    assert judged.verdict.level == "usable"
+    assert "held-out-repeats" in {reason.id for reason in judged.verdict.reasons}
+    other = ui.identify(model, [first, logs[1]], held_out=[logs[2]])
+    assert "repeats" not in other.validation[0]
+    assert other.verdict.level == "good"
+
+
 def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:
     seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation={})
     assert seen.verdict.level == "usable"

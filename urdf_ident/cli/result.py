@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.quality.findings import Finding
+from ..errors import QualityError
 from ..progress import log_bars
 from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
 from .motion import run_design
@@ -45,11 +49,13 @@ def identify(
     payload_link: Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Where that body sits.")] = None,
     no_report: NoReport = False,
     verbose: Verbose = False,
+    as_json: AsJson = False,
 ) -> None:
     """The main job: writes identification.json, the corrected URDF, joints.yaml and report.html to OUT."""
     from ..files import check_output, check_writable
     from ..pipeline.identify import identify as run
     from ..result.exports import result_names, write_all
+    from ..result.file import plain
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
@@ -60,22 +66,55 @@ def identify(
     for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
         check_output(output)
     say_replaced(out)
-    with log_bars({recording.name for recording in recordings}) as progress:
+    with log_bars({recording.name for recording in recordings}) as progress, _refusal_in_json(as_json):
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
-    typer.echo(coloured(ident.summary(verbose=verbose)))
+    if not as_json:
+        typer.echo(coloured(ident.summary(verbose=verbose)))
     if not no_report:
         notes += report_lines(ident, out / "report.html")
-    typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
+    if as_json:
+        typer.echo(json.dumps(plain(_outcome(ident, notes)), indent=1, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
     if payload_logs:
         weigh_and_write(ident, read_logs(payload_logs, robot, project, jobs), out / "payload.json", payload_link, force)
     if following is None:
-        if verbose and _nothing_against(ident):
+        if verbose and not as_json and _nothing_against(ident):
             _offer(project, ident)
     else:
         run_design(project, folder, model, following, ident)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
+
+
+@contextmanager
+def _refusal_in_json(as_json: bool) -> Iterator[None]:
+    """Prints the findings of a refused log as JSON, before the error goes its usual way."""
+    from ..result.file import plain
+
+    try:
+        yield
+    except QualityError as error:
+        if as_json:
+            findings = [finding.as_dict() for finding in error.findings if isinstance(finding, Finding)]
+            refused = {"message": error.what, "where": error.where, "remedy": error.remedy}
+            typer.echo(
+                json.dumps(plain({"verdict": None, "refused": refused, "findings": findings}), indent=1, ensure_ascii=False)
+            )
+        raise
+
+
+def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
+    """What a program wants to know at once; everything else is in identification.json."""
+    return {
+        "verdict": ident.verdict.as_dict(),
+        "refused": None,
+        "inputs": ident.inputs,
+        "cross_validation": ident.cross_validation,
+        "validation": ident.validation,
+        "notes": list(notes),
+    }
 
 
 @app.command(epilog="Example: `urdf-ident validate out/identification.json run4.csv`")

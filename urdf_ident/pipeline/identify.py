@@ -19,7 +19,7 @@ from .compensate import check_compensation, compensate
 from .learn import Learnt, learn
 from .physics import complete
 from .prepare import Prepared, prepare
-from .validate import prepare_held_out, score_logs, traces
+from .validate import prepare_held_out, repeated_motions, score_logs, traces
 
 
 def identify(
@@ -70,7 +70,7 @@ def identify(
     if loops.residual != "none" or sweeps:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
-    scored = score_logs(result, held_out, judges, force=force)
+    scored = score_logs(result, held_out, judges, force=force, repeats=repeated_motions(learnt, judges))
     return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
 
 

@@ -16,6 +16,8 @@ from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence import Evidence, Range, gather
 from ..statistics.fit import Fit
+from ..statistics.folds import TIME_FOLDS
+from ..statistics.motions import repeats_itself
 from ..statistics.statistic import StatisticSet
 
 
@@ -73,6 +75,7 @@ def complete(
         trained,
         fitted=fit.theta(prior.theta0),
         seen=float(fit.seen.mean()),
+        folds_repeat=repeats_itself(statistics, TIME_FOLDS),
     )
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence)

@@ -21,7 +21,10 @@ from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
+from ..statistics.motions import repeated
+from ..statistics.rows import build_statistics
 from .compensate import compensated_score
+from .learn import Learnt
 from .prepare import Prepared
 
 #: How many times the error of the identification's own held-out data is a jump.
@@ -63,6 +66,11 @@ class ValidationReport:
             f"{entry['log']} is one of the training logs: its error proves nothing"
             for entry in self.entries
             if entry["trained_on"]
+        ]
+        said += [
+            f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing of other motions"
+            for entry in self.entries
+            if entry.get("repeats")
         ]
         if self.expected:
             said += [
@@ -141,8 +149,28 @@ def prepare_held_out(
     return [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in recordings]
 
 
+def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str]:
+    """Held-out logs whose motion the training logs hold already: their error says nothing of other motions.
+
+    Args:
+        learnt: What was learnt, and from which factors.
+        judges: The held-out logs.
+
+    Returns:
+        Held-out log → training log.
+    """
+    if not judges or isinstance(learnt.model, ElasticModel):
+        return {}
+    return repeated(build_statistics(learnt.model, judges), learnt.statistics)
+
+
 def score_logs(
-    ident: Identification, recordings: Sequence[Recording], logs: Sequence[PreparedLog], *, force: bool = False
+    ident: Identification,
+    recordings: Sequence[Recording],
+    logs: Sequence[PreparedLog],
+    *,
+    force: bool = False,
+    repeats: Mapping[str, str] | None = None,
 ) -> ValidationReport:
     """Scores a result on logs as read and as prepared.
 
@@ -151,6 +179,7 @@ def score_logs(
         recordings: The logs as read.
         logs: The same, prepared.
         force: Score logs in spite of findings that refuse them.
+        repeats: Held-out logs that repeat the motion of a training log, with its name.
 
     Returns:
         The scores.
@@ -168,6 +197,8 @@ def score_logs(
         log = carrying(payload, model.robot, prepared)
         scores = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
         entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
+        if repeats and log.name in repeats:
+            entry["repeats"] = repeats[log.name]
         traces.append(scores.trace)
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)

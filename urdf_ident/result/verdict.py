@@ -28,24 +28,19 @@ FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 LOSS = 1.05
 #: First parts of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
-    "effort-sign",
-    "position-sign",
-    "joints-exchanged",
-    "order",
-    "gravity",
-    "scale",
-    "unit",
-    "time",
     "effort",
-    "zero",
-    "clock",
-    "robot",
+    "position-sign",
+    "position-zero",
+    "axis-sign",
+    "joints-exchanged",
+    "gravity",
+    "time",
+    "velocity-sign",
     "payload",
     "contact",
-    "brake",
-    "velocity-sign",
-    "drift",
-    "singular",
+    "physics-undecided",
+    "log",
+    "values-sentinel",
 )
 
 
@@ -215,7 +210,9 @@ def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
                 finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and not _explained(finding)
             )
             if grave:
-                found.setdefault(finding["id"], ([], finding))[0].append(str(item.get("log") or item.get("path")))
+                found.setdefault(finding["id"], ([], finding))[0].append(
+                    str(item.get("name") or item.get("log") or item.get("path"))
+                )
     for id, (logs, finding) in found.items():
         where = f" ({', '.join(dict.fromkeys(logs))})" if len(inputs) > 1 else ""
         yield Reason(id, "usable", f"{finding['message'].rstrip('.')}{where}", finding.get("remedy"))

@@ -14,6 +14,7 @@ a path run backwards exchanges.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -75,6 +76,56 @@ def log_distances(statistics: StatisticSet) -> Array:
         for a in range(b):
             found[a, b] = found[b, a] = _distance(made[a], made[b])
     return found
+
+
+def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
+    """Logs whose motion other logs hold already.
+
+    Args:
+        statistics: Factors of the logs in question.
+        others: Factors of the other logs, of the same columns.
+
+    Returns:
+        Log → the other log whose motion it repeats.
+    """
+    known = {log: _Log.of(others, log) for log in others.logs}
+    found = {}
+    for log in statistics.logs:
+        own = _Log.of(statistics, log)
+        apart = {name: _distance(own, other) for name, other in known.items()}
+        nearest = min(apart, key=lambda name: apart[name], default=None)
+        if nearest is not None and apart[nearest] < SAME:
+            found[log] = nearest
+    return found
+
+
+def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
+    """Whether the parts in time of one motion are alike: each has seen in another what it is to predict.
+
+    Parts of a period or more hold the same second moments, wherever in the period they begin.
+
+    Args:
+        statistics: The data's factors.
+        parts: How many parts each log is cut into.
+
+    Returns:
+        True where every part has its like among the others, or all logs repeat one motion.
+    """
+    found = motions(statistics)
+    if len(found) != 1 or parts < 2:
+        return False
+    if len(statistics.logs) > 1:
+        return True
+    log = _Log.of(statistics, statistics.logs[0])
+    groups = [g for g in range(len(log.rows)) if log.factors[g]]
+    edges = np.linspace(0, 1, parts + 1)
+    moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(edges)]
+    apart = np.ones((parts, parts))
+    for b in range(parts):
+        for a in range(b):
+            squares = [_whitened(x, y) for x, y in zip(moments[a], moments[b], strict=True)]
+            apart[a, b] = apart[b, a] = float(np.sqrt(np.mean(squares)))
+    return bool((apart.min(axis=1) < SAME).all())
 
 
 @dataclass(frozen=True, eq=False)
