@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..data.quality.findings import Finding
 from ..errors import QualityError
 from ..progress import log_bars
 from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
@@ -97,7 +96,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
         yield
     except QualityError as error:
         if as_json:
-            findings = [finding.as_dict() for finding in error.findings if isinstance(finding, Finding)]
+            findings = [vars(finding) for finding in error.findings]
             refused = {"message": error.what, "where": error.where, "remedy": error.remedy}
             typer.echo(
                 json.dumps(plain({"verdict": None, "refused": refused, "findings": findings}), indent=1, ensure_ascii=False)

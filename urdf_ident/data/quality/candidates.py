@@ -13,9 +13,9 @@ from ...linalg import Array
 from ...model.robot import Robot
 from .evidence import readings
 
-_ZEROS = (-np.pi / 2, -0.4, 0.4, np.pi / 2, np.pi)
+_ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 _STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
-_GAINS = (0.1, 0.5, 0.75, 1.33, 2.0, 10.0)
+_GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
 _STANDARD = 9.81

@@ -138,19 +138,33 @@ def _sharpened(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypoth
     """The size that explains most, by halving steps around the one that was tried."""
     if found.id == "gravity-direction":
         return _sharpened_gravity(case, found, judged)
+    found = sharpened(found, lambda some: [item.score for item in case.judge_all(some)])
+    return found, case.judge(found.reading)
+
+
+def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) -> Hypothesis:
+    """The size of a mistake that explains most, by halving steps around the one that was tried.
+
+    Args:
+        found: The mistake.
+        score: Scores of readings; lower is better.
+
+    Returns:
+        The same mistake in its best size; unchanged if it has none.
+    """
     vary = _SIZES.get(found.id)
     if vary is None:
-        return found, judged
-    step = vary.step
+        return found
+    step, (best,) = vary.step, score([found.reading])
     for _ in range(6):
         tries = [vary.make(found, found.size + step), vary.make(found, found.size - step)]
-        results = case.judge_all([item.reading for item in tries])
-        k = int(np.argmin([item.score for item in results]))
-        if results[k].score < judged.score:
-            found, judged = tries[k], results[k]
+        results = score([item.reading for item in tries])
+        k = int(np.argmin(results))
+        if results[k] < best:
+            found, best = tries[k], results[k]
         else:
             step /= 2
-    return found, judged
+    return found
 
 
 def _sharpened_gravity(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypothesis, Judgement]:

@@ -179,6 +179,32 @@ class Case:
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
 
+    def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
+        """How well the URDF's own inertias, times one common factor, explain the efforts beside free friction and rotors.
+
+        Args:
+            reading: How the log is read.
+
+        Returns:
+            Sum of the logarithms of the rows' unexplained parts, lower is better; and the parts' root mean square.
+        """
+        found, _ = self._gathered(reading)
+        n, m = found.n, found.inertial
+        p = found.gram.shape[2] - n
+        both = np.zeros((p + n, 2))
+        both[:m, 0] = lumped_inertials(self.robot).ravel()[found.active] * found.scale
+        total, efforts, rows = found.gram.sum(axis=0), reading.efforts().reshape(n, n), []
+        for i in np.flatnonzero(self.moves):
+            both[p:, 1] = efforts[i]
+            told = total[i] @ both
+            own = np.linalg.lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
+            size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
+            rows.append((both.T @ told - told[m:p].T @ own) / size)
+        S = np.array(rows)
+        common = S[:, 0, 1].sum() / max(float(S[:, 0, 0].sum()), 1e-300)
+        left = np.maximum(S[:, 1, 1] - 2 * common * S[:, 0, 1] + common**2 * S[:, 0, 0], EXACT**2)
+        return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
+
     def inertial_parameters(self, reading: Reading) -> Array:
         """Mean of the folds' inertial parameters, in the regressor's units.
 

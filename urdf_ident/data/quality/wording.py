@@ -97,6 +97,35 @@ def doubt(id: str, robot: Robot, step: Step, settled: bool = True) -> Finding:
                    f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
 
 
+def against(
+    robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
+) -> Finding:
+    """A reading that the URDF's inertias ask for, and that free inertias neither need nor exclude.
+
+    Args:
+        robot: Names of the joints.
+        found: The reading.
+        rivals: Others that the URDF explains about as well.
+        before, after: What the URDF leaves unexplained of the efforts as logged and read so, fractions.
+        gain: Gain in the sum of the logarithms.
+
+    Returns:
+        The finding, a warning.
+    """
+    causes = [found, *rivals]
+    alone = {item.id for item in causes} == {found.id}
+    shown = " or ".join(cause(robot, item) for item in causes[:4])
+    words = (
+        f"{shown} may be wrong: read so the URDF's inertias leave {100 * after:.3g} % of the efforts unexplained, as logged "
+        f"{100 * before:.3g} %; other centres of mass and inertias would explain it too"
+    )
+    tests = " or ".join(list(dict.fromkeys(_NOUNS[item.id][1] for item in causes))[:3])
+    joint = robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None
+    ids = tuple(dict.fromkeys(item.id for item in causes))
+    id = found.id if alone else "physics-undecided"
+    return Finding(id, "warning", joint, None, words, f"to decide: {tests}", found.size if alone else gain, 0.5, ids)
+
+
 #: What changes, and what to do about it.
 _CHANGES = {
     "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
