@@ -190,8 +190,9 @@ def paired(gap: float) -> float:
 
 
 def test_a_spline_does_not_swing_through_stamps_that_are_nearly_equal() -> None:
-    assert paired(1e-4) < 2e-3
-    assert paired(0.2 * 0.02 * 0.9) < 2e-3
+    for share in (0.005, 0.05, 0.18):  # of a period
+        assert paired(share * 0.02) < 1e-6
+    assert paired(0.3 * 0.02) > 5e-4  # a sample of its own: it counts
 
 
 def test_one_stamp_far_away_is_no_memory_error() -> None:

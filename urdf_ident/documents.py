@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 from . import sizes
 from .errors import UrdfIdentError
 
+#: A number that YAML 1.1 takes for text: the tag, the pattern and the first characters that its resolvers want.
+FLOAT_WITHOUT_POINT = ("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -129,7 +131,7 @@ def _yaml_loader() -> type[Any]:
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     Loader.yaml_implicit_resolvers = kept
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
+    Loader.add_implicit_resolver(*FLOAT_WITHOUT_POINT)
 
     def integer(loader: Any, node: Any) -> int:
         if len(node.value) > sizes.MOST_DIGITS:

@@ -92,7 +92,7 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
     )
     write_text(folder / "world_project.yaml", "excitation: {world: world.yaml}")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-        if run(["identify", "robot.urdf", "log.csv", "-o", "good", "-c", "plain.yaml", "--force"]) not in (0, 1):
+        if run(["identify", "robot.urdf", "log.csv", "-o", "good", "-c", "plain.yaml", "--force", "--no-report"]) not in (0, 1):
             raise SystemExit(said.getvalue())
     good = {
         "urdf": mutants.urdf(), "project": mutants.PROJECT, "world": mutants.WORLD, "truth": mutants.TRUTH,

@@ -36,6 +36,7 @@ CHANGES = (
     ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(100 * period, 0.01"),
     ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(0.1 * period, 0.001"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.0 / rate"),
+    ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.02 / rate"),
     ("data/quality/checks.py", "suspects.any() and fits[kind].all()", "suspects.any()"),
     ("result/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
     ("result/scores.py", "MOVING = 0.02", "MOVING = 0.0"),

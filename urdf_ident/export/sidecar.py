@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..documents import parse_yaml
+from ..documents import FLOAT_WITHOUT_POINT, parse_yaml
 from ..errors import ProjectError
 from ..files import read_text, write_text
 from ..friction import Law
@@ -34,7 +33,7 @@ class _Dumper(yaml.SafeDumper):
     """Quotes names such as ``1e5``, which the readers of this package take for numbers."""
 
 
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
+_Dumper.add_implicit_resolver(*FLOAT_WITHOUT_POINT)
 
 
 def write_sidecar(
