@@ -47,7 +47,7 @@ def test_friction_that_drives_without_bound_is_one_line(
     fuzz.write_files(content)
     truth = {**content["truth"], "friction": {**content["truth"]["friction"], "coulomb": [2.0, -1e9, 3.0]}}
     Path("truth.yaml").write_text(fuzz.mutants.yaml.safe_dump(truth))
-    assert fuzz.run("simulate robot.urdf t.csv -o sim.csv -c fast.yaml --truth truth.yaml".split()) == 2
+    assert fuzz.run(["simulate", "robot.urdf", "t.csv", "-o", "sim.csv", "-c", "fast.yaml", "--truth", "truth.yaml"]) == 2
     assert "the motion grows without bound; check friction" in capsys.readouterr().err
 
 

@@ -3,7 +3,10 @@
     scripts/mutation [--count 100] [--seed 0] [--rooms model,data,estimation,consistency,export] [--minutes 60] [--wide]
 
 Cosmic Ray finds every place that its operators can change (numbers, arithmetic, comparisons, and/or, loops, exceptions).
-Places are drawn at random, as many from each room as it has XX changes no result is listed in :data:`EQUIVALENT` with the reason, and does not count.
+Places are drawn at random, as many from each room as it has places, and each is changed once. In a copy of the tree the quick
+tests run that import the changed module or bear its name; ``--wide`` runs, for what survives these, all tests of its folder.
+What changes no result is listed in :data:`EQUIVALENT` with the reason and does not count; a change whose tests run out of
+time counts as one that no test noticed.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ def places(modules: Sequence[Path]) -> dict[str, dict[tuple[str, int, int, str],
                 continue
             kind = change.operator_name.removeprefix("core/").split("_")[0]
             file = str(change.module_path)
-            found[file.split("/")[1]][file, *change.start_pos, kind].append(change)
+            found[file.split("/")[1]][(file, *change.start_pos, kind)].append(change)
     return found
 
 

@@ -25,6 +25,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..samples import freeze_arrays
+from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions
 from ..statistics.rows import build_statistics
@@ -132,11 +133,9 @@ def sweep_cutoff(
 
 def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
     """The best, where chance would hardly make it beat the spectrum's (Student's t of the folds' differences)."""
-    from scipy import stats
-
     own, best = int(np.argmin(np.abs(cutoffs - spectrum))), int(np.argmin(np.mean(rmse**2, axis=1)))
     gain = rmse[own] - rmse[best]
-    limit = stats.t.ppf(1 - CHANCE, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
+    limit = student_quantile(1 - CHANCE, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
     return float(cutoffs[best]) if best != own and gain.mean() > limit else spectrum
 
 

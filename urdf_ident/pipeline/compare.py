@@ -24,6 +24,7 @@ from ..model.robot import Robot
 from ..model.terms import RotorInertia
 from ..result.comparison import Change, Comparison, Hypothesis, Trend
 from ..result.identification import Identification
+from ..statistics.distributions import student_tail
 from .payload import default_link
 
 #: Chance of a false alarm, over all tests together.
@@ -169,13 +170,11 @@ def _test(
     kind: str, where: str, what: str, unit: str, before: float, after: float, error_before: float, error_after: float,
     dof_before: float, dof_after: float, note: str = "",
 ) -> Change:  # fmt: skip
-    from scipy import stats
-
     difference, variance = after - before, error_before**2 + error_after**2
     below = error_before**4 / dof_before + error_after**4 / dof_after
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
-    chance = float(2.0 * stats.t.sf(abs(difference) / max(error, 1e-300), min(dof, 1e9)))
+    chance = 2.0 * student_tail(abs(difference) / max(error, 1e-300), min(dof, 1e9))
     return Change(kind, where, what, unit, before, after, difference, error, chance, False, note)
 
 

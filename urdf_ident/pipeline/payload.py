@@ -24,6 +24,7 @@ from ..model.robot import Robot
 from ..project import Project
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
+from ..statistics.distributions import chi_square_tail, normal_tail, student_quantile
 
 #: Level of the tests (friction that has changed, bodies that differ) and of the intervals.
 _LEVEL = 0.05
@@ -149,10 +150,8 @@ def _gain_error(ident: Identification, given: float | None) -> Array:
 
 def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
     """Whether friction of the loaded logs has changed beyond chance (Holm 1979 over its parameters)."""
-    from scipy import stats
-
     trial = estimate_payload(problem, logs, refit="friction")
-    chances = sorted(2.0 * float(stats.norm.sf(abs(v) / max(e, 1e-300))) for v, e in trial.changes.values())
+    chances = sorted(2.0 * normal_tail(abs(v) / max(e, 1e-300)) for v, e in trial.changes.values())
     return "friction" if any(p < _LEVEL / (len(chances) - k) for k, p in enumerate(chances[:1])) else "none"
 
 
@@ -160,14 +159,12 @@ def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str)
     """Refuses logs that carry different bodies."""
     if len(logs) < 2:
         return
-    from scipy import stats
-
     fits = [estimate_payload(problem, [log], refit=refit) for log in logs]
     mass = np.array([fit.params[0] for fit in fits])
     variance = np.array([fit.noise[0, 0] for fit in fits])
     mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
     spread = float(np.sum((mass - mean) ** 2 / variance))
-    if stats.chi2.sf(spread, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+    if chi_square_tail(spread, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
         each = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
         raise EstimationError("these logs do not carry the same body", got=each, remedy="one call a payload")
 
@@ -198,8 +195,6 @@ def _result(
     ident: Identification, problem: PayloadProblem, fit: PayloadFit, link: str, mode: str, logs: tuple[str, ...],
     notes: tuple[str, ...], rate: float,
 ) -> PayloadResult:  # fmt: skip
-    from scipy import stats
-
     nearest = most_likely_body(fit.params, _precision(fit))
     value, raw = _quantities(nearest), _quantities(fit.params)
     slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
@@ -208,7 +203,7 @@ def _result(
     if not fit.params[0] > 2.0 * fit.bse[0]:  # without a mass there is no centre of it
         dark[1:] = True
     error = np.where(dark, np.inf, error)
-    reach = np.array([stats.t.ppf(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
+    reach = np.array([student_quantile(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
     reach = np.where(dark, np.inf, reach)
     raw = np.where(np.isfinite(raw), raw, value)
     interval = np.column_stack([raw - reach, raw + reach])

@@ -32,6 +32,7 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.files import sampled
 from ...samples import Segment
+from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import BLOCKS, RowFilter, filtered_rows
 from ...statistics.statistic import Layout, Statistic, StatisticSet
@@ -361,9 +362,7 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     full, extra = _rss(augmented, y), int(live.sum())
     free = rows - b - extra
     value = max(0.0, (plain - full) / extra / max(full / free, 1e-300)) / inflation
-    from scipy import stats
-
-    return HausmanTest(value, (extra, free), float(stats.f.sf(value, extra, free)), inflation)
+    return HausmanTest(value, (extra, free), f_tail(value, extra, free), inflation)
 
 
 def _rss(X: Array, y: Array) -> float:

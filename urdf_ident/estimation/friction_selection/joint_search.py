@@ -10,6 +10,7 @@ import numpy as np
 
 from ...friction import Trained, law_rows
 from ...linalg import Array
+from ...statistics.distributions import one_sigma
 from .candidates import REPLACES, Candidate, Key
 from .subsets import Focus
 
@@ -295,10 +296,7 @@ def standard_error(gains: Array) -> Array:
     Returns:
         Shape (...).
     """
-    from scipy import stats
-
-    reach = float(stats.t.ppf(stats.norm.cdf(1.0), len(gains) - 1))
-    return np.asarray(reach * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+    return np.asarray(one_sigma(len(gains) - 1) * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:

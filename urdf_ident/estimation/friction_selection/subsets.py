@@ -170,6 +170,8 @@ class Focus:
     def __init__(self, train: Array, norms: Array, whole: Array, own: Array, every: _Problem, rows: float) -> None:
         self._train, self._norms, self._whole, self._own, self._every, self._rows = train, norms, whole, own, every, rows
         self._known: dict[tuple[int, ...], _Solved] = {}
+        self._own_known: dict[tuple[int, ...], Array] = {}
+        self._estimates: dict[tuple[int, ...], tuple[Array, Array, NDArray[np.bool_]]] = {}
 
     def _solve(self, chosen: Sequence[int]) -> _Solved:
         key = tuple(sorted(chosen))
@@ -202,9 +204,12 @@ class Focus:
         Returns:
             Shape (folds,).
         """
-        found = self._solve(chosen)
-        error = self._own[:, :, -1] - np.einsum("frk,fk->fr", self._own[:, :, found.used], found.theta)
-        return np.asarray(np.sum(error**2, axis=1))
+        key = tuple(sorted(chosen))
+        if key not in self._own_known:
+            found = self._solve(key)
+            error = self._own[:, :, -1] - np.einsum("frk,fk->fr", self._own[:, :, found.used], found.theta)
+            self._own_known[key] = np.sum(error**2, axis=1)
+        return self._own_known[key]
 
     def with_each(self, chosen: Sequence[int], added: Sequence[int]) -> Array:
         """Errors with one more column, for each of several columns.
@@ -267,6 +272,9 @@ class Focus:
 
     def _estimate(self, chosen: Sequence[int]) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Parameters from all data, a root of their covariance, and which columns are no repetition."""
+        key = tuple(chosen)
+        if key in self._estimates:
+            return self._estimates[key]
         index, y = np.asarray(chosen, dtype=np.intp), self._every.rest[:, -1]
         bases, triangles, alone = _basis(self._every.rest[None, :, index], self._every.norms[index])
         Q, R = bases[0], triangles[0]
@@ -274,7 +282,8 @@ class Focus:
         theta, root = np.zeros(len(index)), np.zeros((len(index), len(R)))
         theta[alone] = np.linalg.solve(R, Q.T @ y)
         root[alone] = np.sqrt(variance) * np.linalg.inv(R)
-        return theta, root, alone
+        self._estimates[key] = theta, root, alone
+        return self._estimates[key]
 
 
 def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

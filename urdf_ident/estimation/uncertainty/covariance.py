@@ -32,6 +32,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...samples import freeze_arrays
+from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.least_squares import Solution, solve
@@ -202,12 +203,10 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bo
     With few logs the disagreement on one parameter is a bad guess of its error, but the median over all parameters is
     a good one of a common factor (Birge). A parameter that stands out beyond chance keeps what the logs say of it.
     """
-    from scipy import stats
-
     logs = int(between.dof) + 1
     ratio = np.where(seen & (within.spread > 0), between.spread / np.maximum(within.spread, 1e-300), 1.0)
-    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(stats.chi2.median(between.dof) / between.dof)))
-    limit = common * np.sqrt(stats.chi2.ppf(1 - CHANCE, between.dof) / between.dof)
+    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)))
+    limit = common * np.sqrt(chi_square_quantile(1 - CHANCE, between.dof) / between.dof)
     alone = ratio > limit
     scale = np.where(alone, ratio, common)
     if common == 1.0 and not alone.any():

@@ -22,6 +22,7 @@ from ...errors import EstimationError
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...samples import freeze_arrays
+from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit
 from ...statistics.folds import CrossValidation, cross_validate
 from ...statistics.least_squares import Solution, solve
@@ -197,12 +198,10 @@ def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
 
 def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     """Probability of so much growth of the residual by chance, with as many rows as are worth one."""
-    from scipy import stats
-
     removed = full.rank - fewer.rank
     free = max(effective - full.rank, 1.0)
     growth = (fewer.residual_squares - full.residual_squares) / max(full.residual_squares, 1e-300)
-    return float(stats.f.sf(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free))
+    return f_tail(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free)
 
 
 def _cross_validation(
