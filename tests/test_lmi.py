@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
+import urdf_ident.consistency.cones as cones
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
 from urdf_ident.consistency.cones import LmiOptions, ellipsoid
@@ -472,6 +473,23 @@ def test_entropic_failure_falls_back_to_euclid_and_says_so(poor, monkeypatch):
     assert (solution.status, solution.distance) == ("fallback", "euclid")
     assert len(solution.notes) == 3
     assert solution.as_dict()["notes"] == list(solution.notes)
+
+
+def test_a_path_that_rounding_ends_is_no_failure(poor, monkeypatch):
+    """Seen for a body of 1e6 kg beside one of 1e-9 kg: inside by its eigenvalues, and no Cholesky factor."""
+    white, calls = cones.Cones.white, []
+
+    def breaks(self, x):
+        calls.append(x)
+        if len(calls) > 5:
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        return white(self, x)
+
+    monkeypatch.setattr(lmi, "attempt", lambda *_: (None, "failed (numbers)"))
+    monkeypatch.setattr(cones.Cones, "white", breaks)
+    solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
+    assert "barrier (entropic): too close to the boundary" in solution.notes
+    assert physical(solution.theta, 4)
 
 
 def test_gap_bounds_the_distance_to_the_optimum(poor):

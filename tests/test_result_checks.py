@@ -83,6 +83,8 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
         ("parameters/standard/0/value", 1e300, "out of all proportion"),
         ("parameters/standard/3/value", "nan", "not finite"),
         ("parameters/standard/3/value", None, "not finite"),
+        ("signals/load", [1.0, [2.0], 3.0], "no number"),
+        ("signals/speed", [1.0], "wrong shape"),
         ("parameters/standard", lambda items: items[:-1], "state.base"),
         ("parameters/base", {}, "no list of parameters"),
         ("parameters/base/0/value", [1.0], "no number"),

@@ -90,6 +90,11 @@ def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:
         lowpass(x, 100.0, 0.0)
 
 
+def test_a_cutoff_that_leaves_no_filter_is_refused() -> None:
+    with pytest.raises(LogError, match=r"too low for this rate, got 1e-10 Hz, expected about 0.0001 Hz"):
+        lowpass(np.random.default_rng(0).normal(size=50), 100.0, 1e-10)
+
+
 @pytest.mark.parametrize("accuracy", [2, 4, 6])
 def test_differences_are_exact_for_polynomials_and_converge(accuracy: int) -> None:
     t = np.linspace(0, 2, 41)

@@ -38,15 +38,18 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
 
     Returns:
         The point with its dual variables, and ``"optimal"``; no point and ``"nothing inside"`` if the constraints
-        have no interior.
+        have no interior, ``"too close to the boundary"`` if rounding cannot tell inside from outside on the way.
     """
     begin = time.perf_counter()
     start = interior(feasible)
     if start is None:
         return None, "nothing inside"
     path = _Path(feasible, data, weight, distance)
-    x, mu = path.follow(start, _GAP)
-    x, cones, rows = path.finish(path.polish(x, mu), mu)
+    try:
+        x, mu = path.follow(start, _GAP)
+        x, cones, rows = path.finish(path.polish(x, mu), mu)
+    except np.linalg.LinAlgError:
+        return None, "too close to the boundary"
     gradient = data.gradient(x) + weight * prior_term(feasible, x, distance)[1]
     gradient -= feasible.cones.adjoint(cones, feasible.p) + feasible.G.T @ rows
     equalities = np.linalg.lstsq(feasible.E.T, -gradient, rcond=None)[0]
@@ -185,7 +188,10 @@ class _Path:
         """Damped Newton steps to the minimum for one ``mu``."""
         value = self.value(x, mu)
         for _ in range(_STEPS):
-            step, decrement = self._step(x, mu)
+            try:
+                step, decrement = self._step(x, mu)
+            except np.linalg.LinAlgError:
+                return x  # rounding puts the point on the boundary
             if decrement < max(0.01 * mu, 1e-14 * abs(value)):  # near enough to follow on, or all that rounding shows
                 break
             size, moved = 1.0, np.inf

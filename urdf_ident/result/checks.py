@@ -65,6 +65,9 @@ def check_result(data: Any, schema: str) -> None:
     for name in ("inputs", "validation"):
         if not all(isinstance(item, Mapping) for item in data[name]):
             raise _wrong("is no list of mappings", name)
+    for name in ("load", "speed"):
+        if name in data["signals"]:
+            _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")
     masses = _check_parameters(data)
     if data["consistency"].get("consistent") is not False and not (masses > 0).all():
         raise _wrong("a mass is not positive in a result that calls itself consistent", "parameters.standard", masses.min())

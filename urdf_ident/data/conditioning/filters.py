@@ -60,7 +60,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         Same shape as ``x``.
 
     Raises:
-        LogError: Rate or cut-off is not positive.
+        LogError: Rate or cut-off is not positive, or the cut-off so low that rounding leaves no filter.
     """
     from scipy.signal import butter, sosfiltfilt
 
@@ -71,7 +71,12 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
     sections = butter(order, cutoff, fs=rate, output="sos")
-    return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=min(pad, len(x) - 1)))
+    try:
+        return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=min(pad, len(x) - 1)))
+    except np.linalg.LinAlgError as error:
+        raise LogError(
+            "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
+        ) from error
 
 
 def decimate(x: Array, factor: int) -> Array:

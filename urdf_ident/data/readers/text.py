@@ -325,7 +325,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
 
 
 def _numbers(column: Any) -> Array:
-    """A column of pyarrow's as an array, NaN where a cell is empty; its ``to_numpy`` imports pandas, which takes half a second."""
+    """A column of pyarrow's as an array, NaN where a cell is empty; ``to_numpy`` would import pandas, for half a second."""
     whole = column.combine_chunks()
     (mask, data), part = whole.buffers(), slice(whole.offset, whole.offset + len(whole))
     found = np.frombuffer(data, dtype=float)[part]
