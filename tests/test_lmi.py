@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
 
-import urdf_ident.consistency.cones as cones
+import urdf_ident.consistency.barrier as barrier
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
 from urdf_ident.consistency.cones import LmiOptions, ellipsoid
@@ -477,16 +477,16 @@ def test_entropic_failure_falls_back_to_euclid_and_says_so(poor, monkeypatch):
 
 def test_a_path_that_rounding_ends_is_no_failure(poor, monkeypatch):
     """Seen for a body of 1e6 kg beside one of 1e-9 kg: inside by its eigenvalues, and no Cholesky factor."""
-    white, calls = cones.Cones.white, []
+    step, calls = barrier._Path._step, []
 
-    def breaks(self, x):
+    def breaks(self, x, mu):
         calls.append(x)
         if len(calls) > 5:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
-        return white(self, x)
+        return step(self, x, mu)
 
     monkeypatch.setattr(lmi, "attempt", lambda *_: (None, "failed (numbers)"))
-    monkeypatch.setattr(cones.Cones, "white", breaks)
+    monkeypatch.setattr(barrier._Path, "_step", breaks)
     solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
     assert "barrier (entropic): too close to the boundary" in solution.notes
     assert physical(solution.theta, 4)

@@ -18,6 +18,7 @@ from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance
 from ..statistics.fit import Fit
+from ..statistics.distributions import student_quantile
 
 if TYPE_CHECKING:
     from .identification import Identification
@@ -41,14 +42,12 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     Returns:
         Shape (…, 2): lower and upper ends; ±inf where the data say nothing.
     """
-    from scipy.special import stdtrit
-
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
     own = rows**2 * np.diag(fit.covariance)
     dof = np.broadcast_to(fit.dof if fit.error_dof is None else fit.error_dof, fit.params.shape)
     total = own.sum(axis=-1)
     effective = np.where(total > 0, total / np.maximum((own / dof).sum(axis=-1), 1e-300), fit.dof)
-    reach = stdtrit(effective, 1 - alpha / 2) * np.sqrt(variance)
+    reach = student_quantile(1 - alpha / 2, effective) * np.sqrt(variance)
     reach = np.where(_determined(fit, factor, rows), reach, np.inf)
     centre = rows @ fit.params
     return np.stack([centre - reach, centre + reach], axis=-1)

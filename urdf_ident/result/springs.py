@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..model.elasticity import ElasticModel
+from ..statistics.distributions import student_quantile
 from .identification import Identification
 
 SPRING_SYMBOLS = ("K", "D", "preload")
@@ -28,9 +29,7 @@ def springs(ident: Identification, alpha: float = 0.05) -> dict[str, dict[str, A
     model = ident.model
     if not isinstance(model, ElasticModel):
         return {}
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(ident.fit.dof, 1 - alpha / 2))
+    reach = float(student_quantile(1 - alpha / 2, ident.fit.dof))
     seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
     table: dict[str, dict[str, Any]] = {}
     for j, joint in enumerate(model.robot.joints):

@@ -13,11 +13,8 @@ from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..samples import freeze_arrays
-<<<<<<< HEAD
 from .changes import FrictionChanges
-=======
 from .distributions import student_quantile
->>>>>>> 403bbc8 (Quantiles from scipy.special, numbers without pandas, errors of sub-models computed once)
 from .least_squares import Solution, solve
 from .statistic import StatisticSet
 
@@ -89,15 +86,8 @@ class Fit:
         Returns:
             Shape (b, 2): lower and upper ends; ±inf where the data say nothing.
         """
-<<<<<<< HEAD
-        from scipy.special import stdtrit
-
-        dof = self.dof if self.error_dof is None else self.error_dof
-        reach = stdtrit(dof, 1 - alpha / 2) * self.bse
-=======
         dof = self.dof if self.error_dof is None else self.error_dof
         reach = student_quantile(1 - alpha / 2, dof) * self.bse
->>>>>>> 403bbc8 (Quantiles from scipy.special, numbers without pandas, errors of sub-models computed once)
         return np.column_stack([self.params - reach, self.params + reach])
 
     def theta(self, dependent: Array) -> Array:
