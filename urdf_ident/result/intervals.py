@@ -17,8 +17,8 @@ from ..estimation.uncertainty.prediction import HeldOutResidual
 from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance
-from ..statistics.fit import Fit
 from ..statistics.distributions import student_quantile
+from ..statistics.fit import Fit
 
 if TYPE_CHECKING:
     from .identification import Identification
