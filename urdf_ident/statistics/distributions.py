@@ -26,7 +26,7 @@ def student_quantile(share: float, dof: Array | float) -> Array:
     from scipy.special import ndtri, stdtrit
 
     free = np.asarray(dof, dtype=float)
-    return np.where(np.isinf(free), ndtri(share), stdtrit(np.where(np.isinf(free), 1.0, free), share))
+    return np.asarray(np.where(np.isinf(free), ndtri(share), stdtrit(np.where(np.isinf(free), 1.0, free), share)))
 
 
 def student_tail(value: float, dof: float) -> float:
