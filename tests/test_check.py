@@ -1,0 +1,76 @@
+"""URDFs with links or joints that no torque can see: `check` says so, whatever else is odd about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from urdf_ident.errors import UrdfIdentError
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.check import check, check_text
+
+LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
+<inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'
+JOINT = '<joint name="j{k}" type="{kind}"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{xyz}" rpy="{rpy}"/>\
+<axis xyz="{axis}"/><limit lower="{lower}" upper="{upper}" velocity="{velocity}" effort="10"/></joint>'
+USUAL = {
+    "kind": "revolute", "axis": "0 0 1", "xyz": "0 0 0.3", "rpy": "0 0 0", "lower": -2, "upper": 2, "velocity": 2,
+    "mass": 1, "i": 0.01, "com": "0.1 0 0",
+}  # fmt: skip
+
+
+def tree(*joints: dict[str, object], bare: tuple[int, ...] = ()) -> str:
+    """A chain; ``bare`` links have no <inertial>."""
+    parts, parent = ['<robot name="odd"><link name="base"/>'], "base"
+    for k, given in enumerate(joints):
+        words = {**USUAL, **given, "k": k}
+        parts.append(f'<link name="l{k}"/>' if k in bare else LINK.format(**words))
+        parts.append(JOINT.format(**{"parent": parent, **words}))
+        parent = f"l{k}"
+    return "".join([*parts, "</robot>"])
+
+
+UP = {"kind": "prismatic", "axis": "0 0 1"}
+ODD = {
+    "one vertical axis": tree({}),
+    "one rail along gravity": tree(UP),
+    "no mass anywhere": tree({}, {}, bare=(0, 1)),
+    "a last link without inertial": tree({"axis": "0 1 0"}, {"axis": "0 1 0"}, bare=(1,)),
+    "only the last link has mass": tree({}, {"axis": "0 1 0"}, {"axis": "1 0 0"}, bare=(0, 1)),
+    "parallel vertical axes at one place": tree({"xyz": "0 0 0"}, {"xyz": "0 0 0"}, {"xyz": "0 0 0"}),
+    "rails on rails": tree(UP, {"kind": "prismatic", "axis": "1 0 0"}, UP),
+    "a joint that may not move": tree({"axis": "0 1 0"}, {"axis": "1 0 0", "lower": 0.5, "upper": 0.5}),
+    "a joint of speed zero": tree({"axis": "0 1 0", "velocity": 0}, {"axis": "1 0 0"}),
+    "a range of a nanoradian": tree({"axis": "0 1 0", "lower": 0, "upper": 1e-9}, {"axis": "1 0 0"}),
+    "an axis nearly vertical": tree({"axis": "0.001 0 1"}, {"axis": "0 0 1", "rpy": "1e-7 0 0"}),
+    "a ton beside a milligram": tree({"axis": "0 1 0", "mass": 1e3, "i": 1e3}, {"mass": 1e-6, "i": 1e-12, "com": "0 0 0"}),
+}
+
+
+@pytest.mark.parametrize("gravity", [[0.0, 0.0, -9.81], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_robots_are_judged(name: str, gravity: list[float]) -> None:
+    robot = Robot.from_urdf(ODD[name], gravity=np.array(gravity))
+    found = check(DynamicModel(robot, friction="none", rotor_inertia=False))
+    seen = found["identifiable"]
+    assert len(seen["verdicts"]) == seen["parameters"] == 10 * robot.n
+    named = {*seen["alone"], *seen["in_combination"], *seen["never"]}
+    assert named == {item["name"] for item in seen["verdicts"]}
+    invisible = {item["name"] for item in seen["verdicts"] if item["verdict"] == "not identifiable"}
+    assert invisible == set(seen["never"])
+    assert "parameters (or combinations) can be identified" in check_text(found)
+
+
+def test_a_vertical_axis_shows_one_inertia_and_a_rail_one_mass() -> None:
+    counts = {}
+    for name in ("one vertical axis", "one rail along gravity"):
+        counts[name] = check(DynamicModel(Robot.from_urdf(ODD[name]), friction="none", rotor_inertia=False))["identifiable"][
+            "alone"
+        ]
+    assert counts == {"one vertical axis": ["Izz_l0"], "one rail along gravity": ["m_l0"]}
+
+
+def test_a_robot_without_a_joint_is_refused_in_one_line() -> None:
+    with pytest.raises(UrdfIdentError, match="joint"):
+        Robot.from_urdf('<robot name="still"><link name="base"/></robot>')
