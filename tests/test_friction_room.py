@@ -132,8 +132,9 @@ def test_every_law_is_the_same_for_estimator_and_plant_while_it_slides() -> None
     for name, law in FRICTION.items():
         if law.memory or law.loaded:
             continue
-        columns = friction_term(name).columns(AxisMotion(v, v, v, 100.0))
-        torque = [law.of(*row).torque(Sliding(v, slip=np.sign(v))) for row in np.eye(len(law.symbols))]
+        q = np.array([0.2, -0.7, 1.9, -2.5])
+        columns = friction_term(name).columns(AxisMotion(q, v, v, 100.0))
+        torque = [law.of(*row).torque(Sliding(v, slip=np.sign(v), q=q)) for row in np.eye(len(law.symbols))]
         np.testing.assert_allclose(columns.T, torque, atol=1e-12)
         assert law.formula
         assert all(symbol in law.formula or "the same" in law.formula for symbol in law.symbols)

@@ -30,6 +30,11 @@ def test_a_law_of_the_model_is_a_law_of_the_plant(name: str) -> None:
         found = next(each.values for each in friction.joint if each.law.name == name)
         np.testing.assert_allclose(found[0], [0.0, values[0], 0.0])
         return
+    if FRICTION[name].conservative:
+        for q in (-1.1, 0.4):
+            expected = term.columns(AxisMotion(np.array([q]), np.zeros(1), np.zeros(1), 100.0)) @ values
+            np.testing.assert_allclose(friction.springs(np.full(3, q)), [0.0, *expected, 0.0], atol=1e-12)
+        return
     speed = np.array([-1.3, -0.3, -0.08, 0.08, 0.3, 1.3])
     columns = term.columns(AxisMotion(speed, speed, speed, 100.0, None, None))
     for v, expected in zip(speed, columns @ values, strict=True):

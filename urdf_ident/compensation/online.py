@@ -101,7 +101,7 @@ class OnlineModel:
         """Of all axes of one side, shape (n,)."""
         low, high = self._reach(laws)
         inside = bool((v >= low).all() and (v <= high).all())
-        motion, total = Sliding(v, load, inside=inside), np.zeros(self.n)
+        motion, total = Sliding(v, load, inside=inside, q=q), np.zeros(self.n)
         for each in laws:
             total += each.torque(replace(motion, bent=self._bent(each, q, v)) if each.law.memory else motion)
         return total

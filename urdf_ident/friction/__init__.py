@@ -25,6 +25,7 @@ from .laws import (
     play,
 )
 from .physical import SPEEDS, Trained, dissipation, law_rows, trained_range
+from .springs import Balancer, Conservative, Spring
 from .term import AxisMotion, Shape, Term
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "Asymmetric",
     "AxisMotion",
     "AxisScale",
+    "Balancer",
+    "Conservative",
     "Coulomb",
     "Cubic",
     "Dahl",
@@ -48,6 +51,7 @@ __all__ = [
     "Presliding",
     "Shape",
     "Sliding",
+    "Spring",
     "Stribeck",
     "StribeckArctan",
     "SubLinear",

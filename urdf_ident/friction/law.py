@@ -56,6 +56,7 @@ class Sliding:
         bent: State of a law with memory, −1 … 1, or None.
         slip: Direction of slip where an integrator knows it, −1, 0 (sticks) or 1; None takes a smooth sign of v.
         inside: Whether all of it is known to be inside the trained speeds.
+        q: Position [rad or m], or None.
     """
 
     v: Array
@@ -63,6 +64,7 @@ class Sliding:
     bent: Array | None = None
     slip: Array | None = None
     inside: bool = False
+    q: Array | None = None
 
     def sign(self, width: float | Array) -> Array:
         """Direction of slip.
@@ -98,12 +100,14 @@ class AxisScale:
         width: Half-width of a smooth sign that suits it [rad/s or m/s].
         ways: Ways over which friction may turn round, shape (k,) [rad or m]; none on a motor's axis.
         motor: Whether it is a motor that drives several joints, where only simple laws are told from the joints' own.
+        slides: Whether it is a prismatic joint.
     """
 
     speed: float
     width: float
     ways: tuple[float, ...] = ()
     motor: bool = False
+    slides: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class Law(Term):
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
         power: Exponent of the speed in what changes as viscous friction.
+        conservative: Whether it is a spring, which depends on the position alone: it need not dissipate either.
         trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
             on as its tangent, so that the parameters stay linear. None: nowhere.
     """
@@ -130,6 +135,7 @@ class Law(Term):
     bias: ClassVar[bool] = False
     changing: ClassVar[Mapping[str, str]] = {}
     power: ClassVar[float] = 1.0
+    conservative: ClassVar[bool] = False
     trained: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -249,7 +255,7 @@ class Law(Term):
     def columns(self, axis: AxisMotion) -> Array:
         """See :meth:`Term.columns`; with memory, the state runs through everything that is known of the past."""
         bent = self._bent(axis) if self.memory else None
-        values = self.continued(Sliding(axis.v, axis.reference_torque, bent))
+        values = self.continued(Sliding(axis.v, axis.reference_torque, bent, q=axis.q))
         return np.column_stack([np.broadcast_to(value, axis.v.shape) for value in values])
 
     def _bent(self, axis: AxisMotion) -> Array:

@@ -74,7 +74,7 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
         each row says, in words. Rows that the parameters' signs imply are left out.
     """
     matrix = np.hstack([np.zeros((len(moments(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
-    signs = np.array([sign and not law.bias for law in laws for sign in law.nonnegative], dtype=bool)
+    signs = np.array([sign and not law.bias and not law.conservative for law in laws for sign in law.nonnegative], dtype=bool)
     kept: dict[bytes, tuple[Array, str]] = {}
     for row, (v, _, slope) in zip(matrix, moments(trained, speeds), strict=True):
         size = float(np.abs(row).max(initial=0.0))
@@ -122,7 +122,7 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
 
 
 def columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
-    """Columns of an axis that slides steadily; a bias has zeros.
+    """Columns of an axis that slides steadily; a bias and springs have zeros.
 
     Args:
         laws: Its laws.
@@ -135,6 +135,8 @@ def columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
     motion = Sliding(v, np.broadcast_to(np.asarray(load, dtype=float), v.shape), np.sign(v))
     parts = [np.zeros((len(v), 0))]
     for law in laws:
-        values = [np.broadcast_to(part, v.shape) for part in law.continued(motion)]
-        parts.append(np.column_stack(values) * (0.0 if law.bias else 1.0))
+        if law.bias or law.conservative:
+            parts.append(np.zeros((len(v), len(law.symbols))))
+            continue
+        parts.append(np.column_stack([np.broadcast_to(part, v.shape) for part in law.continued(motion)]))
     return np.hstack(parts)

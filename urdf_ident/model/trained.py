@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..friction import Law, Trained, trained_range
 from ..linalg import Array
@@ -29,7 +30,7 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
     found: dict[Slider, list[tuple[int, Law]]] = {}
     column = model.n_inertial
     for item in model.terms:
-        if isinstance(item.term, Law):
+        if isinstance(item.term, Law) and not item.term.conservative:
             found.setdefault((item.axis, item.side), []).append((column, item.term))
         column += len(item.term.symbols)
     return found
@@ -71,13 +72,30 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel
     terms = []
     for item in model.terms:
         seen = ranges.get((item.axis, item.side))
-        if isinstance(item.term, Law) and seen is not None:
+        if isinstance(item.term, Law) and not item.term.conservative and seen is not None:
             item = replace(item, term=replace(item.term, trained=(seen.low, seen.high)))
         terms.append(item)
     return model.with_terms(terms).with_reference(model.reference_theta)
 
 
-def outside(model: DynamicModel, v: Array) -> Array:
+def trained_speeds(model: DynamicModel) -> Array:
+    """Between which speeds each joint's friction was seen.
+
+    Args:
+        model: The model.
+
+    Returns:
+        Lowest and highest velocity, shape (n, 2) [rad/s or m/s]; NaN for a joint without friction laws of its own,
+        or where the model does not know.
+    """
+    found = np.full((model.n, 2), np.nan)
+    for (axis, side), laws in sliders(model).items():
+        if side == "joint" and laws[0][1].trained is not None:
+            found[axis] = laws[0][1].trained
+    return found
+
+
+def outside(model: DynamicModel, v: Array) -> NDArray[np.bool_]:
     """Where a motion is faster than the friction's data.
 
     Args:

@@ -13,7 +13,9 @@ from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
+from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.trained import outside
 from ..project import Project
 from ..result.adaptation import chosen_settings
 from ..result.identification import Identification
@@ -29,6 +31,8 @@ from .prepare import Prepared
 
 #: How many times the error of the identification's own held-out data is a jump.
 JUMP = 2.0
+#: Share of the samples beyond the trained speeds from which on it is said.
+FASTER = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,12 @@ class ValidationReport:
                 for entry in self.entries
                 if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
             ]
+        said += [
+            f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
+            "extrapolated there"
+            for entry in self.entries
+            if entry.get("beyond_trained")
+        ]
         return (*said, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
@@ -199,6 +209,7 @@ def score_logs(
         entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
+        entry["beyond_trained"] = _beyond(model, log)
         traces.append(scores.trace)
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
@@ -206,6 +217,12 @@ def score_logs(
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident))
+
+
+def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
+    """Joint → share of the samples at which it is faster than friction was seen, where that is worth a word."""
+    faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)
+    return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > FASTER}
 
 
 def _expected(ident: Identification) -> float | None:
@@ -238,3 +255,7 @@ def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[Pre
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
     return Traces(tuple(logs), speed_profile(model, ident.theta, learnt, cutoff))
+
+
+def _shares(beyond: Mapping[str, float]) -> str:
+    return ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in beyond.items())

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..friction import AxisMotion
 from ..linalg import Array
-from ..model.terms import RotorInertia
+from ..model.terms import AppliedTerm, RotorInertia
 from ..samples import freeze_arrays
 from .identification import Identification
 from .intervals import functional_interval
@@ -58,7 +58,7 @@ def friction_curves(ident: Identification, alpha: float = 0.05) -> tuple[Frictio
     model, found = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
-        if not any(share(ident, item, j) != 0 and item.term.name != RotorInertia.name for item in model.terms):
+        if not any(share(ident, item, j) != 0 and _slides(item) for item in model.terms):
             continue
         trained = _trained(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
@@ -88,13 +88,18 @@ def friction_columns(ident: Identification, j: int, v: Array, load: float) -> Ar
     rows, column = np.zeros((len(v), len(ident.theta))), model.n_inertial
     for item in model.terms:
         width, part = len(item.term.symbols), share(ident, item, j)
-        if part != 0 and item.term.name != RotorInertia.name:
+        if part != 0 and _slides(item):
             way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(part))
             motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
             rows[:, column : column + width] = part * item.term.columns(motion)
         column += width
     return rows
+
+
+def _slides(item: AppliedTerm) -> bool:
+    """Whether a term is friction: it depends on how the axis slides."""
+    return item.term.name != RotorInertia.name and not getattr(item.term, "conservative", False)
 
 
 def share(ident: Identification, item: object, j: int) -> float:

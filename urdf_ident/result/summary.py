@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
+from ..model.trained import trained_speeds
 from .identification import Identification
 from .springs import SPRING_SYMBOLS, springs
 
@@ -297,7 +300,15 @@ def _joints(ident: Identification) -> list[str]:
         ]
         for joint in ident.model.robot.joints
     ]
-    return table(["joint", *(f"{symbol} [{units[symbol]}]" for symbol in symbols)], rows)
+    lines = table(["joint", *(f"{symbol} [{units[symbol]}]" for symbol in symbols)], rows)
+    speeds = [
+        f"{joint} {low:.2g} … {high:.2g}"
+        for joint, (low, high) in zip(ident.model.robot.joints, trained_speeds(ident.model), strict=True)
+        if np.isfinite(low)
+    ]
+    if speeds:
+        lines.append(f"  friction was seen at these speeds, beyond them it goes on as straight lines: {', '.join(speeds)}")
+    return lines
 
 
 def _cross(cross: Mapping[str, Any]) -> list[str]:

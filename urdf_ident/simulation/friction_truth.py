@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import ModelError, check_shape
-from ..friction import Friction, Sliding
+from ..friction import Conservative, Friction, Sliding
 from ..linalg import Array
 from ..model.robot import NDArrayBool
 
@@ -20,6 +20,8 @@ class FrictionTruth:
     ``reduction · v`` and load the joints with ``reductionᵀ · torque``. The laws are told the *direction of slip* instead of
     a smooth sign of the velocity: the integrator knows whether a joint slips or sticks, and a joint that sticks takes
     whatever friction between the two one-sided limits keeps it still.
+
+    Springs on the joints are kept here too, apart from what slips: see :meth:`springs`.
 
     Attributes:
         n: Number of joints.
@@ -45,6 +47,8 @@ class FrictionTruth:
             raise ModelError("friction on the motors needs the gear ratios", remedy="give `reduction`")
         if any(each.law.loaded for each in self.motor):
             raise ModelError("load-dependent friction belongs to the joint side", remedy="move it there")
+        if any(each.law.conservative for each in self.motor):
+            raise ModelError("springs belong to the joint side", remedy="move them there")
         for laws in (self.joint, self.motor):
             bent = [np.any([value != 0 for value in each.values], axis=0) for each in laws if each.law.memory]
             if bent and (np.sum(bent, axis=0) > 1).any():
@@ -110,6 +114,38 @@ class FrictionTruth:
         joint = self._side(self.joint, w[..., :n], s[..., :n], z[..., :n])
         return np.concatenate([joint, self._side(self.motor, w[..., n:], s[..., n:], z[..., n:])], axis=-1)
 
+    @property
+    def sprung(self) -> bool:
+        """Whether there are springs."""
+        return any(each.law.conservative for each in self.joint)
+
+    def springs(self, q: Array) -> Array:
+        """Torque that the drive must add because of springs.
+
+        Args:
+            q: Joint positions, shape (n,) [rad or m].
+
+        Returns:
+            Shape (n,) [N·m or N].
+        """
+        motion = Sliding(np.zeros(self.n), q=q)
+        return sum((each.torque(motion) for each in self.joint if each.law.conservative), np.zeros(self.n))
+
+    def stored(self, q: Array) -> float:
+        """Energy in the springs.
+
+        Args:
+            q: Joint positions, shape (n,) [rad or m].
+
+        Returns:
+            The energy [J].
+        """
+        total = 0.0
+        for each in self.joint:
+            if isinstance(each.law, Conservative):
+                total += sum(float(value @ part) for value, part in zip(each.values, each.law.potential(q), strict=True))
+        return total
+
     def interval(self, z: Array, load: Array | None = None) -> tuple[Array, Array]:
         """What a slider that sticks can hold, beyond the terms that do not depend on slip.
 
@@ -154,6 +190,6 @@ class FrictionTruth:
     def _side(laws: tuple[Friction, ...], w: Array, s: Array, z: Array) -> Array:
         total, motion = np.zeros_like(w), Sliding(w, None, z, s)
         for each in laws:
-            if not each.law.loaded:
+            if not each.law.loaded and not each.law.conservative:
                 total += each.torque(motion)
         return total

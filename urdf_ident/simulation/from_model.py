@@ -11,7 +11,7 @@ from .friction_truth import FrictionTruth
 
 
 def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, FrictionTruth]:
-    """Rotors and friction of a plant with a model's parameters; springs are left to whoever has some.
+    """Rotors and friction of a plant with a model's parameters; the springs of elastic joints are left to whoever has some.
 
     Args:
         model: The model.

@@ -84,6 +84,7 @@ class RigidPlant:
         object.__setattr__(self, "_turns", bool(self.robot.continuous.any()))
         coupled = bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
         object.__setattr__(self, "_coupled", coupled)
+        object.__setattr__(self, "_sprung", self.friction.sprung)
         self.model.armature = np.zeros(self.robot.n) if coupled else np.diag(self.rotor).copy()
 
     @classmethod
@@ -159,19 +160,23 @@ class RigidPlant:
         return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())  # type: ignore[attr-defined]
 
     def bias(self, x: Array, w: Array) -> Array:
-        """Coriolis, centrifugal and gravity torque, shape (n,), at joint positions and velocities, shapes (n,)."""
-        return np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), w))
+        """Coriolis, centrifugal, gravity and spring torque, shape (n,), at joint positions and velocities, shapes (n,)."""
+        rigid = np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), w))
+        return rigid + self.friction.springs(x) if self._sprung else rigid  # type: ignore[attr-defined]
 
     def accelerate(self, x: Array, w: Array, force: Array) -> Array:
         """Joint accelerations, shape (n,), for joint torques, shape (n,) [N·m or N]."""
         if self._coupled:  # type: ignore[attr-defined]
             return np.asarray(np.linalg.solve(self.mass(x), force - self.bias(x, w)))
+        if self._sprung:  # type: ignore[attr-defined]
+            force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
 
     def energy(self, x: Array, w: Array) -> tuple[float, float]:
         """Kinetic (rotors too) and potential energy [J] at joint positions and velocities, shapes (n,)."""
         kinetic = 0.5 * float(w @ self.mass(x) @ w)
-        return kinetic, float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
+        potential = float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
+        return kinetic, potential + self.friction.stored(x)
 
     def inverse_dynamics(self, q: Array, v: Array, a: Array) -> Array:
         """Joint torque of a motion without friction.

@@ -147,7 +147,8 @@ def _marginal(logs: Sequence[_Moments], spread: Array) -> tuple[Array, Array, li
         middles.append(middle)
         normal = normal + log.xx - log.xz @ middle @ log.xz.T
         score = score + log.xy - log.xz @ middle @ log.zy
-    return np.asarray(normal), np.asarray(score), middles
+    lost = max(1e-12 - float(np.linalg.eigvalsh(normal)[0]), 0.0)  # free deviations may leave a direction nothing but rounding
+    return np.asarray(normal) + lost * np.eye(len(np.asarray(normal))), np.asarray(score), middles
 
 
 def _criterion(logs: Sequence[_Moments], variance: Array) -> tuple[float, Array]:

@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...friction import FRICTION, SIGN_WIDTH, Asymmetric, AxisScale, Coulomb, Cubic, Offset, Term, Trained, Viscous
+from ...friction import (
+    FRICTION,
+    SIGN_WIDTH,
+    Asymmetric,
+    AxisScale,
+    Conservative,
+    Coulomb,
+    Cubic,
+    Offset,
+    Spring,
+    Term,
+    Trained,
+    Viscous,
+)
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
@@ -20,7 +33,10 @@ WAYS = tuple(1e-4 * 1.8**k for k in range(10))
 #: Later searches try these multiples of each shape of the laws that the one before has chosen.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that take the place of others at the same joint.
-REPLACES = {Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name)}
+REPLACES = {
+    Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name),
+    Spring.name: (Offset.name,),
+}
 
 #: Name and side of a law.
 Key = tuple[str, str]
@@ -42,6 +58,11 @@ class Candidate:
     def key(self) -> Key:
         """Name and side: a joint has each at most once."""
         return self.item.term.name, self.item.side
+
+    @property
+    def sprung(self) -> bool:
+        """Whether it is a spring."""
+        return isinstance(self.item.term, Conservative)
 
     @property
     def shapes(self) -> dict[str, float]:
@@ -142,7 +163,8 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
     way = travel / np.pi if model.robot.prismatic[axis] else 1.0
-    return _laws(top, tuple(x * way for x in WAYS if x * way < 0.3 * travel))
+    ways = tuple(x * way for x in WAYS if x * way < 0.3 * travel)
+    return _laws(top, ways, slides=bool(model.robot.prismatic[axis]))
 
 
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
@@ -152,9 +174,9 @@ def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     return _laws(top, (), abs(float(row[axis])) or 1.0, motor=True)
 
 
-def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False) -> list[Term]:
+def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, slides: bool = False) -> list[Term]:
     """The family for an axis of this speed [rad/s or m/s]; each law says which of its shapes are worth trying."""
     if top <= 0:
         return []
-    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor)
+    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor, slides)
     return [variant for law in FRICTION.values() for variant in law.variants(scale)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +55,20 @@ class JointSearch:
         candidates: The candidates.
         nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
         trained: By side, how fast and how loaded the axis was: there, and beyond, friction must dissipate.
+        hidden: Laws that the data do not tell from other forces, whatever they gain.
     """
 
     def __init__(
-        self, sub: Focus, candidates: Sequence[Candidate], nonnegative: Array, trained: Mapping[str, Trained] | None = None
+        self,
+        sub: Focus,
+        candidates: Sequence[Candidate],
+        nonnegative: Array,
+        trained: Mapping[str, Trained] | None = None,
+        hidden: Set[Key] = frozenset(),
     ) -> None:
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
         self.trained, self._demands = trained or {}, dict[Candidate, Array]()
+        self.hidden = hidden
         columns = [int(column) for law in candidates for column in law.columns]
         self.place = {column: k for k, column in enumerate(columns)}
 
@@ -77,7 +84,14 @@ class JointSearch:
         """
         now = dict(laws)
         for _ in range(len(self.candidates)):
-            for step in (self._unphysical, self._add, self._exchange, self._drop, *([self._replace] if many else [])):
+            for step in (
+                self._unphysical,
+                self._add,
+                self._exchange,
+                self._drop,
+                self._spring,
+                *([self._replace] if many else []),
+            ):
                 found = step(now)
                 if found is not None:
                     now = found
@@ -216,12 +230,21 @@ class JointSearch:
                 best = (float(mean[0]), new)
         return best[1] if best else None
 
+    def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
+        """A spring, one a joint, where the data tell it from gravity."""
+        if any(law.sprung for law in laws.values()):
+            return None
+        return self._widest(laws, [law for law in self.candidates if law.sprung and law.key not in self.hidden])
+
     def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
         """A law of many columns in the place of those that it contains."""
-        for law in self.candidates:
-            if len(law.columns) == 1 or law.key in laws:
+        return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.sprung])
+
+    def _widest(self, laws: Laws, options: Sequence[Candidate]) -> dict[Key, Candidate] | None:
+        for law in options:
+            if law.key in laws:
                 continue
-            new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES[law.key[0]]])
+            new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
             if mean[0] > max(LEAST_GAIN, spread[0]) and not self._offenders(new):
                 return new
@@ -266,6 +289,8 @@ class JointSearch:
             Its best version, gain and a word on the decision.
         """
         versions = [law for law in self.candidates if law.key == key]
+        if key in self.hidden:
+            return Judgement(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
         if key in laws:
             mean, spread = self._gain(laws, self.sub.errors(self._index(changed(laws, remove=[key]))))
             return Judgement(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")

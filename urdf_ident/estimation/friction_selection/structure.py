@@ -10,8 +10,9 @@ import numpy as np
 
 from ...linalg import Array
 from ...statistics.statistic import StatisticSet
-from .candidates import Candidate, Wide
+from .candidates import Candidate, Key, Wide
 from .joint_search import JointSearch, Laws
+from .springs import APART, told_apart
 from .subsets import SubModels
 
 #: Rounds from joint to joint.
@@ -87,6 +88,7 @@ class Search:
         weights = {group: 1.0 / value for group, value in sigma.items()}
         self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
+        self.hidden = [_hidden(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
         self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
@@ -164,4 +166,13 @@ class Search:
         own = self._columns(list(self.wide.candidates[axis]))
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], self.wide.trained[axis])
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], self.wide.trained[axis], self.hidden[axis])
+
+
+def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
+    """Springs of a joint that the data do not tell from what the rigid bodies may do there, whatever the prior says."""
+    found = set()
+    for law in wide.candidates[axis]:
+        if law.sprung and told_apart(statistics, weights, [int(c) for c in wide.common], law.columns) < APART:
+            found.add(law.key)
+    return frozenset(found)

@@ -1,0 +1,150 @@
+"""Springs: conservative laws in plant, model, files and search; told from gravity, or said that they cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from urdf_ident.compensation.online import OnlineModel
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import ModelError
+from urdf_ident.export.sidecar import read_sidecar, write_sidecar
+from urdf_ident.friction import Balancer, Coulomb, Offset, Spring, Viscous, friction_from_mapping
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.trained import outside, trained_speeds
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.validate import validate
+from urdf_ident.result.friction_curves import friction_curves
+from urdf_ident.result.identification import Identification
+from urdf_ident.result.summary import details
+from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.plant import RigidPlant
+
+LINK = (
+    '<link name="{name}"><inertial><origin xyz="0.2 0.02 0"/><mass value="{mass}"/>'
+    '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.09" iyz="0" izz="0.08"/></inertial></link>'
+)
+#: A turntable that gravity does not load, and an arm on it whose joint lies on the turntable's axis.
+TURNTABLE = (
+    '<robot name="two"><link name="base"/>'
+    '<joint name="turn" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>'
+    '<limit lower="-3" upper="3" velocity="5" effort="500"/></joint>'
+    + LINK.format(name="a", mass=4)
+    + '<joint name="lift" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/>'
+    '<limit lower="-3" upper="3" velocity="5" effort="500"/></joint>' + LINK.format(name="b", mass=3) + "</robot>"
+)
+
+
+def wander(seconds: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Times and a motion of two joints at 100 Hz."""
+    t = np.arange(round(100 * seconds)) / 100
+    w = 2 * np.pi * np.arange(1, 5) * rng.uniform(0.1, 0.14)
+    a, b = rng.uniform(-1, 1, (2, 2, 4))
+    s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
+    return t, (s / w) @ a.T - (c / w) @ b.T, c @ a.T + s @ b.T, (-s * w) @ a.T + (c * w) @ b.T
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(TURNTABLE)
+
+
+@pytest.fixture(scope="module")
+def plant(robot: Robot) -> RigidPlant:
+    """A spring on the turntable, nothing of the kind on the arm."""
+    laws = (Coulomb.of(1.0), Viscous.of(1.5), Offset.of([0.0, 0.2]), Spring.of([6.0, 0.0], [2.0, 0.0]))
+    return RigidPlant.create(robot, friction=FrictionTruth(2, laws), rotor_inertia=[0.1, 0.1])
+
+
+def torque(plant: RigidPlant, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    slip = np.tanh(v / 0.01)
+    friction = plant.friction.torque(v, slip, np.zeros_like(v))
+    return friction + np.array([plant.inverse_dynamics(*row) for row in zip(q, v, a, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def ident(robot: Robot, plant: RigidPlant) -> Identification:
+    rng = np.random.default_rng(0)
+    logs = []
+    for name in ("one", "two", "three"):
+        t, *motion = wander(8.0, rng)
+        tau = torque(plant, *motion)
+        noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
+        logs.append(Recording(name, robot.joints, t, motion[0], effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=name))
+    return identify(DynamicModel(robot), logs, force=True)
+
+
+def test_a_plant_feels_its_springs_and_keeps_their_energy(robot: Robot) -> None:
+    friction = FrictionTruth(2, (Spring.of([2.0, -1.0], [0.5, 0.0]), Balancer.of([0.0, 3.0], [0.0, 4.0])))
+    plant, bare = RigidPlant.create(robot, friction=friction), RigidPlant.create(robot)
+    rng = np.random.default_rng(1)
+    q, v, a = rng.standard_normal((3, 2))
+    expected = np.array([2.0 * q[0] + 0.5, -q[1] + 3.0 * np.sin(q[1]) + 4.0 * np.cos(q[1])])
+    np.testing.assert_allclose(plant.bias(q, v) - bare.bias(q, v), expected, atol=1e-12)
+    np.testing.assert_allclose(plant.accelerate(q, v, plant.inverse_dynamics(q, v, a)), a, rtol=1e-9)
+    slope = [plant.energy(q + e, v)[1] - plant.energy(q - e, v)[1] for e in 1e-6 * np.eye(2)]
+    slope = np.array(slope) - [bare.energy(q + e, v)[1] - bare.energy(q - e, v)[1] for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(slope / 2e-6, expected, rtol=1e-6)
+    assert not plant.friction.hard.any(), "a spring does not stick"
+
+
+def test_springs_on_motors_are_refused() -> None:
+    with pytest.raises(ModelError, match="joint side"):
+        FrictionTruth(2, motor=(Spring.of(1.0, 0.0),), reduction=np.eye(2))
+
+
+def test_model_file_and_control_loop_agree_on_springs(robot: Robot, tmp_path) -> None:
+    model = DynamicModel(robot, friction={"default": ["viscous"], "lift": ["viscous", "spring", "balancer"]})
+    theta = np.random.default_rng(2).uniform(0.5, 1.0, len(model.parameters))
+    q, v, a = np.random.default_rng(3).standard_normal((3, 2))
+    value = dict(zip(model.names, theta, strict=True))
+    expected = value["ks_lift"] * q[1] + value["ts_lift"] + value["Gs_lift"] * np.sin(q[1]) + value["Gc_lift"] * np.cos(q[1])
+    without = np.where([name.split("_")[0] in ("ks", "ts", "Gs", "Gc") for name in model.names], 0.0, theta)
+    spring = model.torque(theta, q[None], v[None], a[None]) - model.torque(without, q[None], v[None], a[None])
+    np.testing.assert_allclose(spring[0], [0.0, expected], atol=1e-12)
+    np.testing.assert_allclose(OnlineModel(model, theta)(q, v, a), model.torque(theta, q[None], v[None], a[None])[0], rtol=1e-9)
+    path = write_sidecar(tmp_path / "joints.yaml", model, theta)
+    assert read_sidecar(path)["lift"]["ks"] == pytest.approx(value["ks_lift"], rel=1e-12)
+    assert "formula: ks*q + ts" in path.read_text()
+    read = friction_from_mapping({"spring": {"ks": [0.0, 2.0], "ts": [0.0, 1.0]}}).friction
+    np.testing.assert_allclose(FrictionTruth(2, read).springs(np.array([1.0, 3.0])), [0.0, 7.0])
+
+
+def test_the_search_finds_the_spring_and_invents_none(ident: Identification, plant: RigidPlant) -> None:
+    chosen = {(item.axis, item.term.name) for item in ident.model.terms}
+    assert (0, "spring") in chosen
+    assert not chosen & {(1, "spring"), (1, "balancer"), (0, "balancer"), (0, "offset")}
+    value = dict(zip(ident.model.names, ident.theta, strict=True))
+    assert value["ks_turn"] == pytest.approx(6.0, rel=0.01)
+    _, q, v, a = wander(8.0, np.random.default_rng(9))
+    truth = torque(plant, q, v, a)
+    error = ident.torque(q, v, a) - truth
+    assert (np.sqrt(np.mean(error**2, axis=0)) < 0.02 * np.sqrt(np.mean(truth**2, axis=0))).all()
+
+
+def test_what_looks_like_gravity_is_said(ident: Identification) -> None:
+    trial = next(t for t in ident.selection["trials"] if (t["joint"], t["term"]) == ("lift", "balancer"))
+    assert not trial["chosen"]
+    assert "gravity" in trial["reason"]
+
+
+def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
+    low, high = trained_speeds(ident.model)[1]
+    assert low < 0 < high
+    assert outside(ident.model, np.array([0.0, 1.01 * high])).tolist() == [False, True]
+    assert not outside(ident.model, np.array([0.0, 0.99 * low])).any()
+    assert f"lift {low:.2g} … {high:.2g}" in details(ident)
+    rng = np.random.default_rng(5)
+    t, q, v, a = wander(6.0, rng)
+    tau = ident.torque(q, 3 * v, 9 * a)
+    entry = validate(ident, [Recording("fast", ident.model.robot.joints, t / 3, q, effort=tau)], force=True)
+    assert set(entry.entries[0]["beyond_trained"]) == {"turn", "lift"}
+    assert "friction is extrapolated there" in entry.summary()
+
+
+def test_a_spring_is_no_friction(ident: Identification) -> None:
+    curve = next(curve for curve in friction_curves(ident) if curve.joint == "turn")
+    at = np.interp(1.0, curve.speed, curve.torque)
+    assert at == pytest.approx(1.0 + 1.5, rel=0.05)

@@ -1,0 +1,44 @@
+"""Whether the data tell a spring from gravity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...statistics.statistic import StatisticSet
+
+#: A spring of which the rigid bodies can make more than all but this share is not told from them: the URDF's error would
+#: decide between the two.
+APART = 0.1
+#: Directions of the rigid columns that are weaker than this are not seen.
+_CUT = 1e-9
+
+
+def told_apart(
+    statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: NDArray[np.intp]
+) -> float:
+    """How far a spring is from everything that the rigid bodies can do in the data.
+
+    The columns of a spring differ by a constant, and a small motion makes them alike: what counts is their weakest
+    combination.
+
+    Args:
+        statistics: The data's factors.
+        weights: Row group → weight [1/unit of torque].
+        common: Columns of theta that every model has, shape (c,); a constant of the joint is among the spring's own or
+            the joint's offset, and is left to it.
+        columns: The spring's columns of theta, shape (k,).
+
+    Returns:
+        Share of length, 0 to 1, of the weakest combination of the spring's columns, that the common columns cannot make.
+    """
+    factor = statistics.stacked(weights, np.concatenate([common, columns]).astype(np.intp))[:, :-1]
+    rigid, own = factor[:, : len(common)], factor[:, len(common) :]
+    lengths = np.linalg.norm(own, axis=0)
+    if not (lengths > 0).all():
+        return 0.0
+    rigid = rigid / np.maximum(np.linalg.norm(rigid, axis=0), 1e-300)
+    left = (own - rigid @ np.linalg.lstsq(rigid, own, rcond=_CUT)[0]) / lengths
+    return float(np.linalg.svd(left, compute_uv=False)[-1])

@@ -1,0 +1,88 @@
+"""Springs on an axis: gas and coil springs, gravity compensation, cables and hoses. They give back what they take.
+
+They are laws like those of friction (columns, parameters, files), but depend on the position alone, have a potential, and so
+neither dissipate nor stick. On a joint that gravity loads, a spring may look like the weight of the links it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import ModelError
+from ..linalg import Array
+from .law import AxisScale, Law, Sliding
+
+
+@dataclass(frozen=True)
+class Conservative(Law):
+    """A law with a potential; parameters of either sign."""
+
+    conservative: ClassVar[bool] = True
+
+    def potential(self, q: Array) -> Sequence[Array]:
+        """Energy that each parameter multiplies.
+
+        Args:
+            q: Position, any shape [rad or m].
+
+        Returns:
+            One array of the shape of q a symbol [J/unit of its parameter]; its derivative is the column.
+        """
+        raise NotImplementedError
+
+    def _position(self, motion: Sliding) -> Array:
+        if motion.q is None:
+            raise ModelError("a spring needs the position of its joint", where=f"law '{self.name}'")
+        return motion.q
+
+
+@dataclass(frozen=True)
+class Spring(Conservative):
+    """``ks · q + ts``: a linear spring, relaxed at ``q = −ts/ks``. It replaces the offset."""
+
+    name: ClassVar[str] = "spring"
+    symbols: ClassVar[tuple[str, ...]] = ("ks", "ts")
+    nonnegative: ClassVar[tuple[bool, ...]] = (False, False)
+    formula: ClassVar[str] = "ks*q + ts"
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        q = self._position(motion)
+        return q, np.ones_like(q)
+
+    def potential(self, q: Array) -> Sequence[Array]:
+        return 0.5 * q * q, q
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N/m", "N") if prismatic else ("N·m/rad", "N·m")
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return () if scale.motor else (cls(),)
+
+
+@dataclass(frozen=True)
+class Balancer(Conservative):
+    """``Gs · sin(q) + Gc · cos(q)``: a spring on a lever that balances weight, with the phase of its own axis."""
+
+    name: ClassVar[str] = "balancer"
+    symbols: ClassVar[tuple[str, ...]] = ("Gs", "Gc")
+    nonnegative: ClassVar[tuple[bool, ...]] = (False, False)
+    formula: ClassVar[str] = "Gs*sin(q) + Gc*cos(q)"
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        q = self._position(motion)
+        return np.sin(q), np.cos(q)
+
+    def potential(self, q: Array) -> Sequence[Array]:
+        return -np.cos(q), np.sin(q)
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return ("N", "N") if prismatic else ("N·m", "N·m")
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return () if scale.motor or scale.slides else (cls(),)
