@@ -137,7 +137,7 @@ def _least(ident: Identification, width: Array, top: Array) -> Array:
     found, at = np.zeros((model.n, 2, speeds.shape[1])), model.n_inertial
     for item in model.terms:
         values, at = ident.theta[at : at + len(item.term.symbols)], at + len(item.term.symbols)
-        if isinstance(item.term, Law) and item.side == "joint" and not item.term.bias:
+        if isinstance(item.term, Law) and item.side == "joint" and not (item.term.bias or item.term.conservative):
             for k, sign in enumerate((1.0, -1.0)):
                 v = sign * speeds[item.axis]
                 columns = item.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
