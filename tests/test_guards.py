@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
-from urdf_ident.data.quality.repairs import _spikes
+from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.quality.trial import drives
 from urdf_ident.data.quality.wording import _refuses
@@ -116,6 +116,41 @@ def test_spikes_are_rare_large_and_above_the_usual() -> None:
     holes = smooth.copy()
     holes[100:110] = np.nan
     assert not _spikes(holes, 0.05).any()
+
+
+def test_a_value_that_stands_for_none_is_a_sentinel() -> None:
+    t = np.linspace(0.0, 10.0, 2000)
+    smooth = 3.0 * np.sin(t) + 2.0
+    spoilt = smooth.copy()
+    spoilt[5::15] = 0.0
+    found = _sentinels(spoilt)
+    assert found.sum() > 80
+    assert set(np.flatnonzero(found)) <= set(range(5, 2000, 15))
+    assert not _sentinels(smooth).any()
+    assert not _sentinels(np.round(smooth)).any()  # coarse steps
+    noisy = np.round(smooth + 0.3 * np.random.default_rng(0).standard_normal(2000), 1)
+    assert not _sentinels(noisy).any()
+    missing = smooth.copy()
+    missing[3::40] = -999.0
+    assert _sentinels(missing).sum() == 50
+
+
+def test_an_effort_is_clipped_where_it_stands_at_the_end_of_its_range_while_the_robot_moves() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.arange(0.0, 10.0, 0.01)
+    q = np.column_stack([np.sin(t), np.cos(0.7 * t)])
+    tau = np.column_stack([5.0 * np.sin(1.3 * t), 3.0 * np.cos(t)])
+
+    def findings(effort: np.ndarray, position: np.ndarray = q) -> dict[str, str]:
+        report = assess(Recording("log", robot.joints, t, position, effort=effort), robot)
+        return {item.id: item.severity for item in report.findings if item.id in ("effort-clipped", "channel-frozen")}
+
+    assert findings(tau) == {}
+    assert findings(np.round(tau, 1)) == {}
+    assert findings(np.clip(tau, -4.9, 4.9)) == {"effort-clipped": "warning"}
+    assert findings(np.clip(tau, -2.0, 2.0)) == {"effort-clipped": "refused"}
+    rests = np.minimum(np.arange(1000), 600)  # stands still where the torque is largest
+    assert findings((tau * [1.0, 0.2])[rests], q[rests]).get("effort-clipped") is None
 
 
 # ---- data/quality: signs -----------------------------------------------------------------------------

@@ -137,6 +137,44 @@ def check_motion(state: Examination, robot: Robot) -> None:
         )  # fmt: skip
 
 
+def check_clipped(state: Examination, robot: Robot) -> None:
+    """Leaves out rows where an effort stands at its largest or smallest value, as a clipped signal does.
+
+    Args:
+        state: The log; changed.
+        robot: Its joints.
+    """
+    recording = state.recording
+    if recording.effort is None or len(recording) < 100:
+        return
+    clipped = np.zeros(len(recording), dtype=bool)
+    ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
+    moving = (np.abs(recording.position[ahead] - recording.position[ahead - 10]) > 0).any(axis=1)  # at rest efforts stand still
+    for j in range(robot.n):
+        x = recording.effort[:, j]
+        span = float(np.ptp(x))
+        levels = np.unique(x)
+        if span == 0 or len(levels) < 200 or np.ptp(recording.position[:, j]) < 0.01:
+            continue
+        own = np.zeros(len(x), dtype=bool)
+        for end, beside in ((levels[-1], x > levels[-1] - 0.05 * span), (levels[0], x < levels[0] + 0.05 * span)):
+            at = (x == end) & moving
+            if at.sum() > max(0.01 * len(x), 10) and at.sum() > 0.3 * beside.sum():
+                own |= at
+        if own.any():
+            clipped |= own
+            state.add(
+                "effort-clipped", "warning", f"{100 * own.mean():.3g} % of the efforts stand at the end of their range "
+                f"({levels[0]:.4g} to {levels[-1]:.4g}), as if clipped; left out", joint=robot.joints[j],
+                at=np.flatnonzero(own), size=float(own.mean()), remedy="widen the range of the sensor or the logger",
+            )  # fmt: skip
+    if clipped.mean() > 0.2:
+        share = f"{100 * clipped.mean():.3g} %"
+        state.add("effort-clipped", "refused", f"{share} of the rows hold a clipped effort", remedy="record it again, slower")
+    elif clipped.any():
+        state.recording = recording.take(~clipped)
+
+
 def check_frozen(state: Examination, robot: Robot) -> None:
     """Leaves out rows where a position or an effort freezes in the middle of a motion.
 
@@ -144,6 +182,8 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         state: The log; changed.
         robot: Its joints.
     """
+    if any(finding.id == "effort-clipped" and finding.severity == "refused" for finding in state.findings):
+        return
     recording = state.recording
     clock = read_clock(recording.time)
     long = max(20, int(0.1 * clock.rate))

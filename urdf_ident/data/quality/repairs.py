@@ -24,6 +24,9 @@ _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
 
+#: Fewest samples that make a value a sentinel, and their distance from their neighbours over the signal's usual range.
+_SENTINELS, _APART = 5, 0.3
+
 
 def drop_unreadable_rows(state: Examination) -> None:
     """Leaves out rows without a time or without any position.
@@ -237,12 +240,38 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                 joint=joint, at=np.flatnonzero(bad),
             )  # fmt: skip
         if name in _SPIKE:
+            stuck = _sentinels(clean[:, j])
+            if stuck.any():
+                words = f"{int(stuck.sum())} value(s) of {name} are exactly {clean[stuck, j][0]:.6g} between others; left out"
+                state.add("values-sentinel", "repaired", words, joint=joint, at=np.flatnonzero(stuck),
+                          remedy="what does the logger write where it has no value?")  # fmt: skip
+            clean[stuck, j] = np.nan
             spikes = _spikes(clean[:, j], _SPIKE[name])
             words = f"{int(spikes.sum())} spike(s) of {name} left out"
             if spikes.any():
                 state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
             clean[spikes, j] = np.nan
     return clean
+
+
+def _sentinels(x: Array) -> NDArray[np.bool_]:
+    """Single samples far from their neighbours that all hold one and the same value: what a logger writes for none."""
+    from scipy.ndimage import median_filter
+
+    none = np.zeros(len(x), dtype=bool)
+    known = np.isfinite(x)
+    if known.sum() < 20:
+        return none
+    filled = np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+    low, high = np.percentile(filled, [10, 90])
+    away = np.abs(filled - median_filter(filled, 7, mode="nearest"))
+    far = known & (away > max(_APART * float(high - low), 10 * float(np.median(away)), 1e-9))
+    if far.sum() < _SENTINELS:
+        return none
+    values, counts = np.unique(x[far], return_counts=True)
+    value = values[np.argmax(counts)]
+    same = counts.max() > max(_SENTINELS, 0.8 * far.sum()) and (far & (x == value)).sum() > 0.3 * (x == value).sum()
+    return np.asarray(far & (x == value)) if same else none
 
 
 def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
