@@ -28,9 +28,12 @@ _OPPOSITE, _ALIKE = -0.8, 0.8
 _POSES = 120
 #: Factor of the URDF's gravity torque beyond which the efforts are in another unit, and below which nothing carries the robot.
 _SCALE, _WEIGHTLESS = 4.0, 0.1
-#: Gain that the URDF must see, what free inertias may lose by it, and what may be left unexplained. On simulated arms whose
-#: masses are wrong by up to three either way, sound logs come to 0.3 under the two other conditions.
-_GAIN, _OBJECTS, _LEFT = 0.35, -0.01, 0.15
+#: Gain that the URDF must see, what free inertias may lose by it, and what the URDF may leave unexplained: in multiples of what
+#: free inertias leave, and of the efforts. A URDF that explains much less than free inertias is wrong itself and no witness. On
+#: simulated arms whose masses are wrong by up to three either way, sound logs come to 0.3 under the other conditions.
+_GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
+#: Least part of the efforts that the reading must explain and the description does not.
+_MATERIAL = 0.025
 #: Part of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
@@ -89,8 +92,9 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     found = []
     for item in _readings(robot, case, reading):
         score, left = case.with_scaled_urdf(item.reading)
-        free = before.score - case.judge(item.reading).score
-        if size - score > _GAIN and free > _OBJECTS and left < min(part, _LEFT):
+        judged = case.judge(item.reading)
+        trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
+        if size - score > _GAIN and before.score - judged.score > _OBJECTS and trusted:
             found.append((size - score, item))
     if not found:
         return []
