@@ -17,8 +17,8 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
-from urdf_ident.result.file import load
 from urdf_ident.result.identification import Identification
+from urdf_ident.result.load import load
 
 SPREAD = np.array([[0.6, 1.5]])
 N_LOGS = 5

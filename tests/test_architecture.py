@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def test_rooms_import_only_earlier_rooms(path: Path) -> None:
             assert imported in foundation, f"{path}: the foundation imports {imported}"
         elif room != "__init__":
             assert order[imported] < order[room], f"{path} imports the later room {imported}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and under TYPE_CHECKING count: a circle is a circle wherever it is written."""
+    named = {".".join(("urdf_ident", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in MODULES}
+    known = {name.removesuffix(".__init__"): path for name, path in named.items()}
+    graph = {name: {other for other in imported_modules(path) if other in known} - {name} for name, path in known.items()}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("room", INNER)

@@ -12,6 +12,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.collision.clearance import Clearance, ClearanceReport, check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.speeds import MEASURED, SpeedBounds
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
@@ -48,7 +49,7 @@ def test_nothing_falls_below_the_certificate(case: str, which: int) -> None:
     else:
         text = arm_urdf("zyxzy", kind="prismatic").replace('lower="-2.6" upper="2.6"', 'lower="-0.3" upper="0.3"')
         robot = Robot.from_urdf(text if case == "prismatic" else text.replace("prismatic", "revolute", 3))
-    collisions = Collisions.build(robot, WORLD)
+    collisions = find_collisions(robot, WORLD)
     motion = motions(robot)[which]
     report = check_clearance(motion, collisions)
     dense = collisions.distances(motion.evaluate(np.linspace(0.0, motion.duration, 6000))[0]).min(axis=0)
@@ -66,7 +67,7 @@ def test_nothing_falls_below_the_certificate(case: str, which: int) -> None:
 def test_speed_bounds_hold_on_random_states() -> None:
     """Distances and points by differences, never faster than the bound."""
     robot = Robot.from_urdf(robot_path("generic_6axis"))
-    collisions = Collisions.build(robot, WORLD)
+    collisions = find_collisions(robot, WORLD)
     bounds = SpeedBounds.of(collisions, np.zeros(robot.n))
     rng, h = np.random.default_rng(0), 1e-3
     q, v, a = rng.uniform(-1.5, 1.5, (60, 6)), rng.uniform(-2, 2, (60, 6)), rng.uniform(-5, 5, (60, 6))
@@ -91,7 +92,7 @@ def test_a_fly_past_between_instants_is_found() -> None:
     robot = Robot.from_urdf(robot_path("zollo_2r"))
     motion = random_fourier(Limits.from_robot(robot, velocity=np.full(2, 20.0), acceleration=np.full(2, 200.0)), 1.0, 3, seed=5)
     time = np.linspace(0.0, motion.duration, 2001)
-    poses = Collisions.build(robot).kinematics.evaluate(motion.evaluate(time)[0])
+    poses = find_collisions(robot).kinematics.evaluate(motion.evaluate(time)[0])
     tip = poses.points(2, np.array([[0.5, 0.0, 0.0]]))[:, 0]
     speed = np.linalg.norm(np.gradient(tip, time, axis=0), axis=1)
     fastest = int(np.argmax(speed))
@@ -101,10 +102,10 @@ def test_a_fly_past_between_instants_is_found() -> None:
 
     def entries(clearance: float) -> list[Clearance]:
         return [
-            x for x in check_clearance(motion, Collisions.build(robot, world, clearance=clearance)).pairs if x.second == "ball"
+            x for x in check_clearance(motion, find_collisions(robot, world, clearance=clearance)).pairs if x.second == "ball"
         ]
 
-    collisions = Collisions.build(robot, world)
+    collisions = find_collisions(robot, world)
     watched = [p for p, pair in enumerate(collisions.pairs) if pair.names[1] == "ball"]
     deepest = float(collisions.distances(motion.evaluate(np.linspace(0.0, motion.duration, 10_001))[0])[:, watched].min())
     beside = collisions.distances(motion.evaluate(time[fastest] + np.array([-0.01, 0.01]))[0])[:, watched].min()
@@ -116,7 +117,7 @@ def test_a_fly_past_between_instants_is_found() -> None:
 
 def test_the_report_says_what_collides() -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
-    collisions = Collisions.build(robot, WORLD)
+    collisions = find_collisions(robot, WORLD)
     motion = random_fourier(Limits.from_robot(robot), 10.0, 4, seed=4, fill=0.9, span=3.0)
     report = check_clearance(motion, collisions)
     assert not report.feasible
@@ -132,7 +133,7 @@ def test_two_things_that_slide_along_each_other_are_no_endless_work() -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     motion = random_fourier(Limits.from_robot(robot), 10.0, 4, seed=4, fill=0.6, span=1.0)
     for clearance, kept in ((0.0331, True), (0.03315 - 1e-7, False)):
-        report = check_clearance(motion, Collisions.build(robot, clearance=clearance, prune=False))
+        report = check_clearance(motion, find_collisions(robot, clearance=clearance, prune=False))
         slide = [x for x in report.pairs if (x.first, x.second) == ("forearm_link", "wrist_2_link") and x.distance < 0.034]
         assert len(slide) == 1
         assert (slide[0].margin >= 0) == kept

@@ -14,6 +14,7 @@ from urdf_ident.model.geometry import collision_shapes
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 
 TABLE = {
@@ -52,7 +53,7 @@ def of_links(collisions: Collisions, distance: np.ndarray) -> dict[tuple[str, st
 @pytest.mark.parametrize("name", ["ur10e", "generic_6axis", "tx40"])
 def test_distances_agree_with_mujoco(name: str) -> None:
     robot = bundled(name)
-    collisions = Collisions.build(robot, parse_world(TABLE), prune=False)
+    collisions = find_collisions(robot, parse_world(TABLE), prune=False)
     q = configurations(robot, 40)
     ours = of_links(collisions, collisions.distances(q))
     theirs = MujocoScene(robot, OBJECTS).distances(q, list(ours))
@@ -69,7 +70,7 @@ def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> N
     robot = bundled("generic_6axis")
     data = {**TABLE, "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
             "tool": {"frame": list(robot.description.links)[-1], "box": [[-0.3, -0.3, 0.2], [0.8, 0.8, 1.1]]}}  # fmt: skip
-    collisions = Collisions.build(robot, parse_world(data), prune=False)
+    collisions = find_collisions(robot, parse_world(data), prune=False)
     q = configurations(robot, 60)
     whole = collisions.distances(q)
     rows, pairs = np.nonzero(np.abs(whole) < 0.15)
@@ -90,18 +91,18 @@ def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> N
 
 
 def test_pairs_that_can_collide() -> None:
-    collisions = Collisions.build(bundled("ur10e"), parse_world(TABLE), prune=False)
+    collisions = find_collisions(bundled("ur10e"), parse_world(TABLE), prune=False)
     names = {pair.names for pair in collisions.pairs}
     assert ("base_link", "upper_arm_link") in names
     assert ("forearm_link", "table") in names
     assert ("shoulder_link", "upper_arm_link") not in names  # neighbours
     assert all("base_link" not in pair or "table" not in pair for pair in names)  # neither moves
-    fewer = Collisions.build(bundled("ur10e"), parse_world({**TABLE, "allow": [["table", "forearm_link"]]}), prune=False)
+    fewer = find_collisions(bundled("ur10e"), parse_world({**TABLE, "allow": [["table", "forearm_link"]]}), prune=False)
     assert names - {pair.names for pair in fewer.pairs} == {("forearm_link", "table")}
 
 
 def test_links_that_always_overlap_are_left_out_and_said() -> None:
-    near, far = (Collisions.build(bundled("tx40"), clearance=clearance) for clearance in (0.005, 0.02))
+    near, far = (find_collisions(bundled("tx40"), clearance=clearance) for clearance in (0.005, 0.02))
     watched = [[pair.names for pair in found.pairs].count(("link_4", "link_6")) for found in (near, far)]
     assert watched[1] == watched[0] - 1  # two shapes that are 11 mm apart whatever the joints do
     assert near.notes == ()
@@ -111,7 +112,7 @@ def test_links_that_always_overlap_are_left_out_and_said() -> None:
 @pytest.mark.parametrize("name", ["ur10e", "generic_6axis"])
 def test_pairs_that_are_proved_to_stay_apart_do(name: str) -> None:
     robot = bundled(name)
-    every, pruned = (Collisions.build(robot, parse_world(TABLE), prune=prune) for prune in (False, True))
+    every, pruned = (find_collisions(robot, parse_world(TABLE), prune=prune) for prune in (False, True))
     kept = {(pair.first, pair.second) for pair in pruned.pairs}
     dropped = [p for p, pair in enumerate(every.pairs) if (pair.first, pair.second) not in kept]
     assert len(dropped) > 5
@@ -125,7 +126,7 @@ def test_missing_geometry_becomes_capsules_and_is_said() -> None:
     assert {shape.link for shape in shapes} == {"l1", "l2", "l3", "l4", "tool"}
     assert "capsules" in notes[0]
     assert "l3" in notes[0]
-    collisions = Collisions.build(robot)
+    collisions = find_collisions(robot)
     assert collisions.notes[0] == notes[0]
     assert collisions.pairs
     straight = collisions.kinematics.evaluate(np.zeros((1, 4)))
@@ -160,7 +161,7 @@ def test_a_mesh_link_is_its_hull(tmp_path: Path) -> None:
         path.write_text(text[:last] + part + text[last + 7 :])
         robots.append(Robot.from_urdf(path))
     q = configurations(robots[0], 50)
-    first, second = (Collisions.build(robot, parse_world(TABLE)).distances(q) for robot in robots)
+    first, second = (find_collisions(robot, parse_world(TABLE)).distances(q) for robot in robots)
     np.testing.assert_allclose(first.clip(0), second.clip(0), atol=5e-6)
 
 
@@ -176,13 +177,13 @@ def test_a_flat_mesh_is_a_thin_plate(tmp_path: Path) -> None:
         (tmp_path / f"{name}.urdf").write_text(text[:last] + collision + text[last + 7 :])
         plates.append(Robot.from_urdf(tmp_path / f"{name}.urdf"))
     q = configurations(plates[0], 50)
-    first, second = (Collisions.build(robot, parse_world(TABLE), prune=False).distances(q) for robot in plates)
+    first, second = (find_collisions(robot, parse_world(TABLE), prune=False).distances(q) for robot in plates)
     np.testing.assert_allclose(first.clip(0), second.clip(0), atol=1e-5)
 
 
 def test_a_pose_in_collision_is_refused() -> None:
     robot = bundled("ur10e")
-    collisions = Collisions.build(robot, parse_world(TABLE))
+    collisions = find_collisions(robot, parse_world(TABLE))
     collisions.require_free(np.array([0.0, -1.5, 0.5, 0.0, 0.0, 0.0]))
     with pytest.raises(LimitError, match=r"table|floor.*start pose is in collision.*got -.*expected at least 0.01 m"):
         collisions.require_free(np.array([0.0, 0.6, 0.0, 0.0, 0.0, 0.0]))
@@ -191,8 +192,8 @@ def test_a_pose_in_collision_is_refused() -> None:
 def test_bad_names_and_clearances() -> None:
     robot = bundled("ur10e")
     with pytest.raises(ModelError, match=r"no link or object is called 'tabel'.*did you mean 'table'"):
-        Collisions.build(robot, parse_world({**TABLE, "allow": [["base_link", "tabel"]]}))
+        find_collisions(robot, parse_world({**TABLE, "allow": [["base_link", "tabel"]]}))
     with pytest.raises(ModelError, match=r"no link is called 'tol0'.*did you mean 'tool0'"):
-        Collisions.build(robot, parse_world({"tool": {"frame": "tol0", "box": [[0, 0, 0], [1, 1, 1]]}}))
+        find_collisions(robot, parse_world({"tool": {"frame": "tol0", "box": [[0, 0, 0], [1, 1, 1]]}}))
     with pytest.raises(LimitError, match="clearance must be positive"):
-        Collisions.build(robot, clearance=0.0)
+        find_collisions(robot, clearance=0.0)

@@ -26,9 +26,10 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve
-from urdf_ident.statistics.rows import RowFilter, build_statistics
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 

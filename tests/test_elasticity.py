@@ -10,19 +10,21 @@ import sympy
 
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import check_stiffness, compliance_form
-from urdf_ident.model.base import BaseParameters, random_motion
+from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes
+from urdf_ident.model.stored import model_from_dict
+from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 RATIO = {"planar": [100.0, 80.0], "spatial": [-60.0, 45.0, -32.0]}
@@ -300,7 +302,7 @@ def test_torque_is_the_sum_of_rows_and_needs_no_stiffness() -> None:
 
 def test_a_reloaded_model_has_the_same_columns() -> None:
     model = model_of("spatial", damping=True, coupling="reduced", rows="sum", rigid=["j2"], encoder_step=1e-5)
-    again = DynamicModel.from_dict(json.loads(json.dumps(model.as_dict())))
+    again = model_from_dict(json.loads(json.dumps(model.as_dict())))
     assert isinstance(again, ElasticModel)
     assert again.names == model.names
     assert again.fingerprint == model.fingerprint

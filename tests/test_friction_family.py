@@ -20,12 +20,12 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit, converge
 from urdf_ident.friction import FRICTION, AxisMotion, friction_term, play
-from urdf_ident.model.base import random_motion
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 V = np.array([-2.0, -0.3, -0.01, 0.0, 0.01, 0.3, 2.0])
 LOAD = np.array([5.0, -3.0, 2.0, 1.0, -1.0, 4.0, -6.0])

@@ -32,8 +32,9 @@ from urdf_ident.simulation.controllers import PD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.statistics.rows import RowFilter
 
 
 @pytest.fixture(scope="module")

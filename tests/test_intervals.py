@@ -22,8 +22,8 @@ from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "offset"]
 

@@ -10,8 +10,9 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.kept import KeptRows
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]

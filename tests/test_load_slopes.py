@@ -20,8 +20,8 @@ from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "load_coulomb"]
 SIGNALS = SignalConfig(cutoff=5.0, decimate=25.0)

@@ -22,6 +22,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.collision.clearance import check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 
@@ -45,7 +46,7 @@ OBJECTS = {
 @cache
 def arm(name: str = "ur10e") -> tuple[DynamicModel, Collisions]:
     robot = Robot.from_urdf(robot_path(name))
-    return DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), Collisions.build(robot, WORLD)
+    return DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), find_collisions(robot, WORLD)
 
 
 def closest(robot: Robot, collisions: Collisions, motion: Trajectory, rate: float = 100.0) -> float:
@@ -145,7 +146,7 @@ def test_start_in_collision_is_refused() -> None:
 def test_a_world_without_room_is_said() -> None:
     model, _ = arm()
     tight = parse_world({"objects": {"all around": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
-    collisions = Collisions.build(model.robot, tight, prune=False)
+    collisions = find_collisions(model.robot, tight, prune=False)
     with pytest.raises(LimitError, match=r"too close.*all around; .*excitation.clearance.*excitation.collisions: false"):
         design_excitation(model, 8.0, collisions=collisions, budget=2.0, starts=1, jobs=1)
 

@@ -25,9 +25,10 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate
-from urdf_ident.statistics.rows import RowFilter, build_statistics
+from urdf_ident.statistics.rows import RowFilter
 
 RATE, PERIOD, SIGMA = 100.0, 4.0, np.array([0.5, 0.3, 0.1])
 

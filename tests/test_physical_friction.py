@@ -224,8 +224,8 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     """Three columns that one slow log cannot tell apart: none explains more than the torque, and friction dissipates."""
     from urdf_ident.data.conditioning.signals import SignalConfig
     from urdf_ident.data.prepare import prepare_logs
+    from urdf_ident.statistics.accumulate import build_statistics
     from urdf_ident.statistics.fit import fit_base, fit_columns
-    from urdf_ident.statistics.rows import build_statistics
 
     model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic"], rotor_inertia=False)
     logs = prepare_logs([log(0, grease, speed=0.1, seconds=5.0, noise=4.0)], ROBOT, model.drive, SignalConfig())

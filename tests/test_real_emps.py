@@ -17,9 +17,10 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 PERCENT = ["0.114", "0.563", "0.496", "1.402"]

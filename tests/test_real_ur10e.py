@@ -13,8 +13,9 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 SCORE_CUTOFF = 9.4  # [Hz]

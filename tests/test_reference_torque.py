@@ -22,11 +22,12 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.file import load
+from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 LOADED = ["viscous", "coulomb", "offset", "load_coulomb"]

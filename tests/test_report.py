@@ -13,9 +13,9 @@ from test_cli import run, work  # noqa: F401 (a fixture)
 
 from urdf_ident.report import report_html
 from urdf_ident.result.brief import brief, joint_errors
-from urdf_ident.result.file import load
 from urdf_ident.result.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
+from urdf_ident.result.load import load
 from urdf_ident.result.verdict import Reason, ResultVerdict
 
 VOID = {"meta", "link", "br", "path", "use", "rect", "col"}

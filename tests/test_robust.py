@@ -17,8 +17,9 @@ from urdf_ident.estimation.estimators.robust import LOSSES, fit_robust, huber, t
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, build_statistics, filtered_rows
+from urdf_ident.statistics.rows import RowFilter, filtered_rows
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from urdf_ident.errors import EstimationError, FingerprintError, ModelError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
 from urdf_ident.statistics import rows as rows_module
-from urdf_ident.statistics.rows import RowFilter, accumulate, build_statistics, filtered_rows
+from urdf_ident.statistics.accumulate import accumulate, build_statistics
+from urdf_ident.statistics.rows import RowFilter, filtered_rows
 
 
 @pytest.fixture(scope="module")

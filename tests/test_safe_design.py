@@ -17,7 +17,7 @@ from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.obstacles import PAD, Obstacles
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits
@@ -57,7 +57,7 @@ def test_the_smallest_distance_and_the_tool_are_both_said(tmp_path: Path) -> Non
     assert "tool and the tool's box" in lines[1]
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     motion = read_trajectory(tmp_path / "motion.csv", robot)
-    collisions = Collisions.build(robot, parse_world({"objects": {"table": {"box": [2.4, 2.4, 0.04], "xyz": [0, 0, -0.05]}}}))
+    collisions = find_collisions(robot, parse_world({"objects": {"table": {"box": [2.4, 2.4, 0.04], "xyz": [0, 0, -0.05]}}}))
     least = collisions.distances(motion.evaluate(motion.times(200.0))[0]).min(axis=0)
     assert float(lines[0].split(": ")[1].split()[0]) / 1000 == pytest.approx(least.min(), abs=1e-3)
 
@@ -100,10 +100,10 @@ def test_a_wrist_at_a_constant_distance_blocks_nothing() -> None:
     world = parse_world({"objects": {"wall": {"plane": [-1, 0, 0], "offset": -1.2}}})
     limits = Limits.from_robot(robot)
     for clearance, watched in ((0.032, True), (0.034, False)):
-        collisions = Collisions.build(robot, world, clearance=clearance)
+        collisions = find_collisions(robot, world, clearance=clearance)
         obstacles = Obstacles(collisions, Family("modified_fourier", limits.joints, 5.0, 3), limits)
         tight = [pair.names for pair, pad in zip(collisions.pairs, obstacles.pad, strict=True) if pad < PAD]
         assert (("forearm_link", "wrist_2_link") in tight) == watched
         assert obstacles.touching(np.array([0.0, -1.5, 0.8, 0.0, np.pi / 2, 0.0])) == ""
     with pytest.raises(LimitError, match="clearance cannot be kept"):
-        Collisions.build(robot, world, clearance=0.15)
+        find_collisions(robot, world, clearance=0.15)

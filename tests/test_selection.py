@@ -23,11 +23,11 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.file import load
+from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
-from urdf_ident.statistics.rows import build_statistics
 
 SIMPLE = {"viscous", "coulomb", "offset"}
 

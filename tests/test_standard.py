@@ -20,8 +20,8 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 
 @pytest.fixture(scope="module")

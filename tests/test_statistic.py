@@ -12,7 +12,8 @@ from motion_samples import coupled_model, make_segment, raw_rows, robot_3r
 from urdf_ident.errors import EstimationError, FingerprintError
 from urdf_ident.linalg import triangle
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.accumulate import accumulate
+from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 
 NONE = RowFilter(1)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
@@ -41,7 +41,7 @@ def page_data(page: str) -> dict[str, Any]:
 
 def test_the_line_is_where_and_as_long_as_it_should_be() -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
-    collisions = Collisions.build(robot, parse_world(WORLD))
+    collisions = find_collisions(robot, parse_world(WORLD))
     motion = as_motion(random_fourier(Limits.from_robot(robot), 6.0, 3, seed=2, fill=0.6, span=4.0), robot)
     page, notes = player_page(robot, motion, collisions=collisions)
     data = page_data(page)
@@ -73,7 +73,7 @@ def test_the_world_is_drawn_where_the_robot_meets_it() -> None:
     """A robot on a turned base that hangs from the ceiling: both are turned the same way."""
     robot = Robot.from_urdf(robot_path("szabo_3r"), gravity=(0.0, 0.0, 9.81))
     world = parse_world({**WORLD, "base": {"xyz": [0.1, -0.2, 2.0], "rpy": [np.pi, 0.0, 0.4]}})
-    collisions = Collisions.build(robot, world)
+    collisions = find_collisions(robot, world)
     base = np.diag([1.0, -1.0, -1.0, 1.0])
     base[:3, 3] = [0.3, 0.1, 1.9]
     commands = {command["path"]: command for command in world_commands(collisions, base, np.eye(3))}
@@ -86,13 +86,13 @@ def test_the_world_is_drawn_where_the_robot_meets_it() -> None:
 def test_nothing_watched_and_long_motions() -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     rng = np.random.default_rng(0)
-    collisions = Collisions.build(robot)
+    collisions = find_collisions(robot)
     near = nearest_things(collisions, rng.uniform(-1, 1, (2 * MOMENTS + 5, 3)))
     assert near is not None
     assert near.step == 3
     assert len(near.distance) == len(near.ends) == -(-(2 * MOMENTS + 5) // 3)
     everything = [(a, b) for a in robot.description.links for b in robot.description.links if a != b]
-    nothing = Collisions.build(robot, allow=everything)
+    nothing = find_collisions(robot, allow=everything)
     assert nearest_things(nothing, np.zeros((4, 3))) is None
     motion = as_motion(random_fourier(Limits.from_robot(robot), 3.0), robot)
     assert page_data(player_page(robot, motion, collisions=nothing)[0])["nearest"] is None

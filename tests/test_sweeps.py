@@ -18,6 +18,7 @@ from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
@@ -31,7 +32,7 @@ CLEARANCE = 0.02
 
 def experiment(name: str, **options: object) -> tuple[Robot, Collisions, BidirectionalExperiment]:
     robot = Robot.from_urdf(robot_path(name))
-    collisions = Collisions.build(robot, WORLD, clearance=CLEARANCE)
+    collisions = find_collisions(robot, WORLD, clearance=CLEARANCE)
     settings = {"count": 4, "cruise": 0.6, "torque": prior_torque(robot), "collisions": collisions, **options}
     return robot, collisions, bidirectional_experiment(Limits.from_robot(robot), **settings)  # type: ignore[arg-type]
 
@@ -110,4 +111,4 @@ def test_bad_input() -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
     with pytest.raises(LimitError, match="no pose is free enough"):
-        bidirectional_experiment(Limits.from_robot(robot), collisions=Collisions.build(robot, cage, prune=False))
+        bidirectional_experiment(Limits.from_robot(robot), collisions=find_collisions(robot, cage, prune=False))

@@ -29,7 +29,7 @@ from urdf_ident.model.geometry import along, link_capsules, reach, robot_shapes,
 from urdf_ident.model.inertia import from_com, transform
 from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
@@ -645,7 +645,7 @@ def test_browser_says_the_joint_positions_of_the_moment(browse, tmp_path: Path) 
 def test_browser_writes_the_distance_beside_the_line(browse, tmp_path: Path) -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     world = parse_world({"objects": {"ball": {"sphere": 0.05, "xyz": [0.0, 0.0, 1.45]}}})
-    collisions = Collisions.build(robot, world)
+    collisions = find_collisions(robot, world)
     time = np.linspace(0.0, 2.0, 61)
     lift = np.column_stack([0 * time, 0.3 * (1 - time), 0 * time])  # upright, under the ball, at 1 s
     play(robot, (time, lift), collisions=collisions, html=tmp_path / "page.html")

@@ -11,7 +11,7 @@ import yaml
 from urdf_ident.errors import MissingFileError, ProjectError
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import CLEARANCE, parse_world, read_world
 
 TRIANGLES = "\n".join(["v 0 -1 -1", "v 0 1 -1", "v 0 0 1", "f 1 2 3", ""])
@@ -31,7 +31,7 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     assert world.tool is not None
     assert world.tool.frame == "tool0"
     assert world.allowed == (("base_link", "table"),)
-    collisions = Collisions.build(Robot.from_urdf(robot_path("ur10e")), world)
+    collisions = find_collisions(Robot.from_urdf(robot_path("ur10e")), world)
     assert collisions.pairs[-1].names == ("tool0", "the tool's box")
     assert collisions.required[-1] == 0.0
     assert (collisions.required[:-1] == 0.02).all()
@@ -58,14 +58,14 @@ def test_where_the_robot_stands_moves_the_world_and_not_the_robot() -> None:
     there = parse_world({"base": {"xyz": [0, 0, 2], "rpy": [0, 0, np.pi / 2]}, "objects": {
         "a": {"box": [0.3, 0.4, 0.5], "xyz": [-0.2, 0.6, 2.5], "rpy": [0, 0, np.pi / 2]},
         "p": {"plane": [0, 2, 0], "offset": -2}}})  # fmt: skip
-    one, two = (Collisions.build(robot, world).distances(q) for world in (here, there))
+    one, two = (find_collisions(robot, world).distances(q) for world in (here, there))
     np.testing.assert_allclose(one, two, atol=5e-6)
 
 
 def test_the_tool_stays_in_its_box() -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     world = parse_world({"tool": {"frame": "tool0", "box": [[-0.4, -9, -9], [9, 9, 9]]}})
-    collisions = Collisions.build(robot, world)
+    collisions = find_collisions(robot, world)
     q = np.random.default_rng(0).uniform(-3, 3, (50, 6))
     body, local = collisions.tool  # type: ignore[misc]
     x = collisions.kinematics.evaluate(q).points(body, local[None])[:, 0, 0]
@@ -115,5 +115,5 @@ def test_a_surface_in_the_world_is_no_hull(tmp_path: Path) -> None:
     path = tmp_path / "world.yaml"
     path.write_text(yaml.safe_dump({"objects": {"walls": {"mesh": "walls.obj"}}}))
     robot = Robot.from_urdf(robot_path("ur10e"))
-    distance = Collisions.build(robot, read_world(path)).distances(np.zeros(6))[0]
+    distance = find_collisions(robot, read_world(path)).distances(np.zeros(6))[0]
     assert distance.min() > 0.0

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .model.library import robot_path as robot_path
     from .model.robot import Robot as Robot
     from .motion.collision.collisions import Collisions as Collisions
+    from .motion.collision.find import find_collisions as find_collisions
     from .motion.collision.world import read_world as read_world
     from .motion.limits import Limits as Limits
     from .motion.trajectories import random_fourier as random_fourier
@@ -55,14 +56,15 @@ if TYPE_CHECKING:
     from .result.exports import write_mjcf as write_mjcf
     from .result.exports import write_sidecar as write_sidecar
     from .result.exports import write_urdf as write_urdf
-    from .result.file import load as load
     from .result.identification import Identification as Identification
+    from .result.load import load as load
     from .simulation.simulate import write_log as write_log
     from .viz.player import play as play
 
 _HOME = {
     "BaseParameters": "model.base",
     "Collisions": "motion.collision.collisions",
+    "find_collisions": "motion.collision.find",
     "Design": "excitation.design",
     "Drive": "model.drive",
     "DynamicModel": "model.dynamic_model",
@@ -96,7 +98,7 @@ _HOME = {
     "expand_logs": "data.readers.sources",
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
-    "load": "result.file",
+    "load": "result.load",
     "load_project": "project",
     "play": "viz.player",
     "random_fourier": "motion.trajectories",

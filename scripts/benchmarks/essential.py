@@ -32,8 +32,8 @@ from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ["viscous", "coulomb", "offset"]
 

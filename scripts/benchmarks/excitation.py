@@ -35,6 +35,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
@@ -117,7 +118,7 @@ def global_starts(seeds: int, budget: float) -> None:
     small = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")))
     world = parse_world({"objects": {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]},
                                      "wall": {"plane": [1, 0, 0], "offset": -0.85}}})  # fmt: skip
-    beside = Collisions.build(robot, world)
+    beside = find_collisions(robot, world)
     cases: list[tuple[str, DynamicModel, str, Collisions | None]] = [
         ("szabo_3r, D", small, "D", None), ("ur10e, D", full, "D", None), ("ur10e, cond", rigid, "cond", None),
         ("ur10e, D, table and wall", full, "D", beside),

@@ -32,8 +32,8 @@ from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 #: Findings that never count as a diagnosis: they are true of some of the sound logs too.
 BENIGN = {

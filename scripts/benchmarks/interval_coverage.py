@@ -38,8 +38,8 @@ from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 RATE, SECONDS, COUNTS = 100.0, 20.0, 2**17
 WIDTH = 0.1  # [rad/s] of the smooth sign

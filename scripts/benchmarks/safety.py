@@ -34,6 +34,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
+from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits, prior_torque
 
@@ -159,7 +160,7 @@ def place(seed: int) -> tuple[str, Robot, dict[str, tuple[str, list[float], list
     name, rng = ROBOTS[seed % len(ROBOTS)], np.random.default_rng(1000 + seed)
     robot, objects = Robot.from_urdf(robot_path(name)), objects_of(name, rng)
     world = parse_world({"objects": {key: {kind: size, "xyz": xyz} for key, (kind, size, xyz) in objects.items()}})
-    return name, robot, objects, Collisions.build(robot, world, clearance=CLEARANCE), rng
+    return name, robot, objects, find_collisions(robot, world, clearance=CLEARANCE), rng
 
 
 def seeds(first: int, count: int, budget: float, *, sweeps: bool = False) -> None:
@@ -214,8 +215,8 @@ def ten(repeats: int) -> None:
     for seed in range(repeats):
         for what, build in (
             ("limits only", lambda: None),
-            ("links", lambda: Collisions.build(robot)),
-            ("links, table, wall, post", lambda: Collisions.build(robot, world, clearance=CLEARANCE)),
+            ("links", lambda: find_collisions(robot)),
+            ("links, table, wall, post", lambda: find_collisions(robot, world, clearance=CLEARANCE)),
         ):
             begun = time.perf_counter()
             design = design_excitation(model, seed=seed, budget=9.6, collisions=build())

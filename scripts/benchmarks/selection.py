@@ -28,8 +28,8 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.project import load_project
 from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 
 def tasks(logs: list[Recording]) -> list[tuple[list[Recording], Recording]]:

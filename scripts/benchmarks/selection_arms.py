@@ -32,8 +32,8 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.scores import predict, score
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 LAWS = ("viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "load_coulomb", "presliding")
 RATE, SECONDS, TEACH, JUDGE = 200.0, 20.0, 4, 2  # [Hz], [s], logs

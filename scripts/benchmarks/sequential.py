@@ -38,8 +38,8 @@ from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.sensors import Noise, Sensors, measure
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import build_statistics
 
 #: Torque noise, about as on a real arm of this size [N·m].
 SIGMA = np.array([1.5, 1.8, 0.9, 0.22, 0.18, 0.12])

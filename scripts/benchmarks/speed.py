@@ -26,16 +26,17 @@ import numpy as np
 import pinocchio as pin
 from threadpoolctl import threadpool_limits
 
-from urdf_ident.model.base import random_motion
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine.compiled import VARIABLE
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.rigid import Rigid
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.rows import RowFilter
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 ROBOT = "ur10e"

@@ -23,8 +23,8 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.motions import SAME, log_distances
-from urdf_ident.statistics.rows import build_statistics
 
 
 def _cut(motion: Motion, begin: float, end: float) -> Motion:

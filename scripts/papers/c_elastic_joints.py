@@ -36,8 +36,9 @@ from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
 from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.rows import RowFilter, accumulate
+from urdf_ident.statistics.rows import RowFilter
 
 RATE, SAMPLES = 1000.0, 8900  # [Hz]
 COUNT = 2 * np.pi / 1_250_000  # [rad], on links and, after the gear, on motors

@@ -39,9 +39,9 @@ from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve
-from urdf_ident.statistics.rows import build_statistics
 from urdf_ident.statistics.statistic import StatisticSet
 
 POINTS, FILL, SPEED, ACCELERATION = 11, 0.9, 0.8, 60.0  # part of the range, part of the top speed, [rad/s²]

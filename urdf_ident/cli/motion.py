@@ -37,7 +37,7 @@ def design(
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
     from ..files import check_output, check_writable
-    from ..result.file import load
+    from ..result.load import load
 
     project, folder = open_project(config)
     project = project if family is None else _of_family(project, family)

@@ -43,7 +43,7 @@ def payload(
     from ..files import check_writable
     from ..pipeline.payload import weigh
     from ..project import Project
-    from ..result.file import load
+    from ..result.load import load
     from ..result.mounted import write_with_payload
 
     ident = load(result)
@@ -94,7 +94,7 @@ def compare(
     from ..files import check_output
     from ..model.robot import Robot
     from ..pipeline import compare as judge
-    from ..result.file import load
+    from ..result.load import load
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):

@@ -31,7 +31,7 @@ def report(
     force: Force = False,
 ) -> None:
     """Writes report.html again, with other logs if some are given."""
-    from ..result.file import load
+    from ..result.load import load
 
     ident = with_logs(load(result), logs or [], force)
     typer.echo("\n".join(report_lines(ident, out or result.parent / "report.html")))
@@ -53,7 +53,7 @@ def plot(
 ) -> None:
     """Writes single pictures of a result."""
     from ..errors import ModelError
-    from ..result.file import load
+    from ..result.load import load
     from ..result.plots.accessor import PICTURES
 
     if kind not in ("png", "svg", "pdf"):

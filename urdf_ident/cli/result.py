@@ -123,7 +123,7 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
     from ..project import Project
-    from ..result.file import load
+    from ..result.load import load
 
     ident = load(result)
     project = Project.model_validate(ident.config)
@@ -151,7 +151,7 @@ def export(
     """Writes a result in other formats."""
     from ..files import check_output, note_input
     from ..result.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
-    from ..result.file import load
+    from ..result.load import load
 
     ident = load(result)
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]

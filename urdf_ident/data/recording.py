@@ -151,11 +151,13 @@ class Recording:
             LogError: The columns do not fit the robot.
             UnitError: A unit is unknown or measures something else.
         """
+        from .readers.columns import PREFIXES, LogLayout
+        from .readers.fields import recording_fields
         from .readers.frames import array_hash, table_of_frame
-        from .readers.read import recording_of_table
 
         table = table_of_frame(frame, name)
-        return replace(recording_of_table(table, robot, layout, name), path="", sha256=array_hash(table))
+        found = recording_fields([(table, list(PREFIXES))], robot, layout or LogLayout(), name, table.path)
+        return cls(**{**found, "path": ""}, sha256=array_hash(table))
 
     def ordered(self, robot: Robot) -> Recording:
         """The same log with its columns in the order of a robot's joints.

@@ -25,10 +25,10 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..samples import freeze_arrays
+from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions
-from ..statistics.rows import build_statistics
 
 #: Candidates over the cut-off of the spectrum.
 FACTORS = (0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5)

@@ -180,7 +180,7 @@ def design_excitation(
         after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
             terms and drive replace the model's, and the noise of the row groups is taken from it.
         collisions: Links and objects that must keep their distance, ramps included, as
-            ``Collisions.build(robot, read_world(path))`` finds them; None: only limits are kept.
+            ``find_collisions(robot, read_world(path))`` finds them; None: only limits are kept.
         global_start: Each local search begins at the best of some random motions (``"none"``), or at what CMA-ES (``"cma"``)
             or differential evolution (``"genetic"``) find from there; all within the same budget.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.

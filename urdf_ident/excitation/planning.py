@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from ..errors import LimitError, ModelError, check_shape
 from ..linalg import Array
-from ..model.base import BaseParameters, random_motion, reduce_factor
+from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import lumped_inertials
+from ..model.structure import random_motion
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
 from ..samples import Segment

@@ -25,8 +25,9 @@ from ..motion.base import Trajectory
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..samples import Segment, freeze_arrays
+from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
-from ..statistics.rows import RowFilter, accumulate
+from ..statistics.rows import RowFilter
 from .criteria import standard_errors
 from .earlier import IdentificationLike, continued, row_noise
 from .planning import column_scale, usable_limits

@@ -14,6 +14,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
+from ..motion.collision.find import find_collisions
 from ..motion.collision.world import read_world
 from ..motion.limits import Limits, prior_torque
 from ..settings.section import Section
@@ -155,13 +156,13 @@ class ExcitationSection(Section):
 
         Raises:
             MissingFileError, ProjectError: See :func:`..motion.world.read_world`.
-            ModelError: See :meth:`..motion.collisions.Collisions.build`.
+            ModelError: See :func:`..motion.collision.find.find_collisions`.
         """
         solid = any(link.has_collision for link in robot.description.links.values())
         if self.collisions is False or (self.collisions == "auto" and self.world is None and not solid):
             return None
         world = None if self.world is None else read_world((folder or Path()) / self.world)
-        return Collisions.build(robot, world, clearance=self.clearance)
+        return find_collisions(robot, world, clearance=self.clearance)
 
 
 def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:

@@ -11,18 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, check_shape
-from ..linalg import Array, triangle
-from ..samples import Segment, freeze_arrays
-
-if TYPE_CHECKING:
-    from .dynamic_model import DynamicModel
-    from .robot import Robot
+from ..errors import check_shape
+from ..linalg import Array
+from ..samples import freeze_arrays
 
 #: Columns smaller than this fraction of the largest are zero: scaled up they would make false parameters.
 ZERO_FLOOR = 1e-10
@@ -188,93 +183,6 @@ class BaseParameters:
         return "\n".join(lines)
 
 
-def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
-    """Random states over the robot's full range, for structural questions.
-
-    Args:
-        robot: The robot.
-        samples: How many states.
-        seed: Seed of the generator.
-
-    Returns:
-        A segment whose samples are unrelated states (positions inside the limits, ±π or ±1 m without).
-    """
-    generator = np.random.default_rng(seed)
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    reach = np.where(robot.prismatic, 1.0, np.pi)
-    lower, upper = np.where(np.isfinite(lower), lower, -reach), np.where(np.isfinite(upper), upper, reach)
-    q = generator.uniform(np.maximum(lower, -2 * reach), np.minimum(upper, 2 * reach), (samples, robot.n))
-    v, a = (scale * generator.standard_normal((samples, robot.n)) for scale in (2.0, 5.0))
-    reference = 10.0 * generator.standard_normal((samples, robot.n))
-    deflection, vm, am = (scale * generator.standard_normal((samples, robot.n)) for scale in (0.05, 2.0, 5.0))
-    # Friction that only acts at low speed must be seen too.
-    slow = [np.where(generator.random(v.shape) < 0.3, 10.0 ** generator.uniform(-4.0, 0.0, v.shape), 1.0) for _ in range(2)]
-    v, vm = v * slow[0], vm * slow[1]
-    return Segment("random", 0.0, 100.0, q, v, a, None, q + deflection, vm, am, reference_torque=reference)
-
-
-def reduce_to_base(
-    model: DynamicModel,
-    *,
-    order: Sequence[str | int] | None = None,
-    tolerance: float = RANK_TOLERANCE,
-    seed: int = 0,
-    method: str = "qr",
-) -> BaseParameters:
-    """Finds the base parameters of a model on random motion.
-
-    Args:
-        model: The dynamic model.
-        order: All parameters by name or index, those preferred as independent first; theta's order if None.
-        tolerance: See :data:`RANK_TOLERANCE`.
-        seed: Seed of the random motion.
-        method: "qr"; "rref" and "svd" find the same from other arithmetic (:mod:`.reductions`).
-
-    Returns:
-        The reduction.
-
-    Raises:
-        ModelError: ``order`` is not a permutation of the parameters, or the method is unknown.
-    """
-    from .reductions import reduction
-
-    permutation, R = _permutation(model.names, order), structural_factor(model, seed)
-    scale = _column_scale(R, [parameter.unit for parameter in model.parameters])
-    return reduction(method)(R, model.names, permutation, tolerance, scale)
-
-
-def structural_factor(model: DynamicModel, seed: int = 0) -> Array:
-    """Triangular factor of the regressor on random motion.
-
-    Args:
-        model: The dynamic model.
-        seed: Seed of the random motion.
-
-    Returns:
-        Shape (≤ p, p).
-    """
-    names = model.names
-    motion = random_motion(model.robot, max(200, 4 * len(names) // model.n), seed)
-    R = np.zeros((0, len(names)))
-    for _, blocks in model.row_blocks(motion, chunk=len(motion)):
-        for group, block in zip(model.groups, blocks, strict=True):
-            rows = np.zeros((len(block), len(names)))
-            rows[:, group.columns] = block
-            R = triangle(R, rows)
-    return R
-
-
-def _column_scale(R: Array, units: Sequence[str]) -> Array:
-    """What counts as size one: a column's own length, but no less than a tenth of the longest of its unit.
-
-    A first axis that a URDF's rounding puts 1e-5 rad off gravity makes columns of that size: scaled up to one they would be
-    parameters.
-    """
-    norms, unit = np.linalg.norm(R, axis=0), np.array(units)
-    longest = np.array([norms[unit == own].max() for own in unit])
-    return np.asarray(np.maximum(norms, 0.1 * longest))
-
-
 def reduce_factor(
     R: Array,
     names: Sequence[str],
@@ -386,13 +294,3 @@ def assembled(
     K = K * sizes[rest] / sizes[first][:, None]
     zero = np.setdiff1d(np.arange(len(names)), np.concatenate([first, rest])).astype(np.intp)
     return BaseParameters(tuple(names), first, rest, zero, K, accepted / largest, rest[rejected > BLUR])
-
-
-def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDArray[np.intp] | None:
-    if order is None:
-        return None
-    index = {name: k for k, name in enumerate(names)}
-    picked = [index.get(item, -1) if isinstance(item, str) else int(item) for item in order]
-    if sorted(picked) != list(range(len(names))):
-        raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
-    return np.array(picked, dtype=np.intp)

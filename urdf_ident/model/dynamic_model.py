@@ -21,12 +21,13 @@ from ..errors import ModelError, check_shape
 from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
-from .base import BaseParameters, reduce_to_base
+from .base import BaseParameters
 from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups
+from .structure import reduce_to_base
 from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
 
@@ -388,10 +389,6 @@ class DynamicModel:
             The model; its columns are equal to the last bit.
         """
         reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
-        if data.get("elastic"):
-            from .elasticity import ElasticModel
-
-            return ElasticModel.from_dict(data).with_reference(reference)
         robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
         object.__setattr__(robot, "path", data.get("path", robot.path))
         model = cls(robot, friction="none", rotor_inertia=False, drive=Drive.from_dict(data["drive"]))

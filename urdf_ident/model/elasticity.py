@@ -382,7 +382,8 @@ class ElasticModel(DynamicModel):
             law = {key: value for key, value in item.items() if key not in ("axis", "side")}
             term = springs[law["term"]]() if law["term"] in springs else term_from_dict(law)
             terms.append(AppliedTerm(term, robot.index(item["axis"]), item["side"]))
-        return model.with_terms(terms)  # type: ignore[return-value]
+        reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
+        return model.with_terms(terms).with_reference(reference)  # type: ignore[return-value]
 
 
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from ..linalg import Array
 from ..samples import Segment
-
-if TYPE_CHECKING:
-    from .dynamic_model import DynamicModel
+from .terms import AppliedTerm
 
 
-def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
+class TermModel(Protocol):
+    """What is asked of the model: its terms and their values."""
+
+    @property
+    def terms(self) -> tuple[AppliedTerm, ...]:
+        """The terms, in the order of their columns."""
+
+    def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
+        """Values of the columns of some terms."""
+
+    def with_reference_torque(self, segment: Segment) -> Segment:
+        """The segment with the torque that load-dependent terms read."""
+
+
+def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
     """Values of all term columns, piece by piece: only terms with memory are made for the whole segment.
 
     Args:

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
+from ..files import write_text
 from ..linalg import Array
 from ..samples import freeze_arrays
 from ..sizes import MOST_SAMPLES
+from .table import table_text
 
 
 class Trajectory(ABC):
@@ -87,9 +89,9 @@ class Trajectory(ABC):
         Raises:
             OutputError: It cannot be written.
         """
-        from .files import write_trajectory  # the file formats are a room of their own
-
-        return write_trajectory(self, path, rate)
+        time = self.times(rate)
+        signals = dict(zip(("q", "v", "a"), self.evaluate(time), strict=True))
+        return write_text(path, table_text(self.joints, time, signals))
 
 
 @dataclass(frozen=True, eq=False)

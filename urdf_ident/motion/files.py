@@ -29,26 +29,7 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 100
     Raises:
         OutputError: It cannot be written.
     """
-    time = trajectory.times(rate)
-    signals = dict(zip(_PREFIXES, trajectory.evaluate(time), strict=True))
-    return write_text(path, table_text(trajectory.joints, time, signals))
-
-
-def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
-    """The default CSV (docs/logs.md).
-
-    Args:
-        joints: Joint names.
-        time: Shape (N,) [s].
-        signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
-
-    Returns:
-        Header and rows; 12 significant digits.
-    """
-    header = ",".join(["t", *(f"{prefix}_{joint}" for prefix in signals for joint in joints)])
-    table = np.column_stack([time, *signals.values()])
-    row = ",".join(["%.12g"] * table.shape[1])
-    return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])
+    return trajectory.write(path, rate)
 
 
 def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:

@@ -11,12 +11,13 @@ from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict import offences
-from ..model.base import ALONE, COMBINED, NEVER, random_motion
+from ..model.base import ALONE, COMBINED, NEVER
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import regressor
 from ..model.geometry_rank import geometric_rank
 from ..model.prior import inertial_prior
+from ..model.structure import random_motion
 from ..model.terms import RotorInertia
 from ..result.summary import finding_words, table
 

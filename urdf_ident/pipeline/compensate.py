@@ -31,8 +31,8 @@ from ..model.prior import inertial_prior
 from ..project import Project
 from ..result.identification import Identification
 from ..result.scores import predict, score
+from ..statistics.accumulate import build_statistics
 from ..statistics.fit import fit_base
-from ..statistics.rows import build_statistics
 from ..statistics.statistic import Statistic, StatisticSet
 from .physics import complete
 from .prepare import trained_range

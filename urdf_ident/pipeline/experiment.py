@@ -14,8 +14,8 @@ from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectories import Trajectory
 from ..project import Project
-from ..result.file import load
 from ..result.identification import Identification
+from ..result.load import load
 from ..simulation.elastic.log import simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.friction_truth import FrictionTruth

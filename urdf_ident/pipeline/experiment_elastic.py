@@ -12,7 +12,7 @@ from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..motion.trajectories import Trajectory
 from ..project import Project
-from ..result.file import load
+from ..result.load import load
 from ..simulation.elastic.drive import MotorFriction, MotorPD
 from ..simulation.elastic.log import motor_control
 from ..simulation.elastic.plant import ElasticPlant

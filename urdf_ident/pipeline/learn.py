@@ -30,11 +30,11 @@ from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_trained
 from ..project import Project
 from ..samples import Segment
+from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
 from ..statistics.log_effects import for_next_log, friction_changes
-from ..statistics.rows import build_statistics
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
 

@@ -23,8 +23,8 @@ from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
+from ..statistics.accumulate import build_statistics
 from ..statistics.motions import repeated
-from ..statistics.rows import build_statistics
 from .compensate import compensated_score
 from .learn import Learnt
 from .prepare import Prepared

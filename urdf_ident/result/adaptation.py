@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from ..errors import EstimationError, ModelError
 from ..friction import SIGN_WIDTH, Law, Sliding
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-
-if TYPE_CHECKING:
-    from .identification import Identification
+from .record import Record
 
 #: The top speed where no quantiles of held-out residuals tell it, over the 95 % quantile of speed.
 _TOP = 1.2
@@ -24,7 +22,7 @@ _TOP = 1.2
 _SLOW, _PARTS = 3.0, (0.5, 1.0)
 
 
-def filter_settings(ident: Identification, memory: float = np.inf, caution: float = 1.0) -> FilterSettings:
+def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0) -> FilterSettings:
     """What the filter rests on: spreads and noise between the logs of a result.
 
     Args:
@@ -71,9 +69,7 @@ def filter_settings(ident: Identification, memory: float = np.inf, caution: floa
     return FilterSettings(spread, power, residual, slow, rate, top, _least(ident, width, top), width, memory, caution)
 
 
-def adaptive_model(
-    ident: Identification, memory: float | str, rate: float | None, state: Mapping[str, Any] | None
-) -> AdaptiveModel:
+def adaptive_model(ident: Record, memory: float | str, rate: float | None, state: Mapping[str, Any] | None) -> AdaptiveModel:
     """The model that adapts.
 
     Args:
@@ -100,7 +96,7 @@ def adaptive_model(
     return AdaptiveModel(ident.online, settings, float(ident.signals["rate"]) if rate is None else rate, state)
 
 
-def chosen_settings(ident: Identification) -> FilterSettings:
+def chosen_settings(ident: Record) -> FilterSettings:
     """The settings that held-out error chose.
 
     Args:
@@ -130,7 +126,7 @@ def _joint_laws(model: DynamicModel) -> dict[int, Law]:
     return found
 
 
-def _least(ident: Identification, width: Array, top: Array) -> Array:
+def _least(ident: Record, width: Array, top: Array) -> Array:
     """Friction that every joint has at least at some speeds, without load, in the weaker direction, shape (n, 3)."""
     model = ident.model
     speeds = np.column_stack([_SLOW * width, *(part * top for part in _PARTS)])

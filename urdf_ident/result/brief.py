@@ -11,8 +11,9 @@ import numpy as np
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST
 from ..linalg import Array
 from ..model.inertia import to_com
+from .frames import parameters
 from .headline import headline
-from .identification import Identification
+from .record import Record
 
 WIDTH, LINES = 100, 14
 #: Joints that are listed one by one; of more, the worst five.
@@ -31,7 +32,7 @@ class JointError:
     urdf_friction: float | None
 
 
-def brief(ident: Identification) -> str:
+def brief(ident: Record) -> str:
     """Verdict, cause, remedy, error of each joint, what changed most and what is not known.
 
     Args:
@@ -52,7 +53,7 @@ def brief(ident: Identification) -> str:
     return "\n".join([*head, *remedy, *table, *ends])
 
 
-def joint_errors(ident: Identification) -> tuple[str, list[JointError]]:
+def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     """Relative torque error of every joint: on held-out logs, or failing those from cross-validation.
 
     Args:
@@ -83,7 +84,7 @@ def joint_errors(ident: Identification) -> tuple[str, list[JointError]]:
     return "cross-validated", found
 
 
-def changes(ident: Identification) -> list[str]:
+def changes(ident: Record) -> list[str]:
     """What moved farthest from the URDF, of what the data had a say in.
 
     Args:
@@ -110,7 +111,7 @@ def changes(ident: Identification) -> list[str]:
     return [words for size, words in sorted(found, reverse=True)[:_CHANGES] if size > 0.02]
 
 
-def html(ident: Identification) -> str:
+def html(ident: Record) -> str:
     """The same for a notebook.
 
     Args:
@@ -151,16 +152,17 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
     return lines
 
 
-def _unknown(ident: Identification) -> str:
+def _unknown(ident: Record) -> str:
     """What the data do not tell, the joints' own terms first: those are what a controller needs."""
-    lost = [row for row in ident.parameters if row.verdict == LOST]
-    sums = sum(row.verdict == COMBINATION for row in ident.parameters)
+    rows = parameters(ident)
+    lost = [row for row in rows if row.verdict == LOST]
+    sums = sum(row.verdict == COMBINATION for row in rows)
     if not lost:
-        return _line("not known:", f"{sums} of {len(ident.parameters)} parameters only in combination" if sums else "nothing")
+        return _line("not known:", f"{sums} of {len(rows)} parameters only in combination" if sums else "nothing")
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
     masses = [row.name for row in lost if row.symbol == "m"]
     names = ", ".join([*terms, *masses][:3])
-    counts = f"{len(lost)} of {len(ident.parameters)} parameters, {sums} more only in combination"
+    counts = f"{len(lost)} of {len(rows)} parameters, {sums} more only in combination"
     return _line("not known:", counts + (f"; {names}" if names else ""))
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
@@ -16,15 +14,14 @@ from ..linalg import Array
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import with_inertias
 from ..model.terms import RotorInertia
-
-if TYPE_CHECKING:
-    from .identification import Identification
+from .intervals import mass_matrix
+from .record import Record
 
 #: Relative error of the torque at which forward dynamics has converged, and its steps (load-dependent friction only).
 _CONVERGED, _STEPS = 1e-12, 200
 
 
-def gravity(ident: Identification, q: ArrayLike) -> Array:
+def gravity(ident: Record, q: ArrayLike) -> Array:
     """Torque that holds the links against gravity.
 
     Args:
@@ -42,7 +39,7 @@ def gravity(ident: Identification, q: ArrayLike) -> Array:
     return _rigid(ident, place, np.zeros_like(place))
 
 
-def coriolis(ident: Identification, q: ArrayLike, v: ArrayLike) -> Array:
+def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis and centrifugal torque ``C(q, v) v``.
 
     Args:
@@ -60,7 +57,7 @@ def coriolis(ident: Identification, q: ArrayLike, v: ArrayLike) -> Array:
     return _rigid(ident, place, speed) - _rigid(ident, place, np.zeros_like(place))
 
 
-def friction(ident: Identification, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
+def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
     """Torque that friction takes: of every law of the model, offsets included, rotor inertia not.
 
     Args:
@@ -92,7 +89,7 @@ def friction(ident: Identification, v: ArrayLike, q: ArrayLike | None = None, a:
     return ident.model.torque(theta, place, speed, turn)
 
 
-def forward(ident: Identification, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
     """Forward dynamics: the acceleration at which the identified inverse dynamics needs just this torque.
 
     Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to rounding.
@@ -117,8 +114,8 @@ def forward(ident: Identification, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -
     return np.asarray(out)
 
 
-def _accelerated(ident: Identification, q: Array, v: Array, tau: Array) -> Array:
-    mass, a = ident.mass_matrix(q), np.zeros_like(q)
+def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
+    mass, a = mass_matrix(ident, q), np.zeros_like(q)
     scale = max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max()), 1e-300)
     for _ in range(_STEPS):
         rest = tau - ident.torque(q, v, a)
@@ -135,7 +132,7 @@ def _accelerated(ident: Identification, q: Array, v: Array, tau: Array) -> Array
                           remedy="load-dependent friction above 1 is no friction: identify again")  # fmt: skip
 
 
-def to_pinocchio(ident: Identification) -> pin.Model:
+def to_pinocchio(ident: Record) -> pin.Model:
     """The identified robot as a Pinocchio model: inertias, ``armature``, ``damping`` and ``friction`` set.
 
     Inverse and forward dynamics of Pinocchio use inertias and armature; damping and Coulomb friction are for the caller (and
@@ -165,20 +162,20 @@ def to_pinocchio(ident: Identification) -> pin.Model:
     return model
 
 
-def _rigid(ident: Identification, q: Array, v: Array) -> Array:
+def _rigid(ident: Record, q: Array, v: Array) -> Array:
     _need_rigid(ident)
     theta = ident.theta.copy()
     theta[ident.model.n_inertial :] = 0.0
     return ident.model.torque(theta, q, v, np.zeros_like(q))
 
 
-def _need_rigid(ident: Identification) -> None:
+def _need_rigid(ident: Record) -> None:
     if isinstance(ident.model, ElasticModel):
         raise ModelError("the terms of a model with elastic joints need motor positions too", got="springs",
                          remedy="identify as rigid, or use torque()")  # fmt: skip
 
 
-def _array(ident: Identification, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
+def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
     _need_rigid(ident)
     found = np.asarray(value, dtype=float)
     expected = shape if shape is not None else (ident.model.n,) if found.ndim == 1 else ("N", ident.model.n)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.terms import RotorInertia
 from .friction_curves import friction_columns, share
-from .identification import Identification
+from .record import Record
 
 #: Laws that a URDF can hold exactly (an offset it cannot hold at all, and nothing can stand for it).
 _EXACT = ("viscous", "coulomb", "offset")
@@ -25,7 +25,7 @@ class EquivalentFriction:
     notes: tuple[str, ...]
 
 
-def equivalent_friction(ident: Identification) -> EquivalentFriction:
+def equivalent_friction(ident: Record) -> EquivalentFriction:
     """Viscous and Coulomb friction of every joint.
 
     Where a joint has other laws too, the line ``Fc + Fv |v|`` with neither negative that is closest, in the mean of
@@ -58,7 +58,7 @@ def equivalent_friction(ident: Identification) -> EquivalentFriction:
     return EquivalentFriction(damping, friction, (note,) if replaced else ())
 
 
-def armature(ident: Identification) -> dict[str, float]:
+def armature(ident: Record) -> dict[str, float]:
     """Rotor inertia that each joint feels when it moves alone; couplings between axes have no place in an MJCF.
 
     Args:
@@ -76,7 +76,7 @@ def armature(ident: Identification) -> dict[str, float]:
     return found
 
 
-def _exact(ident: Identification, j: int, name: str) -> list[float]:
+def _exact(ident: Record, j: int, name: str) -> list[float]:
     column, found = ident.model.n_inertial, []
     for item in ident.model.terms:
         part = share(ident, item, j)

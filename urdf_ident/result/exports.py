@@ -15,14 +15,14 @@ from ..fileset import FileSet
 from ..model.robot import Robot
 from ..provenance import sha256
 from .equivalent import armature, equivalent_friction
-from .file import plain
-from .frames import ParameterRow
-from .identification import Identification
+from .file import plain, save
+from .frames import ParameterRow, parameters
+from .record import Record
 from .springs import springs
 from .traces import FILE, write_series
 
 
-def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes the corrected URDF, with viscous and Coulomb friction as ``damping`` and ``friction``.
 
     Args:
@@ -41,7 +41,7 @@ def write_urdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
     return (*notes, *found.notes)
 
 
-def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes a MuJoCo model with damping, frictionloss and armature.
 
     Args:
@@ -60,7 +60,7 @@ def write_mjcf(ident: Identification, path: str | Path) -> tuple[str, ...]:
     return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
 
 
-def write_sdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
+def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
 
     Args:
@@ -82,7 +82,7 @@ def write_sdf(ident: Identification, path: str | Path) -> tuple[str, ...]:
     return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
 
 
-def write_sidecar(ident: Identification, path: str | Path) -> Path:
+def write_sidecar(ident: Record, path: str | Path) -> Path:
     """Writes what a URDF cannot hold as YAML.
 
     Args:
@@ -95,7 +95,7 @@ def write_sidecar(ident: Identification, path: str | Path) -> Path:
     Raises:
         OutputError: The file cannot be written.
     """
-    known = [_known(row) for row in list(ident.parameters)[ident.model.n_inertial :]]
+    known = [_known(row) for row in list(parameters(ident))[ident.model.n_inertial :]]
     return sidecar.write_sidecar(path, ident.model, ident.theta, known=known, elasticity=plain(springs(ident)))
 
 
@@ -106,7 +106,7 @@ def _known(row: ParameterRow) -> dict[str, Any]:
     return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}
 
 
-def write_all(ident: Identification, folder: str | Path) -> list[str]:
+def write_all(ident: Record, folder: str | Path) -> list[str]:
     """Writes the corrected URDF, joints.yaml, the series for pictures, and last identification.json.
 
     Args:
@@ -125,7 +125,7 @@ def write_all(ident: Identification, folder: str | Path) -> list[str]:
         written = [Path(urdf_name), write_sidecar(ident, files.path(sidecar_name))]
         if ident.traces is not None:
             written.append(write_series(ident.traces, files.path(series_name), ident.theta))
-        written.append(ident.save(files.path(json_name)))
+        written.append(save(ident, files.path(json_name)))
     return [*notes, *(f"wrote {Path(folder) / path.name}" for path in written)]
 
 
@@ -142,7 +142,7 @@ def result_names(robot: Robot) -> tuple[str, str, str, str]:
     return f"{name}_identified.urdf", "joints.yaml", FILE, "identification.json"
 
 
-def check_source(ident: Identification) -> None:
+def check_source(ident: Record) -> None:
     """Refuses when the source URDF was edited since: the numbers would belong to another robot.
 
     Args:

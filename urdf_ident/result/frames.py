@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from .identification import Identification
+from .record import Record
 
 _COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
 
@@ -100,7 +98,7 @@ class Parameters:
         return "\n".join([f"<{len(self)} parameters; .to_frame() for all>", *head, *(["…"] if len(self) > 5 else [])])
 
 
-def parameters(ident: Identification) -> Parameters:
+def parameters(ident: Record) -> Parameters:
     """The standard parameters of a result.
 
     Args:

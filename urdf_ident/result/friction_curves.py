@@ -10,8 +10,8 @@ from ..friction import AxisMotion
 from ..linalg import Array
 from ..model.terms import AppliedTerm, RotorInertia
 from ..samples import freeze_arrays
-from .identification import Identification
 from .intervals import functional_interval
+from .record import Record
 
 #: Points of a curve.
 _POINTS = 161
@@ -45,7 +45,7 @@ class FrictionCurve:
         freeze_arrays(self)
 
 
-def friction_curves(ident: Identification, alpha: float = 0.05) -> tuple[FrictionCurve, ...]:
+def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[FrictionCurve, ...]:
     """The friction curve of every joint that has friction laws.
 
     Args:
@@ -72,7 +72,7 @@ def friction_curves(ident: Identification, alpha: float = 0.05) -> tuple[Frictio
     return tuple(found)
 
 
-def friction_columns(ident: Identification, j: int, v: Array, load: float) -> Array:
+def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     """How the friction torque of a joint depends on every parameter.
 
     Args:
@@ -102,7 +102,7 @@ def _slides(item: AppliedTerm) -> bool:
     return item.term.name != RotorInertia.name and not getattr(item.term, "conservative", False)
 
 
-def share(ident: Identification, item: object, j: int) -> float:
+def share(ident: Record, item: object, j: int) -> float:
     """How fast the axis of a term turns when one joint moves alone at unit speed.
 
     Args:
@@ -116,7 +116,7 @@ def share(ident: Identification, item: object, j: int) -> float:
     return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
 
 
-def _trained(ident: Identification, j: int) -> tuple[float, float]:
+def _trained(ident: Record, j: int) -> tuple[float, float]:
     if ident.traces is not None and ident.traces.speeds is not None:
         edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
         seen = np.flatnonzero(count > 0)
@@ -125,7 +125,7 @@ def _trained(ident: Identification, j: int) -> tuple[float, float]:
     return -speed, speed
 
 
-def _interval(ident: Identification, columns: Array, alpha: float) -> Array:
+def _interval(ident: Record, columns: Array, alpha: float) -> Array:
     """Interval of a function of theta that only friction parameters are in; infinite where the data cannot tell it."""
     base = ident.fit.base
     rows = columns[:, base.independent]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .identification import Identification
+from .record import Record
+from .verdict import judge
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Headline:
     remedy: str
 
 
-def headline(ident: Identification) -> Headline:
+def headline(ident: Record) -> Headline:
     """The verdict, its cause and one remedy.
 
     Another motion is only advised where no cause in the logs is known: more of the same data would not help.
@@ -33,7 +34,7 @@ def headline(ident: Identification) -> Headline:
     Returns:
         The headline.
     """
-    found = ident.verdict
+    found = judge(ident)
     error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
     if found.cause is None:
         return Headline(found.level, error or "nothing speaks against it", "")
@@ -41,7 +42,7 @@ def headline(ident: Identification) -> Headline:
     return Headline(found.level, cause, found.cause.remedy or _log_remedy(ident) or _motion(ident))
 
 
-def _log_remedy(ident: Identification) -> str:
+def _log_remedy(ident: Record) -> str:
     """The remedy of the first warning about a log."""
     for log in ident.inputs:
         for finding in log["findings"]:
@@ -50,7 +51,7 @@ def _log_remedy(ident: Identification) -> str:
     return ""
 
 
-def _motion(ident: Identification) -> str:
+def _motion(ident: Record) -> str:
     """The motion that would tell most of what is unknown."""
     motions = [verdict.motion for verdict in ident.verdicts if verdict.motion]
     return max(dict.fromkeys(motions), key=motions.count) if motions else ""

@@ -7,8 +7,6 @@ infinite. What no model explains (friction that was left out) is in them only as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,9 +17,7 @@ from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import Fit
-
-if TYPE_CHECKING:
-    from .identification import Identification
+from .record import Record
 
 #: A functional whose part outside the data's span is larger than this share of it is not determined.
 _OUTSIDE = 1e-7
@@ -53,7 +49,7 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 
-def torque_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
     """Intervals of the torque of links, rotors and friction, as the data alone know it.
 
     Args:
@@ -74,7 +70,7 @@ def torque_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayL
     return functional_interval(ident.fit, ident.factor, _torque_rows(ident, place, speed, turn), alpha)
 
 
-def torque_prediction_interval(ident: Identification, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
     """Intervals of measured torque: what held-out data missed at such speeds, and the parameters' posterior variance.
 
     Args:
@@ -107,7 +103,7 @@ def torque_prediction_interval(ident: Identification, q: ArrayLike, v: ArrayLike
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 
-def mass_matrix(ident: Identification, q: ArrayLike) -> Array:
+def mass_matrix(ident: Record, q: ArrayLike) -> Array:
     """The mass matrix of the identified model, reflected rotor inertia included.
 
     Args:
@@ -127,7 +123,7 @@ def mass_matrix(ident: Identification, q: ArrayLike) -> Array:
     return np.asarray((torque[:-1] - torque[-1]).T)
 
 
-def mass_matrix_interval(ident: Identification, q: ArrayLike, alpha: float) -> Array:
+def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
     """Intervals of the entries of the mass matrix, as the data alone know them.
 
     Args:
@@ -148,7 +144,7 @@ def mass_matrix_interval(ident: Identification, q: ArrayLike, alpha: float) -> A
     return functional_interval(ident.fit, ident.factor, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
 
 
-def mass_interval(ident: Identification, alpha: float) -> Array:
+def mass_interval(ident: Record, alpha: float) -> Array:
     """Intervals of the masses of the moving bodies from the data alone: mostly infinite, for masses are seen in sums.
 
     Args:
@@ -167,21 +163,21 @@ def mass_interval(ident: Identification, alpha: float) -> Array:
     return ends
 
 
-def _still(ident: Identification, q: ArrayLike) -> Array:
+def _still(ident: Record, q: ArrayLike) -> Array:
     place = np.asarray(q, dtype=float)
     check_shape("q", place.shape, (ident.model.n,))
     _need_rigid(ident)
     return np.tile(place, (ident.model.n + 1, 1))
 
 
-def _torque_rows(ident: Identification, q: Array, v: Array, a: Array) -> Array:
+def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
     """Coefficients of the base parameters in the torque, shape (…, n, b)."""
     _need_rigid(ident)
     base = ident.fit.base
     return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
 
 
-def _need_rigid(ident: Identification) -> None:
+def _need_rigid(ident: Record) -> None:
     if isinstance(ident.model, ElasticModel):
         raise ModelError("no intervals of torque or mass matrix with elastic joints", got="springs, which are not linear in it",
                          remedy="read those of the parameters: fit.conf_int(), elasticity")  # fmt: skip

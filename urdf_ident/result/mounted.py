@@ -17,14 +17,14 @@ from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from .equivalent import armature, equivalent_friction
 from .exports import write_urdf
-from .identification import Identification
 from .payload import PayloadResult
+from .record import Record
 
 #: Largest relative difference of an inertial parameter between what was wanted and what the written URDF says.
 _SAME = 1e-6
 
 
-def write_with_payload(ident: Identification, body: PayloadResult, folder: str | Path) -> list[str]:
+def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
     """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
 
     Args:

@@ -8,13 +8,13 @@ import numpy as np
 
 from ..model.elasticity import ElasticModel
 from ..statistics.distributions import student_quantile
-from .identification import Identification
+from .record import Record
 
 SPRING_SYMBOLS = ("K", "D", "preload")
 _WORDS = {"K": "stiffness", "D": "damping", "preload": "preload", "Ia": "rotor_inertia"}
 
 
-def springs(ident: Identification, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
+def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
     """Elasticity of every joint, as identification.json and joints.yaml hold it.
 
     Args:

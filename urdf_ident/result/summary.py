@@ -9,8 +9,9 @@ import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from ..model.trained import trained_speeds
-from .identification import Identification
+from .record import Record
 from .springs import SPRING_SYMBOLS, springs
+from .verdict import judge
 
 #: Warnings about the logs that a summary shows, at most.
 _DOUBTS = 6
@@ -20,7 +21,7 @@ LOSS = 1.01
 _MOTIONS, _NAMED = 3, 4
 
 
-def details(ident: Identification) -> str:
+def details(ident: Record) -> str:
     """What was found, what it is worth, what the data could not tell, and how everything was chosen.
 
     Args:
@@ -30,7 +31,7 @@ def details(ident: Identification) -> str:
         Several lines of text, about 60 for a 6-axis arm.
     """
     fit, robot = ident.fit, ident.model.robot
-    verdict = ident.verdict
+    verdict = judge(ident)
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
         f"{robot.name}: {verdict.level.upper()} ({'; '.join(map(str, verdict.reasons))})",
@@ -162,7 +163,7 @@ def _tried(trial: Mapping[str, Any]) -> str:
     return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
 
 
-def compensation_table(ident: Identification) -> list[str]:
+def compensation_table(ident: Record) -> list[str]:
     """Held-out errors with and without the residual and the friction of sweeps, beside plain WLS.
 
     Args:
@@ -210,7 +211,7 @@ def _sweep(found: Mapping[str, Any]) -> list[str]:
     return table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in found["mean_rmse"])]])
 
 
-def _verdicts(ident: Identification) -> list[str]:
+def _verdicts(ident: Record) -> list[str]:
     """How many parameters have which verdict, and the motions that would help most of the poor ones."""
     levels = [verdict.level for verdict in ident.verdicts]
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
@@ -241,7 +242,7 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
     )
 
 
-def _doubts(ident: Identification) -> list[str]:
+def _doubts(ident: Record) -> list[str]:
     """Warnings about the logs, those of one kind and joint once, however many logs have them."""
     seen: dict[tuple[str, str | None], list[str]] = {}
     first: dict[tuple[str, str | None], str] = {}
@@ -261,7 +262,7 @@ def _doubts(ident: Identification) -> list[str]:
     )
 
 
-def _bodies(ident: Identification) -> list[str]:
+def _bodies(ident: Record) -> list[str]:
     rows = []
     share = ident.from_data[: ident.model.n_inertial].reshape(-1, 10)
     prior = ident.prior.theta0[: ident.model.n_inertial].reshape(-1, 10)
@@ -283,7 +284,7 @@ def _bodies(ident: Identification) -> list[str]:
     return lines + [f"  {entry.body} is not physically consistent: {entry.words}" for entry in offenders]
 
 
-def _joints(ident: Identification) -> list[str]:
+def _joints(ident: Record) -> list[str]:
     symbols = list(dict.fromkeys(p.symbol for p in ident.model.parameters[ident.model.n_inertial :]))
     if not symbols:
         return []

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .evidence import Evidence
-
-if TYPE_CHECKING:
-    from .identification import Identification
+from .record import Record
 
 LEVELS = ("good", "usable", "poor")
 #: Relative torque error on other motions, up to which a result is good, and up to which it is usable.
@@ -90,7 +88,7 @@ class ResultVerdict:
         }
 
 
-def judge(ident: Identification) -> ResultVerdict:
+def judge(ident: Record) -> ResultVerdict:
     """Weighs the evidence of a result.
 
     Args:
@@ -109,7 +107,7 @@ def judge(ident: Identification) -> ResultVerdict:
     return ResultVerdict(LEVELS[level], tuple(ordered))
 
 
-def _outside(ident: Identification) -> Iterator[Reason]:
+def _outside(ident: Record) -> Iterator[Reason]:
     """Errors on motions that took no part in the fit."""
     scores = [item for item in ident.validation if not item.get("trained_on")]
     other = [item for item in scores if item.get("repeats") is None]
@@ -185,7 +183,7 @@ def _error(id: str, value: float, where: str) -> Reason:
     return Reason(id, level, f"relative torque error {100 * value:.1f} % {where}", remedy)
 
 
-def _physics(ident: Identification) -> Iterator[Reason]:
+def _physics(ident: Record) -> Iterator[Reason]:
     if not ident.consistency.consistent:
         offenders = ", ".join(ident.consistency.offenders)
         yield Reason("not-consistent", "usable", f"not physically consistent: {offenders}", "consistency: {method: lmi}")

@@ -19,8 +19,8 @@ from ..errors import LimitError, SimulationError
 from ..files import write_text
 from ..linalg import Array
 from ..motion.base import Trajectory
-from ..motion.files import table_text
 from ..motion.limits import Limits, check_limits
+from ..motion.table import table_text
 from ..samples import Segment
 from .controllers import Controller, Reference
 from .integrators import StickSlip

@@ -7,7 +7,6 @@ they are small, so they are kept; only what reads the rigid torque, which change
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
 from ..samples import Segment
-
-if TYPE_CHECKING:
-    from .rows import RowFilter
+from .rows import RowFilter, filtered_rows
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
 MOST = 8_000_000
@@ -116,8 +113,6 @@ class KeptRows:
 
 
 def _filtered(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
-    from .rows import filtered_rows
-
     for first, rows in filtered_rows(model, segment, row_filter, compact=True):
         yield first, rows if segment.repeats == 1 else [x / np.sqrt(segment.repeats) for x in rows]
 

@@ -21,9 +21,10 @@ from ...errors import EstimationError
 from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...statistics.accumulate import BLOCKS
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
-from ...statistics.rows import BLOCKS, RowFilter
+from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, Statistic, StatisticSet
 
 #: ConvergedFit when no parameter moves by more than this share of its standard error; rounds at most.

@@ -32,9 +32,10 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.files import sampled
 from ...samples import Segment
+from ...statistics.accumulate import BLOCKS
 from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit, fit_base
-from ...statistics.rows import BLOCKS, RowFilter, filtered_rows
+from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import Layout, Statistic, StatisticSet
 
 #: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.

@@ -23,10 +23,10 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
+from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
-from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count

@@ -25,9 +25,9 @@ from ...errors import EstimationError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...samples import freeze_arrays
+from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import Solution, solve
-from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
 from ..uncertainty.covariance import Covariance, covariance_at
 from .loaded_model import LoadedModel, with_load

@@ -19,8 +19,8 @@ from ...errors import EstimationError, nearest
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
-from ...statistics.rows import build_statistics
 from ...statistics.statistic import StatisticSet
 
 #: Tuning constants that lose 5 % of efficiency where the noise is Gaussian.

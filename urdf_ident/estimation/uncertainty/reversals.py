@@ -15,7 +15,7 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...statistics.rows import build_statistics
+from ...statistics.accumulate import build_statistics
 from ...statistics.statistic import StatisticSet
 
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...errors import LimitError
 from ...linalg import Array
+from .collisions import Collisions
 from .speeds import MEASURED, SpeedBounds
-
-if TYPE_CHECKING:
-    from .collisions import Collisions
 
 #: Random configurations that tell which pairs always touch.
 SAMPLES = 200

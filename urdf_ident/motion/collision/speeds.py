@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...linalg import Array
 from ...samples import freeze_arrays
-
-if TYPE_CHECKING:
-    from .collisions import Collisions
+from .collisions import Collisions
 
 #: Coal's own error [m]; it stops at 1e-6.
 MEASURED = 2e-6

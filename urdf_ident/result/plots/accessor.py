@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import ModelError, OutputError, nearest
 from ...linalg import Array
 from ...units import joint_units
-from ..frames import ParameterRow
+from ..frames import ParameterRow, parameters
 from ..friction_curves import friction_curves
+from ..record import Record
 from ..traces import LogTrace
 from .bodies import draw_body
 from .friction import draw_friction
@@ -21,9 +22,6 @@ from .parameters import draw_parameters, draw_terms
 from .residual import draw_errors, draw_memory, draw_spectrum
 from .style import PALETTE, TEXT, Palette, figure_class, legend
 from .torque import draw_torque
-
-if TYPE_CHECKING:
-    from ..identification import Identification
 
 #: What can be drawn.
 PICTURES = ("torque", "friction", "parameters", "bodies", "residual", "errors")
@@ -36,7 +34,7 @@ class Plots:
         ident: The result.
     """
 
-    def __init__(self, ident: Identification) -> None:
+    def __init__(self, ident: Record) -> None:
         self._ident = ident
 
     def torque(self, log: str | None = None) -> Array:
@@ -128,7 +126,7 @@ class Plots:
         """
         bodies: dict[str, list[ParameterRow]] = {}
         terms: dict[str, list[ParameterRow]] = {}
-        for k, row in enumerate(self._ident.parameters):
+        for k, row in enumerate(parameters(self._ident)):
             if k < self._ident.model.n_inertial:
                 bodies.setdefault(row.owner, []).append(row)
             else:

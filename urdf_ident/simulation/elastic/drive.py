@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,16 @@ from ...friction import Coulomb, Offset, Stribeck, Viscous
 from ...linalg import Array
 from ..friction_truth import FrictionTruth
 
-if TYPE_CHECKING:
-    from .plant import ElasticPlant
+
+class Compliant(Protocol):
+    """What a controller knows of an elastic robot."""
+
+    @property
+    def stiffness(self) -> Array:
+        """Shape (n,) [N·m/rad or N/m]."""
+
+    def gravity(self, q: Array) -> Array:
+        """Torque that holds the links, shape (N, n) [N·m or N]."""
 
 
 class MotorFriction:
@@ -156,7 +164,7 @@ class MotorPD:
         kd: Shape (n,) [N·m·s/rad or N·s/m].
     """
 
-    plant: ElasticPlant
+    plant: Compliant
     reference: Callable[[Array], tuple[Array, Array]]
     kp: Array
     kd: Array

@@ -1,0 +1,128 @@
+"""What can collide: all pairs of links, objects and the tool's box that have to be watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+from ...errors import LimitError, ModelError, nearest
+from ...linalg import Array
+from ...model.geometry import Shape, collision_shapes
+from ...model.robot import Robot
+from .collisions import Collisions, Pair
+from .pruning import worth_watching
+from .solids import Solid, link_solid, object_solid, plane_solid
+from .world import TOOL_BOX, ToolBox, World
+
+
+def find_collisions(
+    robot: Robot,
+    world: World | None = None,
+    *,
+    clearance: float | None = None,
+    allow: Iterable[tuple[str, str]] = (),
+    prune: bool = True,
+    seed: int = 0,
+) -> Collisions:
+    """Finds what can collide.
+
+    Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
+    touch on nearly all configurations (their shapes overlap by design), a first link that stands on an object, pairs at a
+    distance that no motion changes, and pairs with two revolute joints between them that no angle of these brings too
+    close, which is proved. What touches does not depend on the clearance: one that nothing can keep is refused.
+
+    Args:
+        robot: The robot.
+        world: What is around it; nothing if None.
+        clearance: Smallest distance allowed [m]; the world's if None.
+        allow: More pairs of names that may touch.
+        prune: False keeps pairs that are always, or provably never, too close.
+        seed: Of the random configurations.
+
+    Returns:
+        The pairs that must keep their distance.
+
+    Raises:
+        ModelError: A pair or a frame names what does not exist.
+        LimitError: The clearance is not positive, or so large that two things are closer on all configurations.
+    """
+    world = world or World()
+    distance = world.clearance if clearance is None else float(clearance)
+    if not (np.isfinite(distance) and distance > 0):
+        raise LimitError("the clearance must be positive", got=distance, expected="metres")
+    shapes, notes = collision_shapes(robot)
+    solids = (*_robot_solids(robot, shapes), *_world_solids(world))
+    allowed = _allowed(robot, world, [*world.allowed, *allow])
+    pairs = tuple(
+        Pair(a, b, (solids[a].name, solids[b].name))
+        for a in range(len(solids))
+        for b in range(a + 1, len(solids))
+        if _may_collide(robot, solids[a], solids[b], allowed)
+    )
+    tool = None if world.tool is None else _tool_point(robot, world.tool)
+    if tool is not None:
+        pairs = (*pairs, Pair(-1, -1, (world.tool.frame, TOOL_BOX)))  # type: ignore[union-attr]
+    required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
+    found = Collisions(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
+    if not prune:
+        return replace(found, notes=notes)
+    kept, more = worth_watching(found, seed)
+    watched = tuple(pairs[p] for p in kept)
+    return Collisions(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
+
+
+def _robot_solids(robot: Robot, shapes: Iterable[Shape]) -> list[Solid]:
+    frames = {
+        frame.name: (int(frame.parentJoint), np.array(frame.placement.homogeneous))
+        for frame in robot.model.frames
+        if frame.type == pin.FrameType.BODY
+    }
+    return [link_solid(shape, *frames[shape.link]) for shape in shapes]
+
+
+def _world_solids(world: World) -> list[Solid]:
+    objects = [object_solid(shape, world.root) for shape in world.shapes]
+    return objects + [plane_solid(plane, world.root) for plane in world.planes]
+
+
+def _allowed(robot: Robot, world: World, pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    known = [*robot.description.links, *world.names]
+    out = set()
+    for pair in pairs:
+        for name in pair:
+            if name not in known:
+                raise ModelError(f"no link or object is called '{name}'", where="allow", remedy=nearest(name, known))
+        out.add(frozenset(pair))
+    return out
+
+
+def _may_collide(robot: Robot, first: Solid, second: Solid, allowed: set[frozenset[str]]) -> bool:
+    if first.of_world or frozenset((first.name, second.name)) in allowed:
+        return False
+    if second.of_world:
+        return first.body != 0
+    parents = list(robot.model.parents)
+    neighbours = first.body == second.body or parents[first.body] == second.body or parents[second.body] == first.body
+    return not neighbours
+
+
+def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:
+    names = [frame.name for frame in robot.model.frames if frame.type == pin.FrameType.BODY]
+    if tool.frame not in names:
+        raise ModelError(f"no link is called '{tool.frame}'", where="tool.frame", remedy=nearest(tool.frame, names))
+    frame = robot.model.frames[robot.model.getFrameId(tool.frame, pin.FrameType.BODY)]
+    return int(frame.parentJoint), np.array(frame.placement.translation)
+
+
+def _geometry_model(solids: Iterable[Solid], pairs: Iterable[Pair]) -> pin.GeometryModel:
+    model = pin.GeometryModel()
+    for k, solid in enumerate(solids):
+        placement = pin.SE3(solid.placement[:3, :3], solid.placement[:3, 3])
+        model.addGeometryObject(pin.GeometryObject(f"{solid.name} {k}", solid.body, placement, solid.geometry))
+    for pair in pairs:
+        if pair.second >= 0:
+            model.addCollisionPair(pin.CollisionPair(pair.first, pair.second))
+    return model

@@ -1,0 +1,24 @@
+"""The default CSV (docs/logs.md) of sampled signals, as text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..linalg import Array
+
+
+def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
+    """The default CSV (docs/logs.md).
+
+    Args:
+        joints: Joint names.
+        time: Shape (N,) [s].
+        signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
+
+    Returns:
+        Header and rows; 12 significant digits.
+    """
+    header = ",".join(["t", *(f"{prefix}_{joint}" for prefix in signals for joint in joints)])
+    table = np.column_stack([time, *signals.values()])
+    row = ",".join(["%.12g"] * table.shape[1])
+    return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])

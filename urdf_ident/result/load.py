@@ -1,0 +1,141 @@
+"""Results read back from identification.json, checked before anything uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..compensation.residual import Residual
+from ..documents import parse_json
+from ..errors import LogError, UrdfIdentError, check_shape
+from ..estimation.uncertainty.identifiability import Verdict
+from ..files import read_text
+from ..fileset import finish
+from ..linalg import Array
+from ..model.base import BaseParameters
+from ..model.prior import Prior
+from ..model.stored import model_from_dict
+from ..project import parse_project
+from ..statistics.changes import FrictionChanges
+from ..statistics.fit import Fit
+from .checks import check_result
+from .evidence import Evidence
+from .file import SCHEMA
+from .identification import Identification
+from .traces import FILE, read_series
+
+
+def load(path: str | Path) -> Identification:
+    """Reads a result; its torque equals the saved one's to the last bit.
+
+    Args:
+        path: An identification.json.
+
+    Returns:
+        The result.
+
+    Raises:
+        MissingFileError: No such file.
+        LogError: It is not an identification.json, of another version, damaged (:mod:`.checks`) or edited.
+    """
+    finish(Path(path).parent, Path(path).name)
+    data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
+    try:
+        check_result(data, SCHEMA)
+        return from_dict(data, series=Path(path).parent / FILE)
+    except UrdfIdentError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
+        raise LogError(
+            "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}"[:200],
+            remedy="name the file that `urdf-ident identify` wrote",
+        ) from error  # fmt: skip
+
+
+def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
+    """Inverse of :func:`as_dict`.
+
+    Args:
+        data: Nested plain data.
+        series: The file of its series for pictures; without them if None, or if there is no such file.
+
+    Returns:
+        The result.
+
+    Raises:
+        KeyError: An entry is missing.
+        ShapeError: Entries do not fit each other.
+    """
+    parse_project(data["config"], "config")
+    model = model_from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
+    state, p = data["state"], len(model.names)
+    fit = _fit(data, model.names)
+    check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
+    check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
+    kept = state["prior"]
+    prior = Prior(
+        _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
+        _array(kept["spread"]), _array(kept["relative_std"]), _array(kept["mass_std"]),
+    )  # fmt: skip
+    theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
+    ident = Identification(
+        model,
+        fit,
+        theta,
+        prior,
+        _array(state["factor"]),
+        _array(state["baseline"]),
+        solver=data["solver"],
+        signals=data["signals"],
+        inputs=tuple(data["inputs"]),
+        cross_validation=data["cross_validation"],
+        config=data["config"],
+        validation=tuple(data["validation"]),
+        selection=data.get("selection", {}),
+        essential=data.get("essential", {}),
+        prediction=data.get("prediction", {}),
+        adaptation=data.get("adaptation", {}),
+        estimation=data.get("estimation", {}),
+        residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
+        compensation=data.get("compensation", {}),
+        evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
+        traces=None if series is None else read_series(series, theta),
+    )
+    if all("motion" in entry for entry in data["parameters"]["standard"]):  # kept: finding them again takes seconds
+        ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])
+    return ident
+
+
+def _fit(data: Mapping[str, Any], names: tuple[str, ...]) -> Fit:
+    stored, state = data["state"]["base"], data["state"]["fit"]
+    index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
+    K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
+    ill_conditioned = np.array(stored.get("blurred", ()), dtype=np.intp)
+    base = BaseParameters(names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, **index)
+    params = np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float)
+    covariance = _array(data["covariance"]["matrix"])
+    check_shape("parameters.base", params.shape, (len(base),))
+    check_shape("covariance.matrix", covariance.shape, (len(base), len(base)))
+    return Fit(
+        base,
+        params,
+        covariance,
+        np.array(state["seen"], dtype=bool),
+        state["sigma"],
+        state["rows"],
+        state["dof"],
+        float(data["condition"]),
+        state["method"],
+        data["covariance"]["kind"],
+        state.get("row_weights", {}),
+        None if state.get("error_dof") is None else _array(state["error_dof"]),
+        None if data.get("friction_changes") is None else FrictionChanges.from_dict(data["friction_changes"]),
+    )
+
+
+def _array(value: Any) -> Array:
+    return np.array(value, dtype=float)

@@ -1,0 +1,221 @@
+"""What a result holds: standard parameters (data, physics and prior) beside the fit that they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compensation.online import OnlineModel
+from ..compensation.residual import Residual
+from ..consistency.cholesky import ConsistencyReport, check_consistency
+from ..errors import ModelError, check_shape
+from ..estimation.uncertainty.identifiability import Verdict, verdicts
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.posterior import from_data, posterior_std
+from ..model.prior import Prior
+from ..samples import freeze_arrays
+from ..statistics.changes import FrictionChanges
+from ..statistics.fit import Fit
+from .evidence import Evidence
+from .traces import Traces
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What a result holds, and what follows from it alone; users meet it as :class:`.identification.Identification`.
+
+    Attributes:
+        model: The dynamic model.
+        fit: Base parameters: what the data say.
+        theta: Standard parameters: data + physics + prior, shape (p,).
+        prior: The prior.
+        factor: Whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1): ``‖R theta − rho‖²`` is the data's
+            misfit in units of noise variance.
+        baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
+        solver: How theta was chosen: method, status, residuals, notes.
+        signals: Resolved conditioning, and why.
+        inputs: Path, hash, rows and findings of every log.
+        cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
+        config: The resolved settings.
+        selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
+        estimation: Which estimator, why, and what it found on its way.
+        essential: Which base parameters the data need, by which rule; empty where that was not asked.
+        prediction: Quantiles of held-out residuals by joint and speed; empty where nothing could be held out.
+        adaptation: Which memory adaptation needs, for which joints it is any use, and its held-out error; empty where the
+            spread of friction is not known.
+        evidence: What was measured of the result's trustworthiness; None for results that were put together by hand.
+        validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
+        residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
+        compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
+        traces: Short series of torque for pictures, kept in ``series.json`` beside the result; None where they are not at hand.
+    """
+
+    model: DynamicModel
+    fit: Fit
+    theta: Array
+    prior: Prior
+    factor: Array
+    baseline: Array
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    cross_validation: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    validation: tuple[Mapping[str, Any], ...] = ()
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    essential: Mapping[str, Any] = field(default_factory=dict)
+    prediction: Mapping[str, Any] = field(default_factory=dict)
+    residual: Residual | None = None
+    estimation: Mapping[str, Any] = field(default_factory=dict)
+    compensation: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence | None = None
+    adaptation: Mapping[str, Any] = field(default_factory=dict)
+    traces: Traces | None = None
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def torque(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        *,
+        deformation: ArrayLike | None = None,
+        deformation_rate: ArrayLike | None = None,
+    ) -> Array:
+        """Identified inverse dynamics, friction and rotor inertia included; one sample takes microseconds.
+
+        Not to be called from several threads at once with single samples.
+
+        Args:
+            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+            deformation: Motor minus link position after the gear, as the encoders show it, same shape [rad or m]. With it
+                the residual is added; without it the torque is that of links and friction.
+            deformation_rate: Its rate, same shape [rad/s or m/s].
+
+        Returns:
+            Shape as ``q`` [N·m or N].
+
+        Raises:
+            ModelError: A deformation for a result without a residual, or without a rate that the residual reads.
+            ShapeError: The arrays do not fit.
+        """
+        place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
+        apart, rate = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
+        for name, x in (("v", speed), ("a", turn), ("deformation", apart), ("deformation_rate", rate)):
+            if x is not None and x.shape != place.shape:
+                check_shape(name, x.shape, place.shape)
+        if place.ndim == 1 and self.online is not None:
+            check_shape("q", place.shape, (self.model.n,))
+            return self.online(place, speed, turn, apart, rate)
+        tau = self.model.torque(self.theta, place, speed, turn)
+        if apart is None:
+            return tau
+        if self.residual is None:
+            raise ModelError("a deformation was given, and this result holds no residual",
+                             remedy="leave it out, or learn one (compensate)")  # fmt: skip
+        return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
+
+    @property
+    def prediction_band(self) -> float:
+        """Frequency up to which :meth:`torque_prediction_interval` holds measured torque [Hz]; 0 without one."""
+        return float(self.prediction.get("band", 0.0))
+
+    @cached_property
+    def online(self) -> OnlineModel | None:
+        """The model for single samples; None with elastic joints, whose torque has no short cut."""
+        elastic = isinstance(self.model, ElasticModel)
+        return None if elastic else OnlineModel(self.model, self.theta, residual=self.residual)
+
+    @cached_property
+    def urdf_theta(self) -> Array:
+        """The URDF as it came, lumped (and repaired where it was impossible), without joint terms, shape (p,)."""
+        theta = self.prior.theta0.copy()
+        theta[self.model.n_inertial :] = 0.0
+        return theta
+
+    @cached_property
+    def fit_theta(self) -> Array:
+        """Standard parameters with exactly the fit's base parameters, dependent ones at the prior, shape (p,)."""
+        return self.fit.theta(self.prior.theta0)
+
+    @cached_property
+    def consistency(self) -> ConsistencyReport:
+        """The consistency of the bodies of :attr:`theta`."""
+        return check_consistency(self.theta, [body.name for body in self.model.robot.bodies])
+
+    @property
+    def friction_changes(self) -> FrictionChanges | None:
+        """How friction differs between the logs (mean, spread, each log's deviation); None where it was not looked at."""
+        return self.fit.changes
+
+    @cached_property
+    def from_data(self) -> Array:
+        """Share of every parameter's value that the data brought, shape (p,)."""
+        return from_data(self.factor[:, :-1], self.prior, self.prior_weight)
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight of the prior against the data, of which the nominal precision is overrated by as much."""
+        return float(self.solver.get("weight", 1.0))
+
+    @cached_property
+    def posterior_std(self) -> Array:
+        """Standard deviation of every standard parameter, data and prior together, shape (p,); always finite."""
+        return posterior_std(self.factor[:, :-1], self.prior, self.prior_weight)
+
+    def interval(self, alpha: float = 0.05) -> Array:
+        """Intervals of the standard parameters, data and prior together; :attr:`std_error` is from data alone.
+
+        Args:
+            alpha: One minus the level, a fraction.
+
+        Returns:
+            Shape (p, 2): lower and upper ends; friction and the like end at zero.
+        """
+        from statistics import NormalDist
+
+        reach = NormalDist().inv_cdf(1.0 - alpha / 2.0) * self.posterior_std
+        ends = np.column_stack([self.theta - reach, self.theta + reach])
+        bounded = np.array([parameter.nonnegative for parameter in self.model.parameters])
+        ends[bounded, 0] = np.maximum(ends[bounded, 0], 0.0)
+        return ends
+
+    @cached_property
+    def std_error(self) -> Array:
+        """Standard errors from the data alone, shape (p,); inf where a parameter is not identifiable by itself."""
+        errors = np.full(len(self.theta), np.inf)
+        alone = np.abs(self.fit.base.K).max(axis=1, initial=0.0) < 1e-9
+        errors[self.fit.base.independent[alone]] = self.fit.bse[alone]
+        return errors
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What these data tell of every standard parameter, and what motion would tell more; in the order of theta."""
+        rate = float(self.signals.get("decimate", 0.0)) or 100.0
+        return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
+
+    def term_values(self, symbol: str) -> dict[str, float]:
+        """Identified values of one kind of joint term.
+
+        Args:
+            symbol: ``"Fv"``, ``"Fc"``, ``"offset"``, ``"Ia"``, …
+
+        Returns:
+            Joint name → value [SI].
+        """
+        pairs = zip(self.model.parameters, self.theta, strict=True)
+        return {p.owner: float(value) for p, value in pairs if p.symbol == symbol}
+
+    @property
+    def bodies(self) -> Array:
+        """Inertial parameters of the lumped bodies, shape (n, 10)."""
+        return self.theta[: self.model.n_inertial].reshape(-1, 10)

@@ -1,0 +1,163 @@
+"""From conditioned logs to the statistic: rows streamed into triangular factors, one a time block and row group."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..data.prepare import PreparedLog
+from ..errors import EstimationError
+from ..linalg import Absorber, Array
+from ..model.dynamic_model import DynamicModel
+from ..samples import Segment
+from .kept import KeptRows
+from .motions import motions
+from .rows import RowFilter, filtered_rows
+from .statistic import Layout, Statistic, StatisticSet
+
+#: Time blocks a log is cut into.
+BLOCKS = 32
+
+
+def accumulate(
+    model: DynamicModel,
+    log: str,
+    segments: Sequence[Segment],
+    row_filter: RowFilter,
+    *,
+    blocks: int = BLOCKS,
+    conditioning: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    weights: Sequence[Array] | None = None,
+    kept: KeptRows | None = None,
+) -> StatisticSet:
+    """Turns one log's segments into its statistic.
+
+    Args:
+        model: The dynamic model.
+        log: Name of the log.
+        segments: Its pieces.
+        row_filter: The filter and decimation of the rows.
+        blocks: Time blocks of about equal length.
+        conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
+        progress: Called with the number of rows done.
+        weights: Of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
+        kept: Rows of models before, and where these are kept for models to come; not with weights.
+
+    Returns:
+        Factors per block and row group.
+
+    Raises:
+        EstimationError: Nothing is left after filtering.
+    """
+    total = sum(row_filter.output_rows(len(segment)) for segment in segments)
+    if total == 0:
+        longest = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
+        raise EstimationError(
+            "the log is shorter than the filter", where=log, got=f"{longest[0]:.3g} s of motion in one piece",
+            expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
+            remedy="record longer, or raise signals.decimate",
+        )  # fmt: skip
+    layouts = tuple(
+        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
+        for group, some in zip(model.groups, model.compact, strict=True)
+    )
+    factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
+    gathered = _Gathered(layouts, factors)
+    done = 0
+    for k, segment in enumerate(segments):
+        offset, own = done, None if weights is None else weights[k]
+        made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
+        for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
+            rows = len(pieces[0])
+            block_of = (offset + first + np.arange(rows)) * blocks // total
+            begins = np.flatnonzero(np.diff(block_of, prepend=-1))
+            for begin, end in zip(begins, [*begins[1:], rows], strict=True):
+                gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces])
+            done = offset + first + rows
+            if progress is not None:
+                progress(done)
+    gathered.finish()
+    entries = []
+    for layout, found in zip(layouts, factors, strict=True):
+        ends = np.cumsum([len(R) for R, _ in found.values()])
+        wide = layout.expanded(np.vstack([R for R, _ in found.values()]))
+        for (block, (_, rows)), begin, end in zip(found.items(), [0, *ends[:-1]], ends, strict=True):
+            entries.append(Statistic(log, block, layout.group, wide[begin:end], rows, segments[0].repeats))
+    place = {layout.group: g for g, layout in enumerate(layouts)}
+    entries.sort(key=lambda entry: (entry.block, place[entry.group]))
+    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
+    return StatisticSet(model.names, layouts, tuple(entries), digest)
+
+
+class _Gathered:
+    """Factors of one time block after the other."""
+
+    def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
+        self.layouts, self.factors = layouts, factors
+        self.block, self.absorbers, self.rows = -1, [], 0  # type: int, list[Absorber], int
+
+    def add(self, block: int, pieces: Sequence[Array]) -> None:
+        """Takes rows of a block up; blocks come in order."""
+        if block != self.block:
+            self.finish()
+            self.block, self.rows = block, 0
+            self.absorbers = [Absorber(piece.shape[1]) for piece in pieces]
+        for absorber, piece in zip(self.absorbers, pieces, strict=True):
+            absorber.add(piece)
+        self.rows += len(pieces[0])
+
+    def finish(self) -> None:
+        """Closes the block."""
+        for absorber, found in zip(self.absorbers, self.factors, strict=False):
+            found[self.block] = absorber.factor(), self.rows
+        self.absorbers = []
+
+
+def build_statistics(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    *,
+    blocks: int = BLOCKS,
+    progress: Callable[[str, int], None] | None = None,
+    weights: Mapping[str, Sequence[Array]] | None = None,
+    kept: KeptRows | None = None,
+) -> StatisticSet:
+    """The statistic of several prepared logs: the one door from data to estimators.
+
+    Logs may be sampled at different rates; what must agree is the low-pass and the source of the velocities.
+
+    Args:
+        model: The dynamic model.
+        logs: Prepared logs.
+        blocks: Time blocks a log.
+        progress: Called with the log's name and the number of rows done.
+        weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
+        kept: As for :func:`accumulate`.
+
+    Returns:
+        Factors per log, block and row group.
+
+    Raises:
+        EstimationError: No log, or one without torque.
+        FingerprintError: The logs were conditioned differently, or two have the same name.
+    """
+    total: StatisticSet | None = None
+    for log in logs:
+        done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
+        row_filter = RowFilter(log.conditioned.factor)
+        conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
+        part = accumulate(
+            model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done,
+            weights=None if weights is None else weights[log.name], kept=kept,
+        )  # fmt: skip
+        total = part if total is None else total.merged(part)
+    if total is None:
+        raise EstimationError("no log to estimate from")
+    if kept is None or len(logs) < 2:
+        return total
+    kept.motions = kept.motions or motions(total)
+    return replace(total, motions=kept.motions)
