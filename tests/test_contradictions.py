@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
@@ -107,6 +108,33 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
+
+
+@pytest.mark.parametrize("zero", [0.1, -0.3])
+def test_small_errors_of_a_zero_are_named(zero: float) -> None:
+    recording = log_of(ARM)
+    (found,) = doubts(replace(recording, position=recording.position + [0.0, zero, 0.0, 0.0]))
+    assert (found.id, found.joint) == ("position-zero", "j2")
+    assert found.size == pytest.approx(-zero, abs=0.02)
+
+
+def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused() -> None:
+    recording = log_of(ARM)
+    (found,) = doubts(replace(recording, effort=1e-3 * recording.effort))
+    assert (found.id, found.severity) == ("effort-scale", "warning")
+    assert found.size == pytest.approx(1e-3, rel=0.3)
+    model, data = ARM.model, ARM.model.createData()
+    weight = np.array([pin.computeGeneralizedGravity(model, data, q) for q in ARM.configuration(recording.position)])
+    (found,) = doubts(replace(recording, effort=recording.effort - weight))
+    assert (found.id, found.severity) == ("effort-without-gravity", "refused")
+
+
+def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
+    heavy = URDF
+    for k, factor in enumerate((3.0, 0.4, 2.0, 0.5), 1):
+        heavy = heavy.replace(f'<mass value="{8.0 / k}"/>', f'<mass value="{factor * 8.0 / k}"/>')
+    assert heavy != URDF
+    assert doubts(log_of(ARM), Robot.from_urdf(heavy)) == []
 
 
 def test_too_few_samples_raise_no_doubt() -> None:
