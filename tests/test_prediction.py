@@ -66,12 +66,17 @@ def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identif
 def test_classes_of_speed_and_levels() -> None:
     table = np.broadcast_to(np.array(LEVELS), (1, 3, len(LEVELS))) * np.array([3.0, 1.0, 2.0])[None, :, None]
     residual = HeldOutResidual(10.0, np.array([[0.1, 1.0]]), np.array([2.0]), table, np.zeros(1), 10**9)
-    reach = residual.reach(np.array([[0.0], [-0.5], [1.5], [4.0]]), 0.1)[:, 0]
+    speeds = np.array([[0.0], [-0.5], [1.5], [4.0]])
+    reach = residual.reach(speeds, np.zeros_like(speeds), 0.1)[:, 0]
     np.testing.assert_allclose(reach, [2.7, 0.9, 1.8, 3.6], rtol=1e-6)
+    turning = residual.reach(speeds, np.full_like(speeds, 50.0), 0.1)[:, 0]  # 1.5 rad/s is 30 ms from a reversal at 50 rad/s²
+    np.testing.assert_allclose(turning, [2.7, 2.7, 0.9, 3.6], rtol=1e-6)
     few = replace(residual, blocks=9)
-    np.testing.assert_allclose(few.reach(np.array([[0.5]]), 0.1), 0.99, atol=1e-9)  # 0.9 · (1 + 1/9) = 1: the largest level
+    np.testing.assert_allclose(
+        few.reach(np.array([[0.5]]), np.zeros((1, 1)), 0.1), 0.99, atol=1e-9
+    )  # 0.9 · (1 + 1/9) = 1: the largest level
     with pytest.raises(ModelError, match="alpha is not between 0 and 1"):
-        residual.reach(np.zeros((1, 1)), 1.0)
+        residual.reach(np.zeros((1, 1)), np.zeros((1, 1)), 1.0)
 
 
 def test_nothing_held_out_is_no_interval(ident: Identification) -> None:

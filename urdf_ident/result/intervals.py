@@ -95,7 +95,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
     residual = HeldOutResidual.from_dict(ident.prediction)
-    missed = residual.reach(np.atleast_2d(speed), alpha).reshape(centre.shape)
+    missed = residual.reach(np.atleast_2d(speed), np.atleast_2d(turn), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
     variance = posterior_variance(ident.factor[:, :-1], ident.prior, ident.prior_weight, rows)
     more = np.maximum(variance - residual.variance, 0.0)

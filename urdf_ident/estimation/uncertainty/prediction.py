@@ -2,10 +2,11 @@
 
 The covariance of parameters says nothing of what the model lacks, nor of the sensor's noise; on real arms most measured samples
 lie outside the interval of the parameters alone. So the residual itself is looked at: every fold (:func:`.folds.folds_of`) is
-predicted by the parameters that data and prior give without it, measured and predicted torque are compared behind one low-pass,
-and the quantiles of the absolute error are kept apart by speed: near reversals, slow, usual, fast. With m blocks in time the
-quantile of level p is taken at ``p (1 + 1/m)``, as for one more block than there are (conformal prediction: Vovk, Gammerman,
-Shafer 2005).
+predicted by the parameters that data and prior give without it, and the low-passed measured torque is compared with the
+prediction of each sample, as a user will compare them: the step of friction at a reversal is smeared in the one and sharp in
+the other. The quantiles of the absolute error are kept apart: at reversals and near them (by speed, and by the time to the
+reversal against the low-pass), slow, usual, fast. With m blocks in time the quantile of level p is taken at ``p (1 + 1/m)``, as
+for one more block than there are (conformal prediction: Vovk, Gammerman, Shafer 2005).
 
 Away from the data two things are added: what the posterior variance of the parameters is larger than along the logs, and the
 residual's growth beyond the trained speed, taken as proportional to it.
@@ -34,8 +35,10 @@ from ...statistics.statistic import StatisticSet
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
 #: Speeds below these parts of the fast ones (95 % quantile) are at a reversal, and near one.
 _REVERSAL = (0.03, 0.1)
+#: The same by time: |v|/|a| in periods of the low-pass.
+_TURNING = (0.2, 0.6)
 #: Samples that a class of speed must hold to have quantiles of its own.
-_FEWEST = 40
+_FEWEST = 8
 #: Samples of a segment at which the parameters' variance is looked at.
 _SAMPLES = 100
 
@@ -45,7 +48,7 @@ class HeldOutResidual:
     """Quantiles of held-out residuals by joint and speed.
 
     Attributes:
-        band: Low-pass that measured and predicted torque were compared behind [Hz].
+        band: Low-pass of the measured torque [Hz].
         edges: Speeds between the classes, ascending, shape (n, classes − 1) [rad/s or m/s].
         top: Largest trained speed (99.5 % quantile), shape (n,) [rad/s or m/s].
         quantiles: Of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
@@ -82,11 +85,12 @@ class HeldOutResidual:
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
         return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]))
 
-    def reach(self, v: Array, alpha: float) -> Array:
+    def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Half the width of the interval for a residual.
 
         Args:
-            v: Joint speeds, shape (N, n) [rad/s or m/s].
+            v: Joint velocities, shape (N, n) [rad/s or m/s].
+            a: Joint accelerations, shape (N, n) [rad/s² or m/s²].
             alpha: One minus the level, a fraction.
 
         Returns:
@@ -102,7 +106,7 @@ class HeldOutResidual:
         level = min((1 - alpha) * (1 + 1 / self.blocks), LEVELS[-1])
         for j, (edges, table) in enumerate(zip(self.edges, self.quantiles, strict=True)):
             at = np.array([np.interp(level, (0.0, *LEVELS), (0.0, *row)) for row in table])
-            found[:, j] = at[np.searchsorted(edges, speed[:, j], side="right")]
+            found[:, j] = at[_classes(edges, speed[:, j], np.abs(a[:, j]), self.band)]
         beyond = np.where(self.top > 0, speed / np.where(self.top > 0, self.top, 1.0), 1.0)
         return np.asarray(found * np.maximum(beyond, 1.0))
 
@@ -138,10 +142,10 @@ def held_out_residual(
     shown = [part for log in logs for part in log.segments if part.tau is not None]
     errors = []
     for part, torque in zip(shown, [torque for own in held.parts for torque in own], strict=True):
-        errors.append(np.abs(lowpass(part.total - torque, part.rate, band)))
-    speeds = np.vstack([np.abs(part.v) for part in shown])
+        errors.append(np.abs(lowpass(part.total, part.rate, band) - torque))
+    speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
     variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
-    return _classed(np.vstack(errors), speeds, variance.mean(axis=0), band, held.blocks)
+    return _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +228,28 @@ def _owners(
     return np.asarray(index[np.minimum(block, len(own) - 1)])
 
 
-def _classed(errors: Array, speeds: Array, variance: Array, band: float, blocks: int) -> HeldOutResidual:
+def _quantiles(errors: Array) -> Array:
+    """As for one more sample than there are, so that a class of few has wide intervals, shape (levels,)."""
+    return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
+
+
+def _classes(edges: Array, speed: Array, turn: Array, band: float) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Class of every sample of a joint, 0 at a reversal, from the sizes of its velocity and acceleration, shape (N,)."""
+    kind = np.searchsorted(edges, speed, side="right")
+    for k, periods in reversed(list(enumerate(_TURNING))):
+        kind = np.where(speed * band < periods * turn, np.minimum(kind, k), kind)
+    return kind
+
+
+def _classed(errors: Array, speeds: Array, turns: Array, variance: Array, band: float, blocks: int) -> HeldOutResidual:
     """Quantiles by class of speed; a class with few samples has those of all."""
     edges, tables = [], []
-    for error, speed in zip(errors.T, speeds.T, strict=True):
+    for error, speed, turn in zip(errors.T, speeds.T, turns.T, strict=True):
         fast = float(np.percentile(speed, 95))
         steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), *(float(np.percentile(speed, x)) for x in (50, 90))])
-        kind = np.searchsorted(steps, speed, side="right")
+        kind = _classes(steps, speed, turn, band)
         every = np.quantile(error, LEVELS)
-        table = [
-            np.quantile(error[kind == k], LEVELS) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)
-        ]
+        table = [_quantiles(error[kind == k]) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)]
         edges.append(steps)
         tables.append(table)
     top = np.percentile(speeds, 99.5, axis=0)
