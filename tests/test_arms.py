@@ -1,0 +1,34 @@
+"""A small part of ``scripts/benchmarks/arms.py``: an arm nobody tuned for, 3.8 s of motion, judged on one twice as fast."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "benchmarks" / "arms.py"
+
+
+@pytest.fixture(scope="module")
+def row() -> dict[str, float]:
+    spec = importlib.util.spec_from_file_location("arms_benchmark", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module.run(2, "four", simple=False)
+
+
+def test_four_seconds_of_a_scara_do_not_spoil_a_faster_motion(row: dict[str, float]) -> None:
+    assert row["exported"] <= 1.02 * row["baseline"]
+    assert row["exported"] <= 1.05 * row["fit"]
+    assert row["exported"] <= 1.5 * row["oracle"]
+
+
+def test_its_prediction_intervals_hold_measured_torque_at_reversals_too(row: dict[str, float]) -> None:
+    assert row["inside"] >= 0.93
+    assert row["inside_reversals"] >= 0.85
+    assert row["width"] <= 1.3
