@@ -13,8 +13,12 @@ from logs import Truth, fourier, torques
 from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, samples_per_row
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError
+from urdf_ident.excitation.sequential import forecast
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
+from urdf_ident.motion.limits import Limits
+from urdf_ident.pipeline.compare import compare
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.result.identification import Identification
@@ -209,6 +213,27 @@ def test_a_payload_that_comes_and_goes_is_not_friction(ident: Identification, ro
     torque = np.abs(loaded.effort - plain.effort).max(axis=0)
     assert (torque[1:] > 3.0).all()
     assert (worst < 0.15 * np.maximum(torque, 3.0)).all()
+
+
+def test_a_comparison_tells_temperature_from_wear(ident: Identification, robot: Robot) -> None:
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    for change, words, changed in ((0.5, "within the spread", False), (4.0, "beyond the spread", True)):
+        other = identify(model, [log_of(robot, f"later{change}", 70, np.array([0.0, change, 0.0]))])
+        tests = [item for item in compare(ident, other).tests if item.kind == "friction" and item.where == "j2"]
+        assert {item.changed for item in tests} == {changed}
+        assert all(words in item.note for item in tests)
+    alone = compare(other, other).tests
+    assert all("not known" in item.note for item in alone if item.kind == "friction")
+
+
+def test_forecasts_count_the_spread_and_propose_a_warm_up(ident: Identification, robot: Robot) -> None:
+    limits = Limits.from_robot(robot)
+    found = forecast(ident, random_fourier(limits, 20.0, 5, 0), limits)
+    changes = ident.friction_changes
+    assert changes is not None
+    for name, spread in zip(changes.parameters, changes.spread, strict=True):
+        assert found.after[found.labels.index(name)] >= 0.999 * spread
+    assert "warm-up" in found.summary()
 
 
 def test_one_log_has_no_spread_to_adapt_with(robot: Robot) -> None:

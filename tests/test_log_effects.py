@@ -133,14 +133,14 @@ def test_one_log_says_that_the_spread_is_not_known_and_tells_drift() -> None:
     found = changes(simulated(5, (0.5, 0.8), logs=1, drift=1.0)[0])
     assert not found.known
     assert np.isnan(found.spread).all()
-    notes = " ".join(found.notes())
+    notes = " ".join(found.notes(np.ones(1), np.zeros(1)))
     assert "not known" in notes
     assert "not known" in "\n".join(found.lines())
     assert "drifts within a log: Fc_a" in notes
     # From −1 to 1 over the log; thirds have means of ∓2/3.
     assert found.drift[0, 1] == pytest.approx(4 / 3, abs=4 * found.drift_error[0, 1])
     steady = changes(simulated(5, (0.5, 0.8), logs=1)[0])
-    assert not any("drifts" in note for note in steady.notes())
+    assert not any("drifts" in note for note in steady.notes(np.ones(1), np.zeros(1)))
 
 
 def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
@@ -168,3 +168,10 @@ def test_json_round_trip() -> None:
     again = FrictionChanges.from_dict(json.loads(json.dumps(plain(single.as_dict()), allow_nan=False)))
     assert np.isnan(again.spread).all()
     assert again.parts.shape == (1, PARTS, 2)
+
+
+def test_logs_of_two_robots_are_named() -> None:
+    found = changes(simulated(8, (2.0, 8.0))[0])
+    (note,) = [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]
+    assert "Fc_a" in note or "Fv_a" in note
+    assert not [note for note in changes(simulated(8, (0.3, 0.8))[0]).notes(np.ones(1), np.zeros(1)) if "two robots" in note]

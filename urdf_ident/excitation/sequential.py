@@ -43,6 +43,8 @@ HARMONICS = 10
 NOTICEABLE = 0.8
 #: A standard parameter is well known when its standard deviation is below this part of its value.
 WELL = 0.1
+#: A spread of friction between logs beyond this part of its mean is worth a warm-up.
+NOTABLE = 0.05
 
 
 class EarlierResult(IdentificationLike, Protocol):
@@ -83,6 +85,7 @@ class Forecast:
         standard_before: Standard deviations now, data and prior together, shape (p,).
         standard_after: Standard deviations then, shape (p,).
         kind: How the standard errors before were found, in words.
+        warming: What to do about friction that differs from log to log; empty where it hardly does.
     """
 
     duration: float
@@ -98,6 +101,7 @@ class Forecast:
     standard_before: Array
     standard_after: Array
     kind: str
+    warming: str = ""
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -172,6 +176,7 @@ class Forecast:
             ),
             f"  {self.standard_words()}",
             f"  {self.mass_words()}",
+            *([f"  {self.warming}"] if self.warming else []),
         ]
         return "\n".join(lines)
 
@@ -238,7 +243,8 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     fit, columns = after.fit, after.fit.base.independent
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
-    told = joint_errors(fit, old[:, columns], new[:, columns])
+    told = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
+    told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion makes friction differ less from log to log
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
@@ -255,6 +261,41 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         standard_before=posterior_std(old, after.prior, after.prior_weight),
         standard_after=posterior_std(triangle(old, new), after.prior, after.prior_weight),
         kind=fit.covariance_kind,
+        warming=warming_words(after),
+    )
+
+
+def warming_words(after: EarlierResult) -> str:
+    """What no motion cures: friction that differs from log to log.
+
+    Args:
+        after: The earlier result.
+
+    Returns:
+        A sentence where the spread is worth it, or is not known; else nothing.
+    """
+    changes, n = after.fit.changes, after.model.n
+    if changes is None:
+        return ""
+    if not changes.known:
+        return (
+            "friction's spread from log to log is not known from one log: record this motion as a second one, best the first "
+            "cold and the second after a warm-up"
+        )
+    speed, load = (
+        np.broadcast_to(np.asarray(after.signals.get(key, default), dtype=float), (n,))
+        for key, default in (("speed", 1.0), ("load", 0.0))
+    )
+    mean, spread = changes.torque(speed, load)
+    share = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
+    worth = np.flatnonzero(share > NOTABLE)
+    if not len(worth):
+        return ""
+    worst = int(np.argmax(share))
+    return (
+        f"friction differs from log to log on {len(worth)} of {n} joints, most on {after.model.robot.joints[worst]} "
+        f"({100 * share[worst]:.0f} %), and no motion lowers that: repeat this one as a warm-up cycle until friction settles, "
+        "or record two logs, one cold and one warm"
     )
 
 

@@ -35,6 +35,8 @@ _SPEEDS = {"slow": 0.1, "fast": 1.0}
 _SAME = 1e-6
 #: A body explains a change when no more than this share of the moved combinations is left.
 _EXPLAINED = 0.34
+#: A change of friction of so many spreads is what logs of one robot differ by.
+_WITHIN = 1.96
 
 
 def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
@@ -197,6 +199,32 @@ def _row_dof(ident: Identification, row: Array) -> float:
     return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
 
 
+def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float]:
+    """Spread between logs of what rows of base parameters give, and the variance that it adds to a difference of results.
+
+    A mean over several logs has its share of the spread in its own error; what one log found lies a whole spread off. Results
+    of one log borrow the other's spread.
+    """
+    own = [np.sqrt(max(float(row @ item.fit.spread_covariance @ row), 0.0)) for item, row in pairs]
+    told = [item.fit.changes is not None and item.fit.changes.known for item, _ in pairs]
+    if not any(told):
+        return float("nan"), 0.0
+    usual = float(max(spread for spread, known in zip(own, told, strict=True) if known))
+    return usual, usual**2 * sum(not known for known in told)
+
+
+def _judged_by_spread(change: Change, spread: float) -> Change:
+    """Says of a change of friction whether it is more than logs of one robot differ by."""
+    if change.kind != "friction":
+        return change
+    if np.isnan(spread):
+        return replace(change, note="how much its friction differs from log to log is not known: it may be temperature")
+    size = f"± {spread:.2g} {change.unit}"
+    if abs(change.difference) <= _WITHIN * spread:
+        return replace(change, note=f"within the spread from log to log ({size}): temperature rather than wear")
+    return replace(change, note=f"beyond the spread from log to log ({size}): wear, or another grease")
+
+
 def _error(ident: Identification, row: Array) -> float:
     return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
 
@@ -300,10 +328,12 @@ def _friction_tests(before: Identification, after: Identification) -> list[Chang
                 continue
             seen = before.fit.seen[np.flatnonzero(one)].all() and after.fit.seen[np.flatnonzero(two)].all()
             if seen:
-                tests.append(
-                    _test(kind, joint, what, unit, float(one @ before.fit.params), float(two @ after.fit.params),
-                          _error(before, one), _error(after, two), _row_dof(before, one), _row_dof(after, two))
-                )  # fmt: skip
+                spread, more = _spread([(before, one), (after, two)])
+                error = [np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
+                         for item, row in ((before, one), (after, two))]  # fmt: skip
+                test = _test(kind, joint, what, unit, float(one @ before.fit.params), float(two @ after.fit.params), error[0],
+                             error[1], _row_dof(before, one), _row_dof(after, two))  # fmt: skip
+                tests.append(_judged_by_spread(test, spread))
     return tests
 
 

@@ -102,6 +102,7 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
     fit = _with_errors(estimated, converged, logs, wanted.covariance)
+    trained = prepared.trained
     fit = _with_changes(fit, converged.model, estimated.statistics, logs)
     remarks = (
         estimated.describe(),
@@ -120,7 +121,13 @@ def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], N
         with_row_sum(deflections, model, statistics, fit),
         _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
         _essential(statistics, fit, wanted.essential),
-        (*remarks, *selected.notes, *shaped.notes, *converged.notes, *(fit.changes.notes() if fit.changes else ())),
+        (
+            *remarks,
+            *selected.notes,
+            *shaped.notes,
+            *converged.notes,
+            *(fit.changes.notes(trained.speed, trained.load) if fit.changes else ()),
+        ),
     )
 
 

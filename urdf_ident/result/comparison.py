@@ -48,7 +48,8 @@ class Change:
         if self.kind == "friction" and abs(self.before) > 0:
             share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
             word = "more" if self.difference > 0 else "less"
-            return f"{self.where} needs {abs(share):.2g} ± {error:.1g} % {word} {self.what}"
+            text = f"{self.where} needs {abs(share):.2g} ± {error:.1g} % {word} {self.what}"
+            return text + (f"; {self.note}" if self.note else "")
         text = f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({self.difference:+.3g} ± {self.std_error:.2g})"
         return f"{text} {self.unit}" + (f"; {self.note}" if self.note else "")
 

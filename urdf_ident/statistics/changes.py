@@ -15,6 +15,8 @@ from ..samples import freeze_arrays
 #: Drift within a log is spoken of where the last part differs from the first by so many standard errors, and by this share of
 #: the mean.
 _SURE, _WORTH = 4.0, 0.05
+#: A spread of friction beyond this part of its mean is no one robot's.
+_ABSURD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,23 @@ class FrictionChanges:
         """Standard error of the mean as a guess of the next log's value, shape (q,); of the mean alone with one log."""
         return np.asarray(np.sqrt(self.mean_error**2 + np.nan_to_num(self.spread) ** 2))
 
+    def torque(self, speed: Array, load: Array) -> tuple[Array, Array]:
+        """Mean friction that may change, and its spread between logs, of each joint.
+
+        Args:
+            speed: Joint speeds, shape (n,) [rad/s or m/s].
+            load: Torque that the gears pass on to the links, shape (n,) [N·m or N].
+
+        Returns:
+            Both of shape (n,) [N·m or N]; the spread is zero where it is not known.
+        """
+        mean, variance = np.zeros((2, len(speed)))
+        for k, (j, kind) in enumerate(zip(self.axes, self.kinds, strict=True)):
+            size = {"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[kind]
+            mean[j] += size * self.mean[k]
+            variance[j] += (size * np.nan_to_num(self.spread[k])) ** 2
+        return mean, np.sqrt(variance)
+
     @property
     def drift(self) -> Array:
         """Last third minus first third of each log, shape (L, q)."""
@@ -124,13 +143,38 @@ class FrictionChanges:
                 lines.append(f"  {'':<32} {slope}; the spread is what is left")
         return lines
 
-    def notes(self) -> list[str]:
-        """What a user should know in a sentence: one log, friction that drifts within a log, a spread that is absurd."""
-        found = []
+    def notes(self, speed: Array, load: Array) -> list[str]:
+        """What a user should know in a sentence: one log, friction that drifts within a log, a spread that is absurd.
+
+        Args:
+            speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
+            load: Their usual loads, shape (n,) [N·m or N].
+
+        Returns:
+            The sentences.
+        """
+        found = self._absurd(speed, load)
         if not self.known:
             found.append("friction between logs: one log, so its spread is not known; record on another day to learn it")
         found += self._drifting()
         return found
+
+    def _absurd(self, speed: Array, load: Array) -> list[str]:
+        """Friction that differs by more than one robot's does, and which logs stand apart."""
+        mean, spread = self.torque(speed, load)
+        ratio = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
+        j = int(np.argmax(ratio))
+        if ratio[j] < _ABSURD:
+            return []
+        own = [k for k in range(len(self.axes)) if self.axes[k] == j]
+        weight = [{"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[self.kinds[k]] for k in own]
+        total = self.deviation[:, own] @ np.array(weight)
+        more = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x > 0)
+        less = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x <= 0)
+        return [
+            f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[own[0]]}), more than "
+            f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
+        ]
 
     def _drifting(self) -> list[str]:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,21 @@ class Fit:
         """Standard errors, shape (b,); inf where the data say nothing."""
         spread = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return np.where(self.seen, spread, np.inf)
+
+    @cached_property
+    def spread_covariance(self) -> Array:
+        """The part of the covariance that is friction's spread between logs, shape (b, b); zero where it is not known."""
+        found = np.zeros(self.covariance.shape)
+        if self.changes is not None and self.changes.known:
+            for columns, spread in zip(self.changes.columns, self.changes.spread, strict=True):
+                direction = self.base.projection[:, list(columns)].sum(axis=1)
+                found += spread**2 * np.outer(direction, direction)
+        return found
+
+    @cached_property
+    def of_mean(self) -> Fit:
+        """The same with errors of the mean over logs instead of the next log's."""
+        return replace(self, covariance=self.covariance - self.spread_covariance)
 
     @property
     def relative_percent(self) -> Array:
