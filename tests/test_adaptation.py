@@ -11,6 +11,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, samples_per_row
+from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError
 from urdf_ident.excitation.sequential import forecast
@@ -21,6 +22,7 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compare import compare
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
+from urdf_ident.report.page import report_html
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.load import load
 
@@ -244,3 +246,26 @@ def test_one_log_has_no_spread_to_adapt_with(robot: Robot) -> None:
     assert any("not known" in note for note in single.solver["notes"])
     (entry,) = validate(single, [log_of(robot, "next", 4, np.zeros(3))]).entries
     assert "adapted" not in entry
+
+
+@pytest.mark.parametrize("names", [["temperature"], ["temp"], ["temperature_j1", "temperature_j2", "temperature_j3"],
+                                   ["temp_j1", "temp_j2", "temp_j3"]])  # fmt: skip
+def test_temperatures_are_read_of_joints_or_of_the_robot(names: list[str], robot: Robot, tmp_path) -> None:
+    t, q, v, a = fourier(3, 2.0, 50.0, 0)
+    kelvin = 20.0 + np.arange(len(names)) + t[:, None]
+    table = np.column_stack([t, q, torques(robot, Truth.of(3), q, v, a), kelvin])
+    header = ["t", *(f"{kind}_{joint}" for kind in ("q", "tau") for joint in robot.joints), *names]
+    np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=",".join(header), comments="")
+    log = read_recording(tmp_path / "log.csv", robot)
+    np.testing.assert_allclose(log.temperature, np.broadcast_to(kelvin, (len(t), 3)))
+    layout = LogLayout(columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6], "temperature": 7},
+                       units={"temperature": "°C"})  # fmt: skip
+    np.testing.assert_allclose(read_recording(tmp_path / "log.csv", robot, layout).temperature[:, 2], kelvin[:, 0])
+
+
+def test_the_report_shows_friction_from_log_to_log(ident: Identification) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    page = report_html(ident)
+    assert "Friction from log to log" in page
+    assert "Deviations of Fc_j1" in page

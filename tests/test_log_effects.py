@@ -155,7 +155,8 @@ def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
     known = changes(warm, np.column_stack([np.full(LOGS, np.nan), kelvin]))
     assert np.isnan(known.slope[0])
     assert known.slope[1] == pytest.approx(-0.1, abs=4 * known.slope_error[1])
-    assert known.spread[1] < 0.4 * changes(warm).spread[1]
+    assert known.left[1] < 0.4 * known.spread[1]
+    np.testing.assert_array_equal(known.spread, changes(warm).spread)  # a robot without a thermometer warms too
     assert any("per kelvin" in line for line in known.lines())
 
 

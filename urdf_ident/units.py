@@ -35,11 +35,12 @@ _TABLE = {
     "current": {"A": 1.0, "mA": 1e-3},
     "voltage": {"V": 1.0, "mV": 1e-3},
     "fraction": {"1": 1.0, "%": 1e-2},
+    "temperature": {"K": 1.0, "degC": 1.0},
 }
 _UNITS = {name: Unit(name, kind, factor) for kind, units in _TABLE.items() for name, factor in units.items()}
 _SPELLINGS = {"Nm": "N·m", "N.m": "N·m", "N*m": "N·m", "mNm": "mN·m", "kNm": "kN·m", "degrees": "deg", "radians": "rad",
               "°": "deg", "°/s": "deg/s", "rad/s²": "rad/s^2", "rad/s2": "rad/s^2", "deg/s²": "deg/s^2", "m/s²": "m/s^2",
-              "µs": "us", "µm": "um"}  # fmt: skip
+              "°C": "degC", "µs": "us", "µm": "um"}  # fmt: skip
 _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
 
 #: Kinds a log column may have, by the quantity it holds.
@@ -49,6 +50,7 @@ KINDS = {
     "velocity": ("angular velocity", "linear velocity"),
     "acceleration": ("angular acceleration", "linear acceleration"),
     "effort": ("torque", "force", "current", "voltage", "fraction"),
+    "temperature": ("temperature",),
 }
 
 

@@ -36,6 +36,7 @@ class Recording:
         effort_target, torque_target: Shape (N, n), what a controller logged as its targets, or None.
         position_target: Shape (N, n) [rad or m], the reference that the controller followed, on the side of ``position``, or
             None.
+        temperature: Shape (N, n), of the joints, or one of the robot for all of them [K or °C], or None.
         motor_position, motor_velocity: Shape (N, n) of a second encoder, before the gear, or None.
         external_torque: Torque of known wrenches on the joints, shape (N, n) [N·m or N], once it is worked out, or None.
         wrenches: Frame name → (N, 6) measured external wrench [N, N·m], force first.
@@ -58,6 +59,7 @@ class Recording:
     effort_target: Array | None = None
     torque_target: Array | None = None
     position_target: Array | None = None
+    temperature: Array | None = None
     motor_position: Array | None = None
     motor_velocity: Array | None = None
     external_torque: Array | None = None

@@ -34,7 +34,7 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
-from ..statistics.log_effects import for_next_log, friction_changes
+from ..statistics.log_effects import for_next_log, friction_changes, varying
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
 
@@ -187,8 +187,11 @@ def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs:
     if isinstance(model, ElasticModel):
         return fit
     seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
+    kelvin = [log.report.recording.temperature for log in logs]
+    known = None if any(each is None for each in kelvin) else np.array([np.nanmean(each, axis=0) for each in kelvin])
+    covariates = None if known is None else known[:, [part.axis for part in varying(model)]]
     try:
-        return for_next_log(fit, friction_changes(model, statistics, fit, seconds=seconds))
+        return for_next_log(fit, friction_changes(model, statistics, fit, covariates, seconds))
     except EstimationError:  # no friction that may change, or none that the data show
         return fit
 

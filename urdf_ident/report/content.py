@@ -37,6 +37,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
         "facts": _facts(ident),
         "errors": _errors(ident),
+        "changes": _changes(ident),
         "bodies": _bodies(ident),
         "parameters": list(ident.parameters),
         "verdicts": _verdicts(ident),
@@ -81,6 +82,25 @@ def _facts(ident: Identification) -> list[tuple[str, str]]:
     ]
 
 
+def _changes(ident: Identification) -> dict[str, Any] | None:
+    """Friction between the logs: a row a parameter."""
+    changes = ident.fit.changes
+    if changes is None:
+        return None
+    units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
+    rows = []
+    for k, name in enumerate(changes.parameters):
+        each = [
+            f"{number(x, 2)} ± {number(e, 1)}"
+            for x, e in zip(changes.deviation[:, k], changes.deviation_error[:, k], strict=True)
+        ]
+        rows.append({"name": name, "unit": units[name], "mean": changes.mean[k], "error": changes.next_log_error[k],
+                     "spread": changes.spread[k], "logs": each if changes.known else [],
+                     "slope": changes.slope[k], "slope_error": changes.slope_error[k], "left": changes.left[k]})  # fmt: skip
+    return {"known": changes.known, "logs": changes.logs if changes.known else (), "rows": rows,
+            "warm": bool(np.isfinite(changes.slope).any())}  # fmt: skip
+
+
 def _errors(ident: Identification) -> list[dict[str, Any]]:
     """Errors per joint over all held-out logs (RMS over logs), ours beside what the user had before."""
     if not ident.validation:
@@ -92,6 +112,8 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), "torque": size}
         for key in ("rmse", "urdf_rmse", "urdf_friction_rmse"):
             row[key] = _rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
+        adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
+        row["adapted"] = _rms(adapted) if len(adapted) == len(own) else None
         row["relative"] = row["rmse"] / max(size, 1e-300)
         rows.append(row)
     return rows

@@ -67,6 +67,7 @@ def _pictures(ident: Identification) -> dict[str, Any]:
         "torque": [] if trace is None else pictures.torque_pictures(ident, trace),
         "errors": pictures.error_picture(ident) if ident.validation else "",
         "friction": pictures.friction_pictures(ident),
+        "changes": pictures.change_pictures(ident),
         "parameters": pictures.parameter_pictures(ident),
         "bodies": pictures.body_pictures(ident),
         "residual": [] if trace is None else pictures.residual_pictures(ident, trace),

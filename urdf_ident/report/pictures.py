@@ -7,6 +7,7 @@ from typing import Any
 from ..result.friction_curves import friction_curves
 from ..result.identification import Identification
 from ..result.plots.bodies import draw_body
+from ..result.plots.changes import draw_changes
 from ..result.plots.parameters import draw_parameters, draw_terms
 from ..result.plots.residual import draw_errors, draw_memory, draw_spectrum
 from ..result.plots.torque import draw_torque
@@ -54,6 +55,30 @@ def friction_pictures(ident: Identification) -> list[str]:
             ident.plot.draw_friction(figure.subplots(gridspec_kw=_margins(2.3)), curve, MARKED)
 
         found.append(svg(draw, _WIDTH, 2.3, f"Friction torque of {curve.joint} against its speed"))
+    return found
+
+
+def change_pictures(ident: Identification) -> list[str]:
+    """Friction that changes: deviations of each log, one picture a parameter whose spread is not zero.
+
+    Args:
+        ident: The result.
+
+    Returns:
+        SVG elements.
+    """
+    changes, found = ident.fit.changes, []
+    if changes is None:
+        return []
+    units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
+    for k, name in enumerate(changes.parameters):
+        if changes.known and not changes.spread[k] > 0:
+            continue
+
+        def draw(figure: Any, k: int = k, name: str = name) -> None:
+            draw_changes(figure.subplots(gridspec_kw=_margins(2.0)), changes, k, units[name], MARKED)
+
+        found.append(svg(draw, _WIDTH, 2.0, f"Deviations of {name} from its mean"))
     return found
 
 

@@ -40,6 +40,7 @@ class FrictionChanges:
         noise: Effective standard deviation of one row by row group, noise with memory counted, shape (groups,) [N·m or N].
         slope: Change per kelvin where temperatures were logged, shape (q,); NaN elsewhere.
         slope_error: Its standard error, shape (q,).
+        left: Spread that the slope leaves, shape (q,); NaN where no temperature was logged.
         covariate: Temperature of each log for each parameter, shape (L, q) [K or °C], or None.
         seconds: Duration of each log's motion, shape (L,) [s], or None.
     """
@@ -60,6 +61,7 @@ class FrictionChanges:
     noise: Array
     slope: Array
     slope_error: Array
+    left: Array
     covariate: Array | None = None
     seconds: Array | None = None
 
@@ -140,7 +142,7 @@ class FrictionChanges:
             lines.append(f"  {name:<32} {self.mean[k]:>10.4g} ± {error:>10.2g}   {spread}   {each * self.known}".rstrip())
             if np.isfinite(self.slope[k]):
                 slope = f"{self.slope[k]:+.2g} ± {self.slope_error[k]:.1g} per kelvin"
-                lines.append(f"  {'':<32} {slope}; the spread is what is left")
+                lines.append(f"  {'':<32} {slope}, which leaves a spread of {self.left[k]:.2g}")
         return lines
 
     def notes(self, speed: Array, load: Array) -> list[str]:

@@ -250,6 +250,7 @@ def friction_changes(
         noise=np.array([1.0 / weights[group] for group in statistics.groups]),
         slope=found.slope,
         slope_error=found.slope_error,
+        left=found.left,
         covariate=known,
         seconds=seconds,
     )
@@ -267,19 +268,18 @@ class _Mixed:
     deviation_error: Array
     slope: Array
     slope_error: Array
+    left: Array
 
 
 def _single(r: int, q: int) -> _Mixed:
     """What one log tells: nothing of the spread."""
     unknown, none = np.full(q, np.nan), np.zeros((1, q))
-    return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown)
+    return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
 
 
 def _mixed(logs: Sequence[_Moments], size: Array, known: Array | None) -> _Mixed:
     """REML spreads, then the mixed-model equations with them."""
-    r, q = len(logs[0].xx), len(size)
-    if known is not None:
-        logs = _with_covariates(logs, known)
+    q = len(size)
     spread = np.sqrt(reml(logs, _first_guess(logs, size)))
     normal, score, middles = _marginal(logs, spread)
     factor = linalg.cho_factor(normal)
@@ -288,15 +288,22 @@ def _mixed(logs: Sequence[_Moments], size: Array, known: Array | None) -> _Mixed
     deviation, error = [], []
     for log, middle in zip(logs, middles, strict=True):
         zpz, zpy = _projected(log, middle, factor, beta)
-        deviation.append(spread**2 * zpy)
+        deviation.append(spread**2 * zpy + 0.0)  # no negative zeros
         error.append(np.sqrt(np.maximum(spread**2 - spread**4 * np.diag(zpz), 0.0)))
-    slope = slope_error = np.full(q, np.nan)
-    if known is not None:
-        used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
-        slope = np.where(used, beta[r:], np.nan)
-        slope_error = np.where(used, np.linalg.norm(root[r:], axis=1), np.nan)
+    slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
     dof = _spread_dof(logs, spread**2)
-    return _Mixed(beta, root, spread, dof, np.array(deviation), np.array(error), slope, slope_error)
+    return _Mixed(beta, root, spread, dof, np.array(deviation), np.array(error), *slopes)
+
+
+def _slopes(logs: Sequence[_Moments], size: Array, known: Array) -> tuple[Array, Array, Array]:
+    """Slope by the covariate, its error and the spread that it leaves, shape (q,) each; NaN where it tells nothing."""
+    r, wide = len(logs[0].xx), _with_covariates(logs, known)
+    left = np.sqrt(reml(wide, _first_guess(logs, size)))
+    normal, score, _ = _marginal(wide, left)
+    slope = linalg.cho_solve(linalg.cho_factor(normal), score)[r:]
+    error = np.linalg.norm(linalg.solve_triangular(linalg.cholesky(normal), np.eye(len(normal)))[r:], axis=1)
+    used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
+    return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 
 
 def for_next_log(fit: Fit, changes: FrictionChanges) -> Fit:

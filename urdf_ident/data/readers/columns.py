@@ -22,13 +22,13 @@ Column = int | str
 PREFIXES = {
     "position": "q", "velocity": "v", "acceleration": "a", "effort": "tau",
     "motor_position": "qm", "motor_velocity": "vm", "effort_target": "effort_target", "torque_target": "torque_target",
-    "position_target": "position_target",
+    "position_target": "position_target", "temperature": "temperature",
 }  # fmt: skip
 #: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
 ALIASES = {
     "position": ("position", "pos"), "velocity": ("velocity", "vel", "dq", "qd"),
     "acceleration": ("acceleration", "acc", "ddq"), "effort": ("effort", "torque"),
-    "motor_position": ("motor_position",), "motor_velocity": ("motor_velocity",),
+    "motor_position": ("motor_position",), "motor_velocity": ("motor_velocity",), "temperature": ("temp",),
 }  # fmt: skip
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -36,6 +36,7 @@ _NUMBERED = {
     "position": "q|pos|position", "velocity": "dq|qd|qdot|v|vel|velocity", "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
     "effort": "tau|torque|effort", "motor_position": "qm", "motor_velocity": "vm|dqm|qmd",
     "position_target": "position_target", "effort_target": "effort_target", "torque_target": "torque_target",
+    "temperature": "temperature|temp",
 }  # fmt: skip
 
 
@@ -150,6 +151,8 @@ def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> t
     """Columns that the project file lists, from ``robot.order`` to model order."""
     chosen = layout.columns[quantity]
     columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+    if quantity == "temperature" and len(columns) == 1:  # of the whole robot
+        return (_locate(table, columns[0], quantity),) * robot.n
     if len(columns) != robot.n:
         raise LogError(
             f"{len(columns)} columns of {quantity} for {robot.n} joints", where=f"log.columns.{quantity}", got=columns,
@@ -187,6 +190,9 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
         if numbered or not strict:
             return numbered, notes
     found: dict[str, tuple[int, ...]] = {}
+    whole = next((names.index(name) for name in ("temperature", "temp") if name in names), None)
+    if whole is not None and "temperature" in quantities:
+        found["temperature"] = (whole,) * robot.n
     for key, prefix in prefixes.items():
         wanted = [prefix + joint for joint in robot.joints]
         if key == "position" and strict:

@@ -163,7 +163,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
 
 def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, quantity: str) -> float:
     """Factor to SI; one unit for all joints speaks only for the joints it can measure."""
-    if kind == "effort" or on_motor:
+    if kind in ("effort", "temperature") or on_motor:
         return unit.factor
     linear = unit.kind == KINDS[kind][1]
     if linear == bool(sliding):
