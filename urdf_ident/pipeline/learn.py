@@ -187,9 +187,8 @@ def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs:
     if isinstance(model, ElasticModel):
         return fit
     seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
-    kelvin = [log.report.recording.temperature for log in logs]
-    known = None if any(each is None for each in kelvin) else np.array([np.nanmean(each, axis=0) for each in kelvin])
-    covariates = None if known is None else known[:, [part.axis for part in varying(model)]]
+    kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]
+    covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if len(kelvin) == len(logs) else None
     try:
         return for_next_log(fit, friction_changes(model, statistics, fit, covariates, seconds))
     except EstimationError:  # no friction that may change, or none that the data show
