@@ -82,6 +82,28 @@ class Fit:
         """The same with errors of the mean over logs instead of the next log's."""
         return replace(self, covariance=self.covariance - self.spread_covariance)
 
+    def for_next_log(self, changes: FrictionChanges) -> Fit:
+        """The fit with errors of friction for a log that is still to be recorded: variance of the mean and ``spread²``.
+
+        Args:
+            changes: How friction differs between the logs of the fit; q parameters.
+
+        Returns:
+            The fit with both; only the record where the spread is not known.
+        """
+        found = replace(self, changes=changes)
+        if not changes.known:
+            return found
+        added = found.spread_covariance
+        covariance, more = self.covariance + added, np.diag(added)
+        dof = np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)
+        for columns, own in zip(changes.columns, np.maximum(changes.spread_dof, 1.0), strict=True):
+            rows = np.flatnonzero((self.base.projection[:, list(columns)].sum(axis=1) != 0) & (more > 0))
+            parts = np.diag(self.covariance)[rows] ** 2 / dof[rows] + more[rows] ** 2 / own  # Satterthwaite
+            dof[rows] = np.diag(covariance)[rows] ** 2 / parts
+        kind = f"{self.covariance_kind}; friction: for the next log, its spread between {len(changes.logs)} logs included"
+        return replace(found, covariance=covariance, error_dof=dof, covariance_kind=kind)
+
     @property
     def relative_percent(self) -> Array:
         """``100 σ/|β|`` (Gautier 2013, eq. 12), shape (b,) [%]."""

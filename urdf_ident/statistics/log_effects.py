@@ -306,32 +306,6 @@ def _slopes(logs: Sequence[_Moments], size: Array, known: Array) -> tuple[Array,
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 
 
-def for_next_log(fit: Fit, changes: FrictionChanges) -> Fit:
-    """The fit with errors of friction for a log that is still to be recorded: variance of the mean and ``spread²``.
-
-    Args:
-        fit: The estimate with the errors of the mean.
-        changes: How friction differs between its logs.
-
-    Returns:
-        The fit with both; only the record where the spread is not known.
-    """
-    if not changes.known:
-        return replace(fit, changes=changes)
-    covariance, dof = np.array(fit.covariance), np.array(np.broadcast_to(fit.dof if fit.error_dof is None else fit.error_dof,
-                                                                         fit.params.shape))  # fmt: skip
-    for k, columns in enumerate(changes.columns):
-        direction = fit.base.projection[:, list(columns)].sum(axis=1)
-        own, rows = float(changes.spread[k] ** 2), np.flatnonzero(direction)
-        before = np.diag(covariance)[rows]
-        covariance += own * np.outer(direction, direction)
-        if own > 0:
-            parts = before**2 / dof[rows] + (own * direction[rows] ** 2) ** 2 / max(changes.spread_dof[k], 1.0)
-            dof[rows] = np.diag(covariance)[rows] ** 2 / parts
-    kind = f"{fit.covariance_kind}; friction: for the next log, its spread between {len(changes.logs)} logs included"
-    return replace(fit, covariance=covariance, error_dof=dof, covariance_kind=kind, changes=changes)
-
-
 def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
     """Row group → weight of a row, so small that the scores of friction scatter between stretches as independent rows would.
 
