@@ -715,3 +715,17 @@ def test_browser_opens_the_live_page(browse, tmp_path: Path) -> None:
     with Server(page) as server:
         document, _ = browse(Live(server.url), "--dump-dom", at=0.5)
     assert re.search(r"0\.50 <span>/ 4\.00 s", document)
+
+
+def test_another_motion_beside_the_first_is_drawn_translucent_at_the_same_time() -> None:
+    robot = Robot.from_urdf(robot_path("szabo_3r"))
+    time = np.linspace(0.0, 2.0, 101)
+    first = Motion("log", time, np.column_stack([np.sin(time), 0 * time, 0 * time]))
+    second = Motion("model", time[:51] + 5.0, np.column_stack([np.cos(time[:51]), 0 * time[:51], 0 * time[:51]]))
+    data = page_data(player_page(robot, first, beside=second)[0])
+    assert [entry["text"] for entry in data["legend"]] == ["log", "model (beside)"]
+    poses = np.frombuffer(base64.b64decode(data["poses"]), "<f4").reshape(data["frames"], 6, 7)
+    angle = 2 * np.arctan2(poses[:, [0, 3], 5], poses[:, [0, 3], 6])  # joint_1 turns about z
+    shown = np.linspace(0.0, 2.0, data["frames"])
+    np.testing.assert_allclose(angle[:, 0], np.sin(shown), atol=1e-3)
+    np.testing.assert_allclose(angle[:, 1], np.cos(np.minimum(shown, 1.0)), atol=1e-3)  # stays where it ends

@@ -91,13 +91,16 @@ def simulate(
     typer.echo(f"wrote {out}")
 
 
-@app.command(epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --html motion.html`")
+@app.command(epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`")
 def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
     config: Config = None,
     other: Annotated[
         Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Drawn translucent over the first.")
+    ] = None,
+    beside: Annotated[
+        str | None, typer.Option("--beside", metavar="TRAJ_OR_LOG", help="Another motion, drawn translucent at the same time.")
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
@@ -113,9 +116,11 @@ def play(
     note_input(motion, "motion")
     if html is not None:
         check_output(html)
-    shown = motion_from(motion, robot, project.log_layout(), project.build_drive(robot))
+    layout, drive = project.log_layout(), project.build_drive(robot)
+    shown = motion_from(motion, robot, layout, drive)
+    ghost = None if beside is None else motion_from(beside, robot, layout, drive)
     around = project.excitation.build_collisions(robot, folder)
-    written = run(robot, shown, other=second, collisions=around, html=html, port=port, say=typer.echo)
+    written = run(robot, shown, other=second, beside=ghost, collisions=around, html=html, port=port, say=typer.echo)
     if written is not None:
         typer.echo(f"wrote {written}")
 

@@ -36,6 +36,7 @@ class Shape:
         placement: Shape (4, 4) [m], in the link's frame.
         colour: Red, green, blue, opacity, each 0..1 as URDF writes them; None where a mesh file may bring its own.
         mesh: The mesh file.
+        assumed: Whether it stands in for geometry that the URDF lacks.
     """
 
     link: str
@@ -44,6 +45,7 @@ class Shape:
     placement: Array
     colour: Colour | None = PLAIN
     mesh: Path | None = None
+    assumed: bool = False
 
     def corners(self) -> Array:
         """Corners of a box around the shape, in the link's frame.
@@ -135,7 +137,7 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
         notes.append(f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}")
     if bad:
         notes.append(f"collision geometry without a usable size: {', '.join(sorted(bad))}")
-    return (*shapes, *made), tuple(notes)
+    return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
 
 
 def stated_shapes(robot: Robot) -> tuple[tuple[Shape, ...], frozenset[str]]:

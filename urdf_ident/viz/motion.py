@@ -35,12 +35,14 @@ class Motion:
         time: Shape (N,) [s], strictly increasing.
         position: Shape (N, n) [rad or m], in model order.
         notes: What was left out on the way.
+        measured: Whether the robot really made it: the log has efforts.
     """
 
     name: str
     time: Array
     position: Array
     notes: tuple[str, ...] = ()
+    measured: bool = False
 
     def __post_init__(self) -> None:
         check_shape("time", self.time.shape, ("N",))
@@ -110,7 +112,8 @@ def as_motion(
         silent = replace(source, effort=None, effort_target=None, torque_target=None)  # a torque constant is not needed here
         if "motor" in (source.position_side, source.effort_side) or drive is not None:
             silent = joint_side(silent, drive or Drive.build(robot.n))
-        return _clean(source.name, silent.time, silent.position[:, columns], source.path)
+        found = _clean(source.name, silent.time, silent.position[:, columns], source.path)
+        return replace(found, measured=source.effort is not None)
     time, position = (np.asarray(values, dtype=float) for values in source)
     check_shape("time", time.shape, ("N",))
     check_shape("position", position.shape, (len(time), robot.n))
@@ -129,11 +132,23 @@ def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
     """
     count = int(np.clip(np.ceil(motion.duration * FRAME_RATE), 1, MAX_FRAMES)) + 1
     time = np.linspace(motion.time[0], motion.time[-1], count)
-    position = motion.position
-    if robot.continuous.any():
-        position = np.where(robot.continuous, np.unwrap(position, axis=0), position)
-    sampled = np.column_stack([np.interp(time, motion.time, column) for column in position.T])
-    return (count - 1) / motion.duration, sampled
+    return (count - 1) / motion.duration, _sampled(motion, robot, time)
+
+
+def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
+    """A motion at the frames of another one, both beginning at the same time; it stays where it ends.
+
+    Args:
+        motion: The motion.
+        robot: The robot; its continuous joints are followed through full turns.
+        count: Number of frames F.
+        rate: Frames per second [Hz].
+
+    Returns:
+        Positions, shape (F, n) [rad or m].
+    """
+    time = motion.time[0] + np.arange(count) / rate
+    return _sampled(motion, robot, time)
 
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
@@ -157,6 +172,14 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
             f"({motion.position[row, j]:.4g} {unit}, allowed {lower[j]:.4g} … {upper[j]:.4g})"
         )
     return tuple(notes)
+
+
+def _sampled(motion: Motion, robot: Robot, time: Array) -> Array:
+    """Positions at given instants, shape (F, n)."""
+    position = motion.position
+    if robot.continuous.any():
+        position = np.where(robot.continuous, np.unwrap(position, axis=0), position)
+    return np.column_stack([np.interp(time, motion.time, column) for column in position.T])
 
 
 def _is_trajectory(path: Path, robot: Robot) -> bool:

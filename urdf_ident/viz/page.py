@@ -20,7 +20,7 @@ from ..model.geometry import Colour, Shape, reach, robot_shapes, tinted
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from .kinematics import Course, course, outermost, view_direction
-from .motion import Motion, frames, limit_notes
+from .motion import Motion, frames, frames_at, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
 from .surroundings import Nearest, nearest_entry, surroundings
@@ -33,7 +33,11 @@ _TRAIL_INDICES = 6 * SIDES  # of one piece of a trail: two triangles a side
 
 
 def player_page(
-    robot: Robot, motion: Motion, other: Robot | None = None, collisions: Collisions | None = None
+    robot: Robot,
+    motion: Motion,
+    other: Robot | None = None,
+    collisions: Collisions | None = None,
+    beside: Motion | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """The page that plays a motion, complete in itself.
 
@@ -42,6 +46,8 @@ def player_page(
         motion: Its motion.
         other: A second robot with joints of the same names, drawn translucent over the first.
         collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
+        beside: Another motion, which the second robot (the same one if None) makes at the same time: a log beside what a model
+            does, or beside the reference.
 
     Returns:
         The HTML, and notes on what was left out or replaced.
@@ -61,8 +67,11 @@ def player_page(
     trails = [_trail("/trail/robot", step)] if trail else []
     commands += trail
     poses, legend, same = [first.poses], [], True
+    if beside is not None:
+        other = other or robot
     if other is not None:
-        second, more, note = _other_course(robot, other, position)
+        moved = position if beside is None else frames_at(beside, robot, len(position), rate)
+        second, more, note = _other_course(robot, other, moved)
         same = _alike(first, second, 1e-6 * reach(robot))
         commands += [*robot_commands(other, more, second.base, "/other", ghost=True),
                      *inertia_commands(other, second.base, "/inertia/other", OTHER)]  # fmt: skip
@@ -73,12 +82,12 @@ def player_page(
             commands += trail
         poses.append(second.poses)
         extent.append(second.extent)
-        legend = [{"text": robot.name, "colour": _css(_INERTIA[:3])},
-                  {"text": f"{other.name} (other)", "colour": _css(OTHER[:3])}]  # fmt: skip
+        names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
+        legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
         notes += note
     near = None
     if collisions is not None:
-        near, things, more_extent = surroundings(collisions, position, first.base, np.concatenate(extent), thickness)
+        near, things, more_extent = surroundings(collisions, position, first.base, np.concatenate(extent), thickness, measured=motion.measured)
         commands += things
         extent.append(more_extent)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))

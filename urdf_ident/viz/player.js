@@ -103,7 +103,8 @@ const tubes = data.trails.map(trail => {
 });
 const cells = data.joints.map(joint => {
     const row = $("joints").insertRow();
-    row.insertCell().textContent = joint.name;
+    const name = row.insertCell();
+    name.textContent = name.title = joint.name;
     return row.insertCell();
 });
 

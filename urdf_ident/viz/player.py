@@ -32,6 +32,7 @@ def play(
     motion: Motion | Trajectory | Recording | tuple[ArrayLike, ArrayLike],
     *,
     other: Robot | None = None,
+    beside: Motion | Trajectory | Recording | None = None,
     drive: Drive | None = None,
     collisions: Collisions | None = None,
     html: str | Path | None = None,
@@ -46,6 +47,7 @@ def play(
         motion: A trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
         other: A second robot with the same joint names, drawn translucent over the first; its inertias beside the
             first's when both move alike.
+        beside: Another motion of the same joints, made at the same time by the second robot, or by the same one translucent.
         drive: The gears, for a log of motor positions.
         collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
         html: Write this file instead of starting a server.
@@ -62,7 +64,8 @@ def play(
         OutputError: The file cannot be written, or the port is in use.
     """
     tell = say or (lambda _line: None)
-    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions)
+    second = None if beside is None else as_motion(beside, robot, drive=drive)
+    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions, second)
     said = [f"note: {note}" for note in notes]
     if html is not None:
         for line in said:

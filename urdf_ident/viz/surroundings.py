@@ -35,7 +35,8 @@ class Nearest:
         distance: Shape (M,) [m]; negative where they overlap.
         which: Index into ``names``, shape (M,).
         names: Pairs of names.
-        required: Smallest distance allowed of each pair in ``names``, shape (K,) [m].
+        required: Smallest distance allowed of each pair in ``names``, shape (K,) [m]; -inf where touching proves nothing: the
+            motion was measured, and a shape of the pair only stands in for geometry that the URDF lacks.
     """
 
     step: int
@@ -57,18 +58,24 @@ class Nearest:
         Returns:
             One sentence.
         """
-        m = int(np.argmin(self.distance - self.required[self.which]))
+        required = self.required[self.which]
+        m = int(np.argmin(self.distance - required if np.isfinite(required).any() else self.distance))
         first, second = self.names[self.which[m]]
-        room = self.distance[m] - self.required[self.which[m]]
+        if not np.isfinite(required[m]):
+            return (
+                f"closest: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s, where a shape "
+                "stands in for geometry that the URDF lacks; the robot was there, so touching would be no collision"
+            )
+        room = self.distance[m] - required[m]
         state = "closest" if room >= 0 else "collision" if self.distance[m] < 0 else "too close"
         return (
             f"{state}: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s "
-            f"(allowed {1000 * self.required[self.which[m]]:.4g})"
+            f"(allowed {1000 * required[m]:.4g})"
         )
 
 
 def surroundings(
-    collisions: Collisions, position: Array, base: Array, extent: Array, radius: float
+    collisions: Collisions, position: Array, base: Array, extent: Array, radius: float, *, measured: bool = False
 ) -> tuple[Nearest | None, list[Command], Array]:
     """The world in the scene, and a rod that the page puts between the nearest things.
 
@@ -78,16 +85,17 @@ def surroundings(
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around what moves, shape (K, 3) [m].
         radius: Of the rod [m].
+        measured: Whether the robot really made the motion.
 
     Returns:
         The nearest things, None where nothing is watched; commands; and points of the world near the robot, shape (L, 3) [m].
     """
-    nearest = nearest_things(collisions, position)
+    nearest = nearest_things(collisions, position, measured=measured)
     rod = [] if nearest is None else [_rod(radius)]
     return nearest, [*world_commands(collisions, base, extent), *rod], world_extent(collisions, base, extent)
 
 
-def nearest_things(collisions: Collisions, position: Array) -> Nearest | None:
+def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
     """Which two things are nearest to each other, and where.
 
     Pairs whose distance the motion does not change say nothing and are left out, where there are others.
@@ -95,6 +103,7 @@ def nearest_things(collisions: Collisions, position: Array) -> Nearest | None:
     Args:
         collisions: What must keep its distance.
         position: Joint positions of all frames, shape (F, n) [rad or m].
+        measured: Whether the robot really made the motion.
 
     Returns:
         The nearest things, None where nothing is watched.
@@ -111,7 +120,12 @@ def nearest_things(collisions: Collisions, position: Array) -> Nearest | None:
     found, first, second = collisions.exact(collisions.kinematics.evaluate(q), np.arange(len(q)), pair)
     shown, which = np.unique(pair, return_inverse=True)
     names = tuple(collisions.pairs[p].names for p in shown)
-    return Nearest(step, np.stack([first, second], axis=1), found, which.reshape(-1), names, collisions.required[shown])
+    required = collisions.required[shown]
+    if measured:
+        pairs = [(collisions.pairs[p].first, collisions.pairs[p].second) for p in shown]
+        assumed = [any(k >= 0 and collisions.solids[k].assumed for k in pair) for pair in pairs]
+        required = np.where(assumed, -np.inf, required)
+    return Nearest(step, np.stack([first, second], axis=1), found, which.reshape(-1), names, required)
 
 
 def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[Command]:
@@ -170,7 +184,7 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     ends = nearest.ends @ base[:3, :3].T + base[:3, 3]
     table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])
     return {"step": nearest.step, "table": pack(table), "names": [" – ".join(pair) for pair in nearest.names],
-            "required": nearest.required.tolist()}  # fmt: skip
+            "required": np.maximum(nearest.required, -1e9).tolist()}  # fmt: skip
 
 
 def _rod(radius: float) -> Command:

@@ -35,6 +35,7 @@ class Solid:
         half: Half edges of a box around it, turned like ``placement`` and around ``centre``, shape (3,) [m].
         balls: Middles of smaller balls that cover it together, shape (K, 3) [m], in the body's frame.
         ball_radius: Of the smaller balls [m].
+        assumed: Whether it stands in for geometry that the URDF lacks.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Solid:
     half: Array
     balls: Array
     ball_radius: float
+    assumed: bool = False
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -128,7 +130,7 @@ def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
     reach = float(np.linalg.norm(there, axis=1).max() + round_off)
     balls, ball_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
     balls = (balls + middle) @ placement[:3, :3].T + placement[:3, 3]
-    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius)
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius, shape.assumed)
 
 
 def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
