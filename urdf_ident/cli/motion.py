@@ -91,7 +91,9 @@ def simulate(
     typer.echo(f"wrote {out}")
 
 
-@app.command(epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`")
+@app.command(
+    epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`"
+)
 def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],

@@ -87,7 +87,9 @@ def player_page(
         notes += note
     near = None
     if collisions is not None:
-        near, things, more_extent = surroundings(collisions, position, first.base, np.concatenate(extent), thickness, measured=motion.measured)
+        near, things, more_extent = surroundings(
+            collisions, position, first.base, np.concatenate(extent), thickness, measured=motion.measured
+        )
         commands += things
         extent.append(more_extent)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))

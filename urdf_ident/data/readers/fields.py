@@ -110,7 +110,8 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
     if table.names is None and "position" in quantities and "position" not in own.columns:
         raise LogError(
             "the log has no header", where=table.path, expected="a first line t,q_<joint>,…",
-            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`",
+            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
+            "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which",
         )  # fmt: skip
     return find_columns(table, robot, own, [q for q in quantities if q != "time"])
 

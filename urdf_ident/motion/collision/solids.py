@@ -130,7 +130,9 @@ def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
     reach = float(np.linalg.norm(there, axis=1).max() + round_off)
     balls, ball_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
     balls = (balls + middle) @ placement[:3, :3].T + placement[:3, 3]
-    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius, shape.assumed)
+    return Solid(
+        shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius, shape.assumed
+    )
 
 
 def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
