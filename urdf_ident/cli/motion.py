@@ -92,7 +92,8 @@ def simulate(
 
 
 @app.command(
-    epilog="Examples: `urdf-ident play arm.urdf motion.csv`; `urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`"
+    epilog="Examples: `urdf-ident play arm.urdf motion.csv`; "
+    "`urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`"
 )
 def play(
     urdf: Urdf,
