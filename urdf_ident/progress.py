@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,11 +52,11 @@ def search_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 
 @contextmanager
-def log_bars(logs: Collection[str]) -> Iterator[Callable[[str, int], None] | None]:
+def log_bars(logs: Mapping[str, int]) -> Iterator[Callable[[str, int], None] | None]:
     """How far each log and each search is, on a terminal; nothing in a pipe.
 
     Args:
-        logs: Names of the logs: of them rows are counted.
+        logs: Name of each log → its rows, which are counted; of other work only the count is known.
 
     Yields:
         Called with the name of what is at work and a count; None in a pipe.
@@ -74,7 +74,8 @@ def log_bars(logs: Collection[str]) -> Iterator[Callable[[str, int], None] | Non
 
         def update(name: str, rows: int) -> None:
             if name not in tasks:
-                tasks[name] = bar.add_task(name, total=None, unit=" rows" if name in logs else "")
-            bar.update(tasks[name], completed=rows)
+                total = logs.get(name)
+                tasks[name] = bar.add_task(name, total=total, unit="" if total is None else f" of {total} rows")
+            bar.update(tasks[name], completed=min(rows, logs.get(name, rows)))
 
         yield update

@@ -135,8 +135,13 @@ def arms(arguments: argparse.Namespace) -> None:
     for seed in range(arguments.first, arguments.first + arguments.arms):
         begin, rng = time.perf_counter(), np.random.default_rng(1000 + seed)
         arm = Arm(seed)
-        ident = ui.identify(DynamicModel(arm.robot, friction=LAWS), [arm.log(arm.designed(0), "empty", seed)])
         motion = standing(arm, seed) if arguments.static else arm.designed(1)
+        if motion is None:
+            print(
+                f"arm {seed}: gravity does not show the mass in any pose, as `design --family poses` says; left out", flush=True
+            )
+            continue
+        ident = ui.identify(DynamicModel(arm.robot, friction=LAWS), [arm.log(arm.designed(0), "empty", seed)])
         inside, off, away = [], [], []
         for k in range(arguments.payloads):
             body = random_body(rng)
@@ -161,11 +166,14 @@ def arms(arguments: argparse.Namespace) -> None:
           f"{1e3 * np.median(com):.2f} mm, worst {1e3 * np.max(com):.2f} mm")  # fmt: skip
 
 
-def standing(arm: Arm, seed: int) -> tuple[Array, ...]:
-    """The poses that `design --family poses` plans."""
+def standing(arm: Arm, seed: int) -> tuple[Array, ...] | None:
+    """The poses that `design --family poses` plans; None where it says that no pose shows the mass."""
     from urdf_ident.excitation.poses import design_poses
 
-    found = design_poses(DynamicModel(arm.robot, friction=LAWS), seed=seed).trajectory
+    planned = design_poses(DynamicModel(arm.robot, friction=LAWS), seed=seed)
+    if not np.isfinite(next(iter(planned.information.values()))):
+        return None
+    found = planned.trajectory
     t = found.times(50.0)
     return (t, *found.evaluate(t))
 

@@ -65,7 +65,7 @@ def identify(
     for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
         check_output(output)
     say_replaced(out)
-    with log_bars({recording.name for recording in recordings}) as progress, _refusal_in_json(as_json):
+    with log_bars({recording.name: len(recording) for recording in recordings}) as progress, _refusal_in_json(as_json):
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     if not as_json:

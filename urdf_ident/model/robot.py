@@ -254,12 +254,12 @@ def _choose_joints(
         raise ModelError("the robot has no joint that moves", where=where, remedy="unlock one")
     mimics = [name for name in order if moving[name].mimic is not None]
     if mimics:
-        both = dict.fromkeys([*mimics, *(str(moving[name].mimic) for name in mimics)])
+        together = dict.fromkeys([*mimics, *(str(moving[name].mimic) for name in mimics)])
         first, others = mimics[0], f" (and {', '.join(mimics[1:])} too)" if len(mimics) > 1 else ""
         raise ModelError(
             f"joint '{first}' mimics '{moving[first].mimic}'{others}", where=where,
             remedy=f"lock {'it' if len(mimics) == 1 else 'them'}: {lock_words(mimics)} in the project file (YAML, given by "
-            f"-c); where no log holds what is mimicked either, lock both: {lock_words(list(both))}",
+            f"-c); where no log holds what is mimicked either, lock both: {lock_words(together)}",
         )  # fmt: skip
     return {name: float(value) for name, value in lock.items()}, order
 

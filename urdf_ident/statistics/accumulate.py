@@ -147,7 +147,8 @@ def build_statistics(
     """
     total: StatisticSet | None = None
     for log in logs:
-        done = None if progress is None else (lambda rows, name=log.name: progress(name, rows))
+        factor = log.conditioned.factor
+        done = None if progress is None else (lambda rows, name=log.name, factor=factor: progress(name, rows * factor))
         row_filter = RowFilter(log.conditioned.factor)
         conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
         part = accumulate(
