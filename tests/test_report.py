@@ -9,14 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import run, work  # noqa: F401 (a fixture)
+from test_cli import work  # noqa: F401 (a fixture)
 
+from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
 from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.load import load
 from urdf_ident.result.verdict import Reason, ResultVerdict
+
+
+def run(*arguments: object) -> int:
+    """`urdf-ident ARGUMENTS` in this process, which has imported everything already."""
+    return run_here([str(argument) for argument in arguments])
+
 
 VOID = {"meta", "link", "br", "path", "use", "rect", "col"}
 
@@ -51,8 +58,7 @@ def identified(work: Path) -> Path:  # noqa: F811
     """A result with listed friction: finding laws is not what is tested here."""
     (work / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
     logs = (work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv")
-    done = run("identify", work / "arm.urdf", *logs, "-c", work / "p.yaml", "-o", work / "seen")
-    assert done.returncode == 0, done.stderr
+    assert run("identify", work / "arm.urdf", *logs, "-c", work / "p.yaml", "-o", work / "seen") == 0
     return work / "seen"
 
 
@@ -88,13 +94,11 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
 
 
 def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:  # noqa: F811
-    done = run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html")
-    assert done.returncode == 0, done.stderr
+    assert run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html") == 0
     assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()
-    done = run("plot", identified / "identification.json", "friction", "-o", tmp_path, "--format", "svg")
-    assert done.returncode == 0, done.stderr
+    assert run("plot", identified / "identification.json", "friction", "-o", tmp_path, "--format", "svg") == 0
     assert "<svg" in (tmp_path / "friction.svg").read_text()
-    assert run("plot", identified / "identification.json", "fricton", "-o", tmp_path).returncode == 2
+    assert run("plot", identified / "identification.json", "fricton", "-o", tmp_path) == 2
 
 
 def test_friction_bands_are_those_of_the_covariance(ident: Identification) -> None:
