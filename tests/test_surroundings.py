@@ -117,7 +117,7 @@ def test_touching_stand_ins_is_no_collision_of_a_motion_that_was_measured() -> N
     """Links without geometry get stand-ins: only pairs with one lose their demand, and only where the motion was measured."""
     text = re.sub(r"<collision>.*?</collision>", "", robot_path("szabo_3r").read_text(), flags=re.DOTALL)
     bare = Robot.from_urdf(text)
-    collisions = Collisions.build(bare, parse_world(WORLD))
+    collisions = find_collisions(bare, parse_world(WORLD))
     q = np.random.default_rng(3).uniform(-2, 2, (200, 3))
     planned, measured = nearest_things(collisions, q), nearest_things(collisions, q, measured=True)
     assert planned is not None
@@ -128,6 +128,6 @@ def test_touching_stand_ins_is_no_collision_of_a_motion_that_was_measured() -> N
     assert [bool(set(names) & stood) for names in measured.names] == np.isneginf(measured.required).tolist()
     assert "no collision" in measured.note(25.0)
     assert "no collision" not in planned.note(25.0)
-    full = nearest_things(Collisions.build(Robot.from_urdf(robot_path("szabo_3r"))), q, measured=True)
+    full = nearest_things(find_collisions(Robot.from_urdf(robot_path("szabo_3r"))), q, measured=True)
     assert full is not None
     assert np.isfinite(full.required).all()  # the URDF's own shapes still count
