@@ -134,6 +134,74 @@ def test_the_published_ratio_is_an_option_without_a_guard(model: DynamicModel) -
         essential_parameters(statistics, base, fit, rule="size")
 
 
+def test_a_limit_on_relative_errors_is_backward_elimination(model: DynamicModel) -> None:
+    """Against statsmodels, with errors twice as large as independent rows would give."""
+    base, log = model.base(), as_log(make_segment(model, 600, sigma=np.array([0.2, 0.004, 0.001]), seed=3))
+    statistics = build_statistics(model, [log])
+    fit = fit_base(statistics, base, method="ols")
+    fit = replace(fit, covariance=4 * fit.covariance, covariance_kind="known to be right")
+    X, y = stacked(model, base, log)
+    sizes = []
+    for limit in (20.0, 6.0, 1.5):
+        left = list(range(len(base)))
+        while True:
+            one = sm.OLS(y, X[:, left]).fit(method="qr")
+            relative = 200 * one.bse / np.abs(one.params)
+            if relative.max() <= limit:
+                break
+            del left[int(np.argmax(relative))]
+        found = essential_parameters(statistics, base, fit, rule="relative_std", limit=limit)
+        assert found.kept.tolist() == left
+        assert found.fit.relative_percent[found.kept].max() <= 1.001 * limit
+        sizes.append(len(found))
+    assert sizes[0] > sizes[1] > sizes[2] > 0
+    assert len(essential_parameters(statistics, base, fit, rule="relative_std")) == sizes[1]  # 6 % if nothing is said
+
+
+def test_standard_parameters_from_the_essential_ones_alone(tmp_path: Path) -> None:
+    """Gautier 2013, eq. 32, through the product: all others are the prior's, and what is fitted is the rest of the torque."""
+    robot = robot_3r()
+    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=12.0), robot)]
+    laws = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    asked = {"estimation": {"essential": {"rule": "relative_std", "limit": 4}}, "consistency": {"method": "essential"}}
+    ident = identify(laws, logs, project=parse_project(asked))
+    base, names = ident.fit.base, ident.essential["names"]
+    kept = [base.labels.index(name) for name in names]
+    moved = base.independent[kept]
+    others = np.setdiff1d(np.arange(len(ident.theta)), moved)
+    np.testing.assert_array_equal(ident.theta[others], ident.prior.theta0[others])
+    assert ident.essential["rule"] == "relative standard errors at most 4 %"
+    assert ident.solver["moved"] == [base.names[k] for k in moved]
+    W, y = ident.factor[:, :-1], ident.factor[:, -1]
+    change = np.linalg.lstsq(W[:, moved], y - W @ ident.prior.theta0, rcond=None)[0]
+    np.testing.assert_allclose(ident.theta[moved] - ident.prior.theta0[moved], change, rtol=1e-6, atol=1e-9)
+    saved = load(ident.save(tmp_path / "essential.json"))
+    np.testing.assert_array_equal(saved.theta, ident.theta)
+    assert f"{len(names)} essential of {len(base)} base parameters fitted" in ident.summary(verbose=True)
+
+
+def test_each_method_knows_its_distances(tmp_path: Path) -> None:
+    for method, distance in (("lmi", "plain"), ("minimum_norm", "entropic"), ("frozen", "euclid"), ("essential", "plain")):
+        with pytest.raises(ProjectError, match=f"'{method}' has no distance '{distance}'"):
+            parse_project({"consistency": {"method": method, "distance": distance}})
+    with pytest.raises(ProjectError, match=r"needs a rule in estimation.essential, got none"):
+        parse_project({"consistency": {"method": "essential"}, "estimation": {"essential": "none"}})
+    with pytest.raises(ProjectError, match="'f-test' has no limit"):
+        parse_project({"estimation": {"essential": {"rule": "f-test", "limit": 6}}})
+    robot = robot_3r()
+    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=6.0), robot)]
+    laws, found = DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), {}
+    for distance in ("euclid", "plain"):
+        wanted = {"consistency": {"method": "minimum_norm", "distance": distance}}
+        found[distance] = identify(laws, logs, project=parse_project(wanted))
+    plain, white = found["plain"], found["euclid"]
+    prior, B = plain.prior.theta0, plain.fit.base.projection
+    expected = prior + np.linalg.pinv(B) @ (plain.fit.params - B @ prior)  # Gautier 2013, eq. 30
+    np.testing.assert_allclose(plain.theta, expected, atol=1e-8 * np.abs(expected).max())
+    assert np.linalg.norm(plain.theta - prior) < np.linalg.norm(white.theta - prior)
+    assert white.prior.distance(white.theta) < white.prior.distance(plain.theta)
+
+
 def test_the_result_names_them(tmp_path: Path) -> None:
     robot = robot_3r()
     logs = [read_recording(make_log(tmp_path / f"log{seed}.csv", robot, seed=seed, seconds=12.0), robot) for seed in range(2)]

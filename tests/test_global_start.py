@@ -23,7 +23,7 @@ from urdf_ident.project import parse_project
 
 MODEL = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")), friction="none", rotor_inertia=False)
 LIMITS, _ = usable_limits(Limits.from_robot(MODEL.robot), None)
-METHODS = ("cma", "genetic")
+METHODS = ("cma", "differential_evolution")
 
 
 def problem(name: str, method: str = "none") -> Problem:
@@ -99,6 +99,14 @@ def test_a_design_with_it_keeps_the_limits(method: str) -> None:
     assert design.settings["global_start"] == method
     again = design_excitation(MODEL, 6.0, harmonics=4, starts=1, jobs=1, budget=60.0, global_start=method)
     assert again.value == design.value
+
+
+def test_the_former_name_still_loads_and_is_noted() -> None:
+    project = parse_project({"excitation": {"global_start": "genetic", "duration": 6.0, "harmonics": 4}})
+    options = {**project.excitation.options(MODEL.robot), "budget": 60.0}
+    design = design_excitation(MODEL, starts=1, jobs=1, **options)
+    assert design.settings["global_start"] == "differential_evolution"
+    assert "genetic is called differential_evolution" in design.summary()
 
 
 def test_bad_names_and_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

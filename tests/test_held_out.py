@@ -125,14 +125,19 @@ def test_identify_learns_judges_and_saves(identified: tuple[Path, str]) -> None:
     data = json.loads(path.read_text())
     judged = data["compensation"]
     assert judged["chosen"] == "rbf"
+    assert {"none", "rbf", "sweeps", "sweeps + rbf"} < set(judged)  # every pair of friction laws and residual
+    assert judged["laws"] == "sweeps"
     assert judged["folds"] == ["log1", "log2"]
-    assert np.mean(judged[judged["chosen"]]) < 0.85 * np.mean(judged["wls"])
+    assert np.mean(judged["sweeps + rbf"]) < 0.85 * np.mean(judged["wls"])
+    assert np.mean(judged["sweeps + rbf"]) < np.mean(judged["rbf"])
     assert {curve["joint"] for curve in judged["friction_curves"]} == {"j1", "j2", "j3"}
     assert data["residual"]["kind"] == judged["chosen"]
     entry = data["validation"][0]
     assert entry["residual"]["mean_rmse"] < 0.8 * entry["mean_rmse"]
     assert entry["residual"]["rigid_mean_rmse"] == pytest.approx(entry["mean_rmse"], rel=1e-3)
-    assert "residual (used)" in text
+    assert "friction and links from the logs" in text
+    assert "friction from the sweeps" in text
+    assert text.count("residual (used)") == 1
     assert "with residual" in text
     assert "friction curves through the sweeps" in text
     assert data["verdict"]["level"] in ("good", "usable")
@@ -230,7 +235,8 @@ def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_pa
     assert result.returncode == 0, result.stderr
     assert "the laws found in the logs are better and stay" in " ".join(result.stdout.split())
     data = json.loads((tmp_path / "identification.json").read_text())
-    assert np.mean(data["compensation"]["none"]) > np.mean(data["compensation"]["wls"])
+    assert np.mean(data["compensation"]["sweeps"]) > np.mean(data["compensation"]["none"])
+    assert data["compensation"]["laws"] == "logs"
     assert "friction_curves" not in data["compensation"]
     assert "Fv" in data["friction"]["j1"]
 

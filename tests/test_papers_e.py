@@ -29,7 +29,7 @@ def script() -> ModuleType:
 def found(script: ModuleType) -> dict[str, Any]:
     judge = script.Judge(draws=20)
     motions = {
-        name: [script.design(judge.model, name, seed, 60.0, starts=1) for seed in range(1)] for name in ("cond", "block")
+        name: [script.design(judge.model, name, seed, 30.0, starts=1) for seed in range(1)] for name in ("cond", "block")
     }
     motions["printed"] = [script.table_3(judge.model.robot)]
     return {"judge": judge, "motions": motions, **{key: [judge(path) for path in paths] for key, paths in motions.items()}}
@@ -75,6 +75,13 @@ def test_both_tell_the_parameters_better_than_the_printed_motion(found: dict[str
         assert item.scaled < printed.scaled
         assert item.torque < printed.torque
         assert item.error < printed.error
+
+
+def test_the_weights_by_column_variance_favour_the_smallest_condition_number(found: dict[str, Any]) -> None:
+    """As the paper computes them, against its sentence that larger condition numbers get heavier weights."""
+    assert found["judge"].criterion.weights[2] > 0.9  # gravity
+    for item in (*found["cond"], *found["block"], *found["printed"]):
+        assert item.parts[2] < min(item.parts[:2])
 
 
 def test_block_value_is_the_papers_sum(found: dict[str, Any]) -> None:

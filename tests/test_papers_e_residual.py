@@ -35,7 +35,7 @@ def arm(script: ModuleType):
 
 @pytest.fixture(scope="module")
 def data(script: ModuleType, arm):
-    return script.record(arm, test_seeds=(1, 2), rate=200.0)
+    return script.record(arm, test_seeds=(1, 2), rate=100.0)
 
 
 def test_the_printed_trajectory_keeps_its_limits(script: ModuleType, arm) -> None:
@@ -86,11 +86,15 @@ def test_kinematic_error_is_recovered(script: ModuleType, arm, data) -> None:
     assert data.ripple.amplitude[[0, 2]].max() < 0.1 * arm.kinematic
 
 
-def test_three_loops_beat_plain_wls_on_other_trajectories(script: ModuleType, arm, data) -> None:
-    """Table 4: 18 % lower in mean, 10 to 25 % a joint; the residual must bring its own part."""
-    alone = script.compare(arm, data, "none", rounds=3).gains[-1].held_out
-    for kind in ("rbf", "gmr"):
-        found = script.compare(arm, data, kind, rounds=8)
+@pytest.fixture(scope="module")
+def rbf(script: ModuleType, arm, data):
+    return script.compare(arm, data, "rbf", rounds=3)
+
+
+def test_three_loops_beat_plain_wls_on_other_trajectories(script: ModuleType, arm, data, rbf) -> None:
+    """Table 4: 18 % lower in mean, 10 to 25 % a joint, with the kinematic error taken off; the residual brings its own part."""
+    alone = script.compare(arm, data, "none", rounds=2).gains[-1].held_out
+    for kind, found in (("rbf", rbf), ("gmr", script.compare(arm, data, "gmr", rounds=2))):
         plain, last = found.gains[0].held_out, found.gains[-1].held_out
         percent, mean = script.lower(plain, last)
         assert mean >= 0.18, f"{kind}: {mean:.3f}"
@@ -99,3 +103,13 @@ def test_three_loops_beat_plain_wls_on_other_trajectories(script: ModuleType, ar
         assert {gain.loop for gain in found.gains} == {"wls", "friction", "links", "residual"}
     # The arm is as hard to model as the paper's.
     assert 0.5 < plain.mean() / script.PAPER_WLS.mean() < 2.0
+
+
+def test_with_the_kinematic_error_left_in_the_gain_is_smaller(script: ModuleType, arm, rbf) -> None:
+    """As in Liu 2023, which does not take it off: 11 to 12 %, short of the paper's 18 %."""
+    left = script.record(arm, test_seeds=(1, 2), rate=100.0, clean=False)
+    assert left.ripple is None
+    found = script.compare(arm, left, "rbf", rounds=3)
+    mean = script.lower(found.gains[0].held_out, found.gains[-1].held_out)[1]
+    assert 0.09 < mean < 0.15
+    assert mean < 0.7 * script.lower(rbf.gains[0].held_out, rbf.gains[-1].held_out)[1]

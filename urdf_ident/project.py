@@ -24,6 +24,8 @@ from .model.elasticity import ElasticModel
 from .model.payload import Payload
 from .model.robot import STANDARD_GRAVITY, Robot
 from .settings.compensation import CompensationSection
+from .settings.consistency import ConsistencySection
+from .settings.estimation import EstimationSection
 from .settings.section import Section
 from .simulation.settings import SimulationSection
 
@@ -136,57 +138,6 @@ class ModelSection(Section):
         return {} if value is True else None if value is False else value
 
 
-class EstimationSection(Section):
-    """Which estimator."""
-
-    method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge"] = Field(
-        "auto", description="auto: WLS, row groups weighted by their residual; IRLS where outliers would outweigh it; "
-        "IV where reference and controller are known and show that noise on the motion biases WLS; "
-        "ml: weighted by the scatter between periods"
-    )  # fmt: skip
-    loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives outliers no weight at all")
-    covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
-        Field("auto", description="of standard errors; auto: what counts the noise's autocorrelation, by the residuals")
-    )
-    essential: Literal["f-test", "ratio", "none"] = Field(
-        "f-test", description="which base parameters the data need: by residual and held-out error, or the published ratio"
-    )
-
-
-class ConsistencySection(Section):
-    """How standard parameters are chosen among those that fit the data."""
-
-    method: Literal["auto", "lmi", "minimum_norm", "frozen"] = Field(
-        "auto",
-        description="auto is lmi: physically consistent bodies, close to the prior; the others fit exactly, consistent or not",
-    )
-    prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
-    distance: Literal["entropic", "euclid"] = Field("entropic", description="how far from the prior is measured")
-    weight: PositiveFloat | Auto = Field("auto", description="of the prior; auto: by held-out error over logs or parts in time")
-    point_to_set: PositiveFloat | None = Field(
-        None, description="instead of a weight: squared residual allowed above the least possible, as a fraction"
-    )
-    relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
-    mass_std: float = Field(0.3, gt=0, description="how wrong the URDF's masses may be, as a fraction")
-    total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
-    com_in_box: bool = Field(True, description="centres of mass stay inside the URDF's geometry, where it draws all of a body")
-    mass_factor: float | None = Field(
-        10.0, gt=1, description="no body is more than this many times as heavy as in the URDF, or as light; null: no limit"
-    )
-    ellipsoids: bool = Field(False, description="all matter stays inside the ellipsoids around that geometry")
-    keep_children: bool = Field(False, description="links behind fixed joints weigh exactly what the URDF says")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> ConsistencySection:
-        if self.point_to_set is not None and self.weight != "auto":
-            raise ValueError("give a weight or point_to_set, not both")
-        return self
-
-    def demands(self) -> dict[str, Any]:
-        """Keyword arguments of :func:`.consistency.demands.demands`."""
-        return self.model_dump(include={"distance", "total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"})
-
-
 class Project(Section):
     """A whole project file."""
 
@@ -201,6 +152,12 @@ class Project(Section):
     compensation: CompensationSection = CompensationSection()
     excitation: ExcitationSection = ExcitationSection()
     simulation: SimulationSection = SimulationSection()
+
+    @model_validator(mode="after")
+    def _essential_is_asked_for(self) -> Project:
+        if self.consistency.method == "essential" and self.estimation.essential.rule == "none":
+            raise ValueError("consistency.method: essential needs a rule in estimation.essential, got none")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -358,6 +315,8 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         key = ".".join(path)
         if problem["type"] == "extra_forbidden":
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
+        if not key:  # of the whole file
+            raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
         raise ProjectError(
             f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=problem["msg"]
         ) from error

@@ -1,12 +1,17 @@
 """Tables II and III of Gautier and Venture, "Identification of standard dynamic parameters of robots with positive
 definite inertia matrix", IROS 2013: the Stäubli TX40 simulated, identified, and printed beside the paper.
 
-Run: ``.venv/bin/python scripts/papers/d_tx40.py [--seed 1]``
+Run: ``.venv/bin/python scripts/papers/d_tx40.py [--seed 1] [--spread 5]`` (half a minute)
 
 The simulated robot is the one that the paper identified (Table II, essential parameters); the prior is Table II's first
 column, with the impossible bodies repaired as in the bundled URDF. It moves in a closed loop through 11 points with
 trapezoidal acceleration, and only its motors are logged: positions in counts, currents with noise. Motor 6 turns with
 q5 + q6: gears and coupling are one matrix. The paper's points, speeds and noise are not printed: ours are below.
+
+Essential are the parameters that are left when all relative standard errors are at most 6 % (``estimation.essential``), and
+standard parameters are chosen by the package's ``consistency.method`` essential, frozen ("base" in the paper's tables),
+minimum_norm (with plain Euclidean distance, the paper's equation 30) and lmi. Points and noise change with the seed: the
+spread of the counts over seeds stands beside the paper's one robot.
 """
 
 from __future__ import annotations
@@ -16,21 +21,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import yaml
-from scipy import stats
 
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
-from urdf_ident.consistency.nearest import essential, frozen, minimum_norm
-from urdf_ident.consistency.standard import consistent_parameters
+from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
+from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
-from urdf_ident.model.prior import inertial_prior, with_joint_terms
+from urdf_ident.model.prior import Prior, inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, random_via_points
@@ -41,7 +45,6 @@ from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.least_squares import solve
 from urdf_ident.statistics.statistic import StatisticSet
 
 POINTS, FILL, SPEED, ACCELERATION = 11, 0.9, 0.8, 60.0  # part of the range, part of the top speed, [rad/s²]
@@ -50,7 +53,7 @@ RATE, COUNTS = 1000.0, 65536  # [Hz], per motor revolution
 CURRENT_GAIN = 0.2  # [N·m/A] at the motor
 NOISE = 0.05  # of the motor torque's root mean square
 LAWS = ["viscous", "coulomb", "offset"]
-SIGNIFICANT = 5.0  # a parameter with less than this %σ is never dropped
+LIMIT = 6.0  # of the relative standard errors of essential parameters [%]
 #: At every point all joints stop, and stiction holds them with whatever torque: that tells nothing and is left out.
 SIGNALS = SignalConfig(cutoff=40.0, rest_speed=0.06, rest_time=0.01, shortest=0.1)
 
@@ -79,6 +82,8 @@ TABLE_II: dict[str, tuple[float, float, float]] = {
     "M6": (0.2, 0.2, 0.2), "Ia6": (0.0114, 0.011, 0.0112), "Fv6": (0.694, 0.64, 0.637), "Fs6": (0, 0.42, 0.408),
     "off6": (0, 0.188, 0.174), "Fvm6": (0.592, 0.604, 0.598), "Fsm6": (1.88, 1.78, 1.81),
 }  # fmt: skip
+#: Table III as printed: links that pass at each tolerance.
+PRINTED_III = {"base": (2, 3, 5, 6), "essential": (6, 6, 6, 6)}
 #: Parameter of the table → the package's symbol; links have the table's number.
 INERTIAL = {"M": "m", "MX": "mx", "MY": "my", "MZ": "mz", "XX": "Ixx", "XY": "Ixy", "YY": "Iyy", "XZ": "Ixz", "YZ": "Iyz",
             "ZZ": "Izz"}  # fmt: skip
@@ -99,6 +104,7 @@ class Result:
         prior: Table II's first column, repaired, shape (86,).
         thetas: ``base``, ``essential``, ``minimum norm``, ``LMI``: standard parameters, shape (86,) each.
         held_out: Name → relative error per joint on the other trajectory, and ‖error‖/‖torque‖ of all joints.
+        identified: The run that they come from.
     """
 
     model: DynamicModel
@@ -109,6 +115,7 @@ class Result:
     prior: Array
     thetas: dict[str, Array]
     held_out: dict[str, tuple[Array, float]]
+    identified: Identified
 
 
 def paper_values(model: DynamicModel, theta: Array) -> dict[str, float]:
@@ -209,64 +216,135 @@ def uncoupled_model(robot: Robot, drive: Drive) -> DynamicModel:
     return DynamicModel(robot, drive=alone, friction=LAWS)
 
 
-def essential_set(statistics: StatisticSet, base: BaseParameters, fit: Fit) -> Array:
-    """Drops the least significant parameter again and again (Pham and Gautier) until all are, or until it costs accuracy.
+@dataclass(frozen=True)
+class Case:
+    """The TX40: its drive, our model, the simulated robot, base parameters in the paper's choice, and the prior."""
+
+    robot: Robot
+    drive: Drive
+    model: DynamicModel
+    plant: RigidPlant
+    base: BaseParameters
+    prior: Prior
+
+    @classmethod
+    def build(cls) -> Case:
+        """Prior: Table II's first column, repaired."""
+        robot = Robot.from_urdf(robot_path("tx40"))
+        reduction = np.array(yaml.safe_load(truth_path("tx40").read_text(encoding="utf-8"))["reduction"], dtype=float)
+        drive = Drive.build(6, reduction=reduction, gain=CURRENT_GAIN)
+        model = coupled_model(robot, drive)
+        base = model.base(order=[*(name for name in model.names if name not in REGROUPED), *REGROUPED])
+        prior = with_joint_terms(inertial_prior(robot), model.parameters, table_column(model, 0)[60:])
+        return cls(robot, drive, model, papers_robot(model), base, prior)
+
+    def log(self, name: str, seed: int) -> Recording:
+        """What the motors show of one run; the noise differs between fit and test."""
+        return motor_log(drive_through(self.plant, name, seed), self.drive, seed + 10)
+
+
+@dataclass(frozen=True)
+class Identified:
+    """One run: logs, their factors, WLS, which base parameters are essential, and standard parameters by name."""
+
+    logs: list[PreparedLog]
+    statistics: StatisticSet
+    fit: Fit
+    keep: Array
+    thetas: dict[str, Array]
+
+
+def identified(case: Case, seed: int) -> Identified:
+    """WLS of one run, and the standard parameters of Table II.
 
     Args:
-        statistics: The data's factors.
-        base: The base parameters.
-        fit: Their WLS estimate, for the weights.
+        case: The robot.
+        seed: Of points and noise.
 
     Returns:
-        Shape (b,): True for the essential ones.
+        All that follows from the run.
     """
-    rows, keep = sum(statistics.rows.values()), np.ones(len(base), dtype=bool)
-    current = solve(statistics.stacked(fit.weights, base.independent), rows)
-    while True:
-        percent = np.zeros(len(base))
-        percent[keep] = 100 * current.std_error / np.maximum(np.abs(current.estimate), 1e-300)
-        worst = int(np.argmax(percent))
-        if percent[worst] <= SIGNIFICANT:
-            return keep
-        trial = keep.copy()
-        trial[worst] = False
-        reduced = solve(statistics.stacked(fit.weights, base.independent[trial]), rows)
-        growth = (reduced.residual_squares - current.residual_squares) / current.variance
-        if growth > stats.f.ppf(1 - 1e-3, 1, current.dof):
-            return keep
-        keep, current = trial, reduced
+    logs = prepare_logs([case.log("fit", seed)], case.robot, case.drive, SIGNALS)
+    statistics = build_statistics(case.model, logs)
+    fit = fit_base(statistics, case.base)
+    kept = essential_parameters(statistics, case.base, fit, rule="relative_std", limit=LIMIT).kept
+    thetas = {
+        "base": nearest_to_prior("frozen", fit, case.prior).theta,
+        "essential": essential_to_prior(statistics, fit, case.prior, kept).theta,
+        "minimum norm": nearest_to_prior("minimum_norm", fit, case.prior, "plain").theta,
+    }
+    keep = np.zeros(len(case.base), dtype=bool)
+    keep[kept] = True
+    return Identified(logs, statistics, fit, keep, thetas)
 
 
-def run(seed: int = 1) -> Result:
+def passing(theta: Array) -> list[int]:
+    """Table III: links that pass the Cholesky test, at each of its tolerances."""
+    return [sum(passes_cholesky(body, eps) for body in theta[:60].reshape(6, 10)) for eps in TABLE_TOLERANCES]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What changes with points and noise, one entry a seed.
+
+    Attributes:
+        seeds: The seeds.
+        essential: Number of essential parameters.
+        shared: How many of them the paper's essential column moves too.
+        counts: "CAD", "base", "essential", "minimum norm" → links that pass, shape (seeds, 4).
+        distances: "base", "essential" → distance from CAD, shape (seeds,).
+    """
+
+    seeds: tuple[int, ...]
+    essential: tuple[int, ...]
+    shared: tuple[int, ...]
+    counts: dict[str, Array]
+    distances: dict[str, Array]
+
+
+def spread(case: Case, runs: dict[int, Identified]) -> Spread:
+    """Collects what the runs of several seeds say.
+
+    Args:
+        case: The robot.
+        runs: Seed → its run.
+
+    Returns:
+        The spread.
+    """
+    theirs, prior = {_own(name) for name in papers_essential()}, paper_values(case.model, case.prior.theta0)
+    shared = [len(theirs & {case.base.names[k] for k in case.base.independent[run.keep]}) for run in runs.values()]
+    counts = {
+        name: np.array([passing(run.thetas[name]) for run in runs.values()]) for name in ("base", "essential", "minimum norm")
+    }
+    apart = {
+        name: np.array([distance(paper_values(case.model, run.thetas[name]), prior) for run in runs.values()])
+        for name in ("base", "essential")
+    }
+    counts = {"CAD": np.array([passing(case.prior.theta0)] * len(runs)), **counts}
+    return Spread(tuple(runs), tuple(int(run.keep.sum()) for run in runs.values()), tuple(shared), counts, apart)
+
+
+def run(seed: int = 1, *, case: Case | None = None, weight: float | None = None) -> Result:
     """Simulates, identifies and scores.
 
     Args:
         seed: Of points and noise.
+        case: The robot, if it was built before.
+        weight: Of the prior in the LMI; by held-out error if None.
 
     Returns:
         What the tables need.
     """
-    robot = Robot.from_urdf(robot_path("tx40"))
-    reduction = np.array(yaml.safe_load(truth_path("tx40").read_text(encoding="utf-8"))["reduction"], dtype=float)
-    drive = Drive.build(6, reduction=reduction, gain=CURRENT_GAIN)
-    model = coupled_model(robot, drive)
-    plant = papers_robot(model)
-    train, test = (
-        motor_log(drive_through(plant, name, seed + k), drive, seed + 10 + k) for k, name in enumerate(("fit", "test"))
-    )
-    logs, other = prepare_logs([train], robot, drive, SIGNALS), prepare_log(test, robot, drive, SIGNALS)
-    base = model.base(order=[*(name for name in model.names if name not in REGROUPED), *REGROUPED])
-    statistics = build_statistics(model, logs)
-    fit = fit_base(statistics, base)
-    cad = inertial_prior(robot)
-    prior = np.concatenate([cad.theta0, table_column(model, 0)[60:]])
-    keep = essential_set(statistics, base, fit)
-    thetas = standard_sets(statistics, base, fit, prior, keep)
-    whole = with_joint_terms(cad, model.parameters, prior[60:])
-    thetas["LMI"] = consistent_parameters(statistics, fit, whole, model.parameters).theta
-    held_out = {name: errors(model, theta, other) for name, theta in {"CAD": prior, **thetas}.items()}
-    held_out["base, coupling left out"] = without_coupling(robot, drive, logs, other)
-    return Result(model, base, separate_rotor(robot, drive), fit, keep, prior, thetas, held_out)
+    case = case or Case.build()
+    found, model = identified(case, seed), case.model
+    whole = consistent_parameters(found.statistics, found.fit, case.prior, model.parameters, weight=weight)
+    thetas = {**found.thetas, "LMI": whole.theta}
+    other = prepare_log(case.log("test", seed + 1), case.robot, case.drive, SIGNALS)
+    held_out = {name: errors(model, theta, other) for name, theta in {"CAD": case.prior.theta0, **thetas}.items()}
+    held_out["base, coupling left out"] = without_coupling(case.robot, case.drive, found.logs, other)
+    separate = separate_rotor(case.robot, case.drive)
+    return Result(model, case.base, separate, found.fit, found.keep, case.prior.theta0, thetas, held_out, found)
 
 
 def separate_rotor(robot: Robot, drive: Drive) -> tuple[int, int]:
@@ -276,17 +354,6 @@ def separate_rotor(robot: Robot, drive: Drive) -> tuple[int, int]:
         motor_friction={"joint_6": ["rotor_inertia", "viscous", "coulomb"]},
     )  # fmt: skip
     return len(model.parameters), len(model.base())
-
-
-def standard_sets(statistics: StatisticSet, base: BaseParameters, fit: Fit, prior: Array, keep: Array) -> dict[str, Array]:
-    """Standard parameters from base and from essential ones (Gautier 2013, 27-33)."""
-    arguments = (prior, base.independent, base.dependent, base.K)
-    factor = statistics.stacked(fit.weights, base.independent)
-    return {
-        "base": frozen(*arguments, fit.params),
-        "essential": essential(*arguments, factor[:, :-1], factor[:, -1], keep),
-        "minimum norm": minimum_norm(*arguments, fit.params),
-    }
 
 
 def without_coupling(robot: Robot, drive: Drive, logs: list[PreparedLog], other: PreparedLog) -> tuple[Array, float]:
@@ -370,18 +437,41 @@ def _counts(found: Result) -> list[str]:
 
 
 def _table_iii(found: Result) -> list[str]:
-    printed = {"base": (2, 3, 5, 6), "essential": (6, 6, 6, 6)}
+    thetas = {"CAD": found.prior, **found.thetas}
     lines = ["Table III: links with a positive definite CoM inertia (Cholesky) at tolerance ε [kg·m²]"]
     lines.append(f"  {'':<22}" + "".join(f"{eps:>8g}" for eps in TABLE_TOLERANCES))
-    for name, theta in found.thetas.items():
-        bodies = theta[:60].reshape(6, 10)
-        counts = [sum(passes_cholesky(body, eps) for body in bodies) for eps in TABLE_TOLERANCES]
-        lines.append(f"  {name + ', ours':<22}" + "".join(f"{count:>8}" for count in counts))
-        if name in printed:
-            lines.append(f"  {name + ', paper':<22}" + "".join(f"{count:>8}" for count in printed[name]))
+    for name, theta in thetas.items():
+        lines.append(f"  {name + ', ours':<22}" + "".join(f"{count:>8}" for count in passing(theta)))
+        if name in PRINTED_III:
+            lines.append(f"  {name + ', paper':<22}" + "".join(f"{count:>8}" for count in PRINTED_III[name]))
     lines.append(
         "  (printed Table II gives other counts than printed Table III: link 3 of its CAD column fails, link 6 is singular)"
     )
+    return lines
+
+
+def spread_lines(found: Spread) -> list[str]:
+    """The spread over seeds as text.
+
+    Args:
+        found: Of several seeds.
+
+    Returns:
+        Lines.
+    """
+    lines = [
+        f"Spread over {len(found.seeds)} seeds of points and noise: {min(found.essential)} to {max(found.essential)} essential "
+        f"parameters (paper: 31), of which {min(found.shared)} to {max(found.shared)} are the paper's",
+        f"  {'links that pass at ε':<22}" + "".join(f"{eps:>8g}" for eps in TABLE_TOLERANCES) + "   distance from CAD",
+    ]
+    for name, counts in found.counts.items():
+        cells = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(counts.min(0), counts.max(0), strict=True)]
+        apart = found.distances.get(name)
+        words = "" if apart is None else f"   {apart.min():.4f}-{apart.max():.4f}"
+        lines.append(f"  {name + ', ours':<22}" + "".join(f"{cell:>8}" for cell in cells) + words)
+        if name in PRINTED_III:
+            printed = {"base": 0.1591, "essential": 0.0416}[name]
+            lines.append(f"  {name + ', paper':<22}" + "".join(f"{n:>8}" for n in PRINTED_III[name]) + f"   {printed:.4f}")
     return lines
 
 
@@ -402,7 +492,14 @@ def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="of via points and noise")
-    print(report(run(parser.parse_args().seed)))
+    parser.add_argument("--spread", type=int, default=5, help="number of seeds whose spread is shown")
+    chosen = parser.parse_args()
+    case = Case.build()
+    found = run(chosen.seed, case=case)
+    print(report(found))
+    others = [chosen.seed + 10 * k for k in range(1, chosen.spread)]
+    runs = {chosen.seed: found.identified, **{seed: identified(case, seed) for seed in others}}
+    print("\n" + "\n".join(spread_lines(spread(case, runs))))
 
 
 if __name__ == "__main__":

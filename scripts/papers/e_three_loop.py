@@ -1,7 +1,7 @@
 """Liu, Xu, Song, Wu, Zhang and Zhao, "An accurate dynamic model identification method of an industrial robot based on
 double-encoder compensation", Actuators 12, 2023: its Table 4, plain WLS against three loops, on a simulated arm.
 
-Run: ``.venv/bin/python scripts/papers/e_three_loop.py [--history] [--sensitivity]`` (half a minute; sensitivity: two)
+Run: ``.venv/bin/python scripts/papers/e_three_loop.py [--history] [--sensitivity]`` (a minute; sensitivity: two)
 
 A six-axis arm with the paper's limits (Table 1) and a tool of 4 kg is simulated, with gears that do what no model of ours
 knows. It learns from the printed trajectory (Table 3, 20 s) and four others of that kind, and is judged on three more. Every
@@ -15,8 +15,12 @@ position and torque follow without integration.
 - Two encoders with steps and noise, and a noisy current.
 
 Beside plain WLS stands what loops 1 and 2 do without the residual: the difference is what the deformation adds. The
-hysteresis loop is one arcmin wide, the bound that catalogues state. ``--sensitivity`` halves and quarters it, and leaves
-the kinematic error in: what can be gained is what the gear hides, and the table says how much that is.
+hysteresis loop is one arcmin wide, the bound that catalogues state. ``--sensitivity`` halves and quarters it: what can be
+gained is what the gear hides, and the table says how much that is.
+
+The paper's 18 % are reached, and passed, because the kinematic error of the gears is taken off the encoders first
+(``compensation.gear_ripple``), of which the paper says nothing. With it left in, as in the paper, the error falls by 11 to 12 %
+only. Both are printed.
 """
 
 from __future__ import annotations
@@ -279,7 +283,7 @@ def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--history", action="store_true", help="every loop's gain")
-    parser.add_argument("--sensitivity", action="store_true", help="other sizes of hysteresis, kinematic error left in")
+    parser.add_argument("--sensitivity", action="store_true", help="other sizes of hysteresis")
     arguments = parser.parse_args()
     arm = build_arm()
     data = record(arm)
@@ -287,15 +291,14 @@ def main() -> None:
         found = data.ripple.amplitude[1] / ARCMIN
         print(f"kinematic error: {arm.kinematic / ARCMIN:.3g} arcmin simulated, {found.min():.3g} to {found.max():.3g} found")
     print_table(arm, data, arguments.history)
+    print("kinematic error left in, as in the paper")
+    print_table(arm, record(arm, clean=False), arguments.history)
     if not arguments.sensitivity:
         return
-    for name, other, clean in (
-        ("hysteresis loop half an arcmin wide", replace(arm, hysteresis=arm.hysteresis / 2), True),
-        ("hysteresis loop a quarter of an arcmin wide", replace(arm, hysteresis=arm.hysteresis / 4), True),
-        ("kinematic error left in", arm, False),
-    ):
-        print(name)
-        print_table(other, record(other, clean=clean), False)
+    for name, part in (("half an arcmin", 2), ("a quarter of an arcmin", 4)):
+        other = replace(arm, hysteresis=arm.hysteresis / part)
+        print(f"hysteresis loop {name} wide")
+        print_table(other, record(other), False)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from .common import Config, Urdf, app, open_project
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
+    from ..excitation.paths import PathExperiment
     from ..excitation.poses import PosesExperiment
     from ..excitation.sweeps import BidirectionalExperiment
     from ..model.dynamic_model import DynamicModel
@@ -32,7 +33,7 @@ def design(
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
     family: Annotated[
-        str | None, typer.Option("--family", metavar="F", help="Instead of excitation.family: poses, sweeps, spline, ...")
+        str | None, typer.Option("--family", metavar="F", help="Instead of excitation.family: circle, points, sweeps, ...")
     ] = None,
 ) -> None:
     """Designs a motion that shows the parameters well and stays inside the limits."""
@@ -157,7 +158,7 @@ def export_motion(
 
 def run_design(
     project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
-) -> Design | BidirectionalExperiment | PosesExperiment:
+) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
     """Designs a motion, writes it, and says what it is worth.
 
     Args:

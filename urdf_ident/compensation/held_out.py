@@ -34,8 +34,9 @@ class HeldOutComparison:
         joints: Joint names.
         folds: What was held out in turn.
         plain: RMSE of plain WLS before any loop, shape (folds, n) [N·m or N].
-        errors: "none" (friction and links), "rbf", "gmr": RMSE after the last loop, shape (folds, n) each [N·m or N].
-        chosen: The kind to take.
+        errors: By :func:`candidate`, RMSE after the last loop, shape (folds, n) each [N·m or N].
+        laws: Whose friction laws to take: "logs" or "sweeps".
+        chosen: The kind of residual to take.
         why: In words.
     """
 
@@ -43,6 +44,7 @@ class HeldOutComparison:
     folds: tuple[str, ...]
     plain: Array
     errors: Mapping[str, Array]
+    laws: str
     chosen: str
     why: str
 
@@ -61,15 +63,11 @@ class HeldOutComparison:
         errors = self.plain if kind is None else self.errors[kind]
         return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
 
-    @property
-    def better_without(self) -> bool:
-        """Whether the laws found in the logs predict motions left out better than what the loops make of friction and links."""
-        return bool(self.rmse("none").mean() > self.rmse().mean())
-
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "chosen": self.chosen,
+            "laws": self.laws,
             "why": self.why,
             "folds": list(self.folds),
             "joints": list(self.joints),
@@ -78,12 +76,28 @@ class HeldOutComparison:
         }
 
 
+def candidate(laws: str, kind: str) -> str:
+    """Name of one way to explain a log.
+
+    Args:
+        laws: Whose friction laws: "logs" or "sweeps".
+        kind: Of the residual, or "none".
+
+    Returns:
+        "none", "rbf", "gmr" for the laws of the logs, "sweeps", "sweeps + rbf", "sweeps + gmr" for those of the sweeps.
+    """
+    return kind if laws == "logs" else laws if kind == "none" else f"{laws} + {kind}"
+
+
 def judge(
     model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog], *, kinds: Sequence[str],
     use: Sequence[str] = DEFAULT_INPUTS, rounds: int = 20, seed: int = 0,
     progress: Callable[[str, int], None] | None = None,
 ) -> HeldOutComparison:  # fmt: skip
-    """Runs the loops without each part of the data, and scores them on it.
+    """Runs the loops without each part of the data, with every pair of friction laws and residual, and scores them on it.
+
+    Friction measured in runs of one joint need not be the friction of fast motions of all joints. Where it predicts them
+    worse, the laws that the logs show stay, with a residual or without.
 
     Args:
         model: As for :func:`three_loop`.
@@ -96,48 +110,50 @@ def judge(
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs done.
 
     Returns:
-        The comparison; its choice is "none" where no kind gains more than its standard error over the folds.
+        The judgement; it has no residual where no kind gains more than its standard error over the folds, and the laws of
+        the sweeps only where they gain as much over the best that the logs give alone.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
     """
     parts, folds = _folds(logs)
-    errors: dict[str, list[Array]] = {kind: [] for kind in dict.fromkeys(("none", *kinds))}
+    tried = [(laws, kind) for laws in ("logs", "sweeps")[: 2 if sweeps else 1] for kind in dict.fromkeys(("none", *kinds))]
+    errors: dict[str, list[Array]] = {candidate(*pair): [] for pair in tried}
     plain: list[Array] = []
     done = 0
     for fold in folds:
         learn, unseen = [log for log in parts if log.name not in fold], [log for log in parts if log.name in fold]
-        for kind, found in errors.items():
+        for laws, kind in tried:
+            driven = sweeps if laws == "sweeps" else ()
             gains = three_loop(
-                model, learn, sweeps, kind=kind, use=use, held_out=unseen, rounds=rounds if kind != "none" or sweeps else 1,
+                model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=rounds if kind != "none" or driven else 1,
                 seed=seed,
             ).gains  # fmt: skip
             if gains[0].held_out is None or gains[-1].held_out is None:
                 raise EstimationError("nothing was held out", got=fold)
-            found.append(gains[-1].held_out)
-            if kind == "none":
+            errors[candidate(laws, kind)].append(gains[-1].held_out)
+            if (laws, kind) == ("logs", "none"):
                 plain.append(gains[0].held_out)
             done += 1
             if progress is not None:
                 progress("compensation judged on held-out motions", done)
-    stacked = {kind: np.array(found) for kind, found in errors.items()}
+    stacked = {name: np.array(found) for name, found in errors.items()}
     what = f"{len(folds)} {'parts in time of one log' if len(logs) == 1 else 'held-out motions'}"
-    chosen, why = _choice(stacked, tuple(kinds), what)
+    chosen, why = _residual(stacked, tuple(kinds), what)
+    laws = "logs"
     if sweeps:
-        why += _sweeps_words(np.array(plain), stacked["none"], chosen)
+        laws, chosen, more = _laws(stacked, chosen, tuple(kinds))
+        why = f"{why}; {more}"
     return HeldOutComparison(
-        model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, chosen, why
+        model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, laws, chosen, why
     )
 
 
-def _choice(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
-    """The kind with the least squared error, each joint in units of its own, and why."""
+def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
+    """The kind with the least squared error beside the laws of the logs, and why."""
     if not kinds:
         return "none", f"friction and links judged on {what}"
-    own = np.mean(errors["none"] ** 2, axis=0)
-    gains = {kind: ((errors["none"] ** 2 - errors[kind] ** 2) / own).mean(axis=1) for kind in kinds}
-    best = max(kinds, key=lambda kind: float(gains[kind].mean()))
-    mean, spread = float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
+    best, mean, spread = _best(errors, "none", kinds)
     words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * spread:.2g} %"
     enough = mean > max(LEAST_GAIN, spread)
     if len(kinds) == 1:
@@ -145,15 +161,25 @@ def _choice(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tup
     return (best, words) if enough else ("none", f"{words}: too little to be used")
 
 
-def _sweeps_words(plain: Array, swept: Array, chosen: str) -> str:
-    """Whether the friction of the sweeps is better on other motions than the laws found in the logs."""
-    before, after = (float(np.sqrt(np.mean(errors**2, axis=0)).mean()) for errors in (plain, swept))
-    if after <= before:
-        return f"; friction from the sweeps lowers the error from {before:.3g} to {after:.3g}"
-    words = (
-        f"; friction from the sweeps raises the error from {before:.3g} to {after:.3g}: the laws found in the logs are better"
-    )
-    return f"{words} and stay; drive more speeds" if chosen == "none" else f"{words}, leave the sweeps out or drive more speeds"
+def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
+    """Whose friction laws to take, with which residual, and why."""
+    offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
+    best, mean, spread = _best(errors, chosen, offered)
+    before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
+    words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
+    if mean > max(LEAST_GAIN, spread):
+        kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
+        return "sweeps", kind, words.format("lowers")
+    verb, more = ("raises", "are better") if after > before else ("lowers", "are as good, which is too little to tell,")
+    return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and stay"
+
+
+def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:
+    """What lowers the squared error most, each joint in units of its own; the gain and its standard error over the folds."""
+    own = np.mean(errors[reference] ** 2, axis=0)
+    gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / own).mean(axis=1) for name in names}
+    best = max(names, key=lambda name: float(gains[name].mean()))
+    return best, float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
 
 
 def _folds(logs: Sequence[PreparedLog]) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:

@@ -9,6 +9,10 @@ and residual leave on the logs: a gear's hysteresis is friction to a joint that 
 both ways of that joint alone would pin it to the speed for good.
 
 What is linear is filtered and decimated once; after that a loop costs milliseconds.
+
+On a simulated arm with harmonic drives (``scripts/papers/e_three_loop.py``) the error on other motions falls by more than the
+18 % of Liu 2023 against plain WLS where the gears' kinematic error is taken off first (:mod:`.gear_ripple`), and by 11 to 12 %
+where it is left in, as there: a kinematic error looks like deformation and hides it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, nearest
 from ..linalg import Array
@@ -20,9 +21,9 @@ from .first_fit import first_fit
 from .half_spaces import HalfSpaces
 from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
-from .nearest import frozen, minimum_norm
+from .nearest import essential, frozen, minimum_norm
 
-METHODS = ("lmi", "minimum_norm", "frozen")
+METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: One standard deviation of a joint's parameter, in units of the value with which it would be as large as the torque.
@@ -70,28 +71,59 @@ def prior_with_first_fit(
     return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 
-def nearest_to_prior(method: str, fit: Fit, prior: Prior) -> Standard:
-    """Standard parameters with exactly the fit's base parameters (Gautier 2013, 27-33); bodies may come out impossible.
+def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); bodies may come out impossible.
 
     Args:
-        method: "minimum_norm": the least change of the prior in its own metric; "frozen": the dependent
-            parameters stay at the prior (docs/theory.md §6).
+        method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior, as in
+            Gautier 2013, Table II.
         fit: The base parameters.
         prior: The prior of all parameters.
+        distance: What minimum_norm makes small: "euclid" in the prior's standard deviations, "plain" in SI units
+            (Gautier 2013, eq. 30).
 
     Returns:
         The choice.
 
     Raises:
-        EstimationError: Unknown method.
+        EstimationError: Unknown method or distance.
     """
     base = fit.base
     arguments = (prior.theta0, base.independent, base.dependent, base.K, fit.params)
-    if method == "minimum_norm":
-        return Standard(minimum_norm(*arguments, metric_root=prior.root), {"method": method, "status": "exact"})
     if method == "frozen":
         return Standard(frozen(*arguments), {"method": method, "status": "exact"})
-    raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
+    if method != "minimum_norm":
+        raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
+    if distance not in ("euclid", "plain"):
+        raise EstimationError("unknown distance for minimum_norm", got=repr(distance), expected="euclid | plain")
+    metric = prior.root if distance == "euclid" else None
+    return Standard(minimum_norm(*arguments, metric_root=metric), {"method": method, "distance": distance, "status": "exact"})
+
+
+def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: ArrayLike) -> Standard:
+    """Standard parameters of which only the essential ones leave the prior (Gautier 2013, eqs. 31-33).
+
+    The essential parameters are fitted anew to what the prior does not explain, so that the torque error is a little
+    larger than the base parameters'. What the data hardly show stays possible, because it stays at the prior.
+
+    Args:
+        statistics: The data's factors.
+        fit: The full estimate, for its weights and its reduction.
+        prior: The prior of all parameters.
+        kept: Positions of the essential base parameters, shape (e,).
+
+    Returns:
+        The choice.
+
+    Raises:
+        EstimationError: The essential columns are linearly dependent.
+    """
+    base, chosen = fit.base, np.asarray(kept, dtype=np.intp)
+    factor = statistics.stacked(fit.weights, base.independent)
+    arguments = (prior.theta0, base.independent, base.dependent, base.K, factor[:, :-1], factor[:, -1], chosen)
+    moved = [base.names[k] for k in base.independent[chosen]]
+    words = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
+    return Standard(essential(*arguments), {"method": "essential", "status": "least squares", "moved": moved, "notes": [words]})
 
 
 def consistent_parameters(

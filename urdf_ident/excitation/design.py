@@ -22,10 +22,18 @@ from ..samples import freeze_arrays
 from .criteria import check_criterion, condition_number, standard_errors
 from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
-from .global_start import check_global_start
+from .global_start import check_global_start, present_name
 from .obstacles import Obstacles
 from .parallel import Outcome, search
-from .planning import REPORT_RATE, column_scale, make_criterion, row_weights, usable_limits, weighted_regressor
+from .planning import (
+    REPORT_RATE,
+    column_scale,
+    make_criterion,
+    rigid_for_planning,
+    row_weights,
+    usable_limits,
+    weighted_regressor,
+)
 from .report import closest_lines
 from .rows import PlannedRows, designable, softened
 from .search import Candidate, Problem
@@ -157,7 +165,8 @@ def design_excitation(
     depend on the machine's speed. Ctrl-C ends the search with the best motion so far.
 
     Args:
-        model: The model to identify, with its friction, rotor inertia and drive.
+        model: The model to identify, with its friction, rotor inertia and drive; of elastic joints the rigid part
+            is planned on.
         duration: Of one period [s].
         criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`. ``"auto"``: D;
             after an earlier result A, which spends the time on what is still unknown, weighed by the torque that it costs.
@@ -182,7 +191,7 @@ def design_excitation(
         collisions: Links and objects that must keep their distance, ramps included, as
             ``find_collisions(robot, read_world(path))`` finds them; None: only limits are kept.
         global_start: Each local search begins at the best of some random motions (``"none"``), or at what CMA-ES (``"cma"``)
-            or differential evolution (``"genetic"``) find from there; all within the same budget.
+            or differential evolution (``"differential_evolution"``) find from there; all within the same budget.
         progress: Called with the part that is done, 0 to 1, and the best value so far in words.
 
     Returns:
@@ -197,11 +206,14 @@ def design_excitation(
     if criterion == "auto":
         criterion = "D" if after is None else "A"
     check_criterion(criterion)
+    global_start, former = present_name(global_start)
     check_global_start(global_start)
     if not budget > 0:
         raise LimitError("the time budget must be positive", got=f"{budget} s")
     begun = time.monotonic()
     limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start, end)
+    model, planned_on = rigid_for_planning(model)
+    notes = (*notes, *former, *planned_on)
     pose = None if start is None else check_joint_array("start", start, limits.joints)
     goal = None if end is None else check_joint_array("end", end, limits.joints)
     ramps = float(ramp) if family == "fourier" else 0.0

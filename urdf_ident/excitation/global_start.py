@@ -1,4 +1,4 @@
-"""A global search for where the local one begins: CMA-ES, or a genetic search by differential evolution (Wu 2012, Liu 2023).
+"""A global search for where the local one begins: CMA-ES, or differential evolution instead of Wu 2012's genetic algorithm.
 
 A motion is written as a pose and a direction of swinging about it; how far it swings is what the limits on q, v and a allow,
 which is exact and costs next to nothing. So every individual is inside these limits, and only torques and collisions can
@@ -23,7 +23,9 @@ from ..motion.limits import Limits
 from .family import REST, Family
 from .interior import LinearLimits
 
-GLOBAL_STARTS = ("none", "cma", "genetic")
+GLOBAL_STARTS = ("none", "cma", "differential_evolution")
+#: What older project files call differential evolution, which is none.
+FORMER = "genetic"
 #: Motions that are tried before a local search begins.
 EVALUATIONS = 400
 #: Individuals of a generation.
@@ -34,6 +36,20 @@ SPREAD = 0.4
 FILL = 0.9
 #: Value of a motion that cannot be used.
 UNUSABLE = 1e6
+
+
+def present_name(name: str) -> tuple[str, tuple[str, ...]]:
+    """The present name of a method, for files that have an older one.
+
+    Args:
+        name: As written.
+
+    Returns:
+        One of :data:`GLOBAL_STARTS`, or what was written, and a note where they differ.
+    """
+    if name != FORMER:
+        return name, ()
+    return GLOBAL_STARTS[2], (f"excitation.global_start: {FORMER} is called {GLOBAL_STARTS[2]}, which is what it does",)
 
 
 def check_global_start(name: str) -> None:
@@ -121,8 +137,8 @@ def evolve(
     """Lowers a function of a vector until evaluations or time are used up.
 
     Args:
-        method: ``"cma"``: covariance matrix adaptation (Hansen 2016); ``"genetic"``: differential evolution (Storn and Price
-            1997).
+        method: ``"cma"``: covariance matrix adaptation (Hansen 2016); ``"differential_evolution"`` (Storn and
+            Price 1997).
         evaluate: Shape (g,) → the value, finite; the caller keeps the best.
         start: Where to begin, shape (g,).
         rng: Random numbers.
@@ -182,6 +198,7 @@ def _cma() -> Any:
         import cma
     except ImportError as error:
         raise MissingExtraError(
-            "the global start cma needs the package cma", remedy="install it: pip install 'urdf-ident[design]', or use genetic"
+            "the global start cma needs the package cma",
+            remedy="install it: pip install 'urdf-ident[design]', or use differential_evolution",
         ) from error
     return cma

@@ -11,6 +11,7 @@ from ..errors import LimitError, ModelError, check_shape
 from ..linalg import Array
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import Damping, ElasticModel, Preload, Stiffness
 from ..model.prior import lumped_inertials
 from ..model.structure import random_motion
 from ..motion.base import Trajectory, check_joint_array
@@ -25,6 +26,23 @@ REPORT_RATE = 100.0
 NOISE = 0.01
 #: How far a start pose must be from the position limits [rad or m].
 LEAST_ROOM = 1e-3
+
+
+def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
+    """What a motion is planned on: of elastic joints the rigid part, for springs deflect by the torques that it plans.
+
+    Args:
+        model: The model to identify.
+
+    Returns:
+        The model to plan on, and a note where it is another one.
+    """
+    if not isinstance(model, ElasticModel):
+        return model, ()
+    springs = (Stiffness.name, Damping.name, Preload.name)
+    rigid = DynamicModel(model.robot, friction="none", rotor_inertia=False, drive=model.drive)
+    rigid = rigid.with_terms([item for item in model.terms if item.term.name not in springs])
+    return rigid, ("planned on the rigid part of the elastic model; springs show by the torques of the motion",)
 
 
 def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None = None) -> tuple[Limits, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from ..errors import ProjectError, nearest
 from ..linalg import Array
@@ -19,6 +19,7 @@ from ..motion.collision.world import read_world
 from ..motion.limits import Limits, prior_torque
 from ..settings.section import Section
 from .earlier import IdentificationLike
+from .paths import PathExperiment, design_circle, design_points
 from .poses import PosesExperiment, design_poses
 from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
 
@@ -39,6 +40,19 @@ class LimitsSection(Section):
     torque: PerJoint | None = Field(None, description="[N·m or N]")
 
 
+class CircleSection(Section):
+    """The motion of the family circle; Wu 2012's if nothing is said."""
+
+    radius: PositiveFloat = Field(0.05, description="[m]")
+    speed: PositiveFloat | None = Field(None, description="cruising speed [m/s]; 0.5 if absent, or less for the limits")
+    frame: str | None = Field(None, description="link that moves on it; the last one on the last joint if absent")
+    normal: tuple[float, float, float] = Field((0.0, 0.0, 1.0), description="of its plane, in the base frame")
+    turns: PositiveFloat = Field(3.0, description="how many")
+    orientation: Literal["keep", "free"] | None = Field(
+        None, description="of the link; keep with six joints and more if absent"
+    )
+
+
 class ExcitationSection(Section):
     """The motion that `design` makes."""
 
@@ -47,13 +61,19 @@ class ExcitationSection(Section):
     criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
         "auto", description="auto: D, small standard errors overall; after earlier logs A, which goes for what is still unknown"
     )
-    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps", "poses"] = Field(
+    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps", "poses", "circle", "points"] = Field(
         "modified_fourier",
         description="all but fourier start and end at rest; that one has more freedom and needs ramps; sweeps: runs at "
-        "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload",
+        "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload; circle: of "
+        "a link, to judge a result; points: via points with trapezoidal acceleration",
     )
     speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
     cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time that a sweep holds its speed each way [s]")
+    circle: CircleSection = Field(CircleSection(), description="of the family circle")
+    points: int | list[list[float]] = Field(
+        11, description="via points of the family points, in the order of `robot.joints` [rad or m], or how many to search"
+    )
+    dwell: float = Field(0.0, ge=0, description="pause at each of them [s]")
     budget: float = Field(10.0, gt=0, allow_inf_nan=False, description="time for the search, certificate included [s]")
     seed: int = Field(0, ge=0, description="of the random starts")
     ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
@@ -62,8 +82,10 @@ class ExcitationSection(Section):
     end: list[float] | dict[str, float] | None = Field(None, description="another pose to end in, tied_fourier and spline")
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
     scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
-    global_start: Literal["none", "cma", "genetic"] = Field(
-        "none", description="search before each local one; none: the best of some random motions, ahead in equal time"
+    global_start: Literal["none", "cma", "differential_evolution", "genetic"] = Field(
+        "none",
+        description="search before each local one; none: the best of some random motions, ahead in equal time; genetic is the "
+        "former name of differential_evolution",
     )
     collisions: bool | Literal["auto"] = Field(
         "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"
@@ -86,6 +108,7 @@ class ExcitationSection(Section):
             LimitError: Position limits leave no room.
         """
         left_out = {"limits", "start", "end", "noise", "collisions", "world", "clearance", "speeds", "cruise"}
+        left_out |= {"circle", "points", "dwell"}
         out = self.model_dump(exclude=left_out)
         out["limits"] = self._limits(robot)
         nothing = np.full(robot.n, np.nan)
@@ -104,7 +127,7 @@ class ExcitationSection(Section):
         *,
         after: IdentificationLike | None = None,
         progress: Progress | None = None,
-    ) -> Design | BidirectionalExperiment | PosesExperiment:
+    ) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
         """Designs the motion that the section asks for.
 
         Args:
@@ -126,12 +149,32 @@ class ExcitationSection(Section):
         options, around = self.options(robot), self.build_collisions(robot, folder)
         if self.family == "poses":
             return design_poses(model, limits=options["limits"], torque=prior_torque(robot), collisions=around, seed=self.seed)
+        path = {"start": options["start"], "limits": options["limits"], "collisions": around}
+        search: dict[str, Any] = {"seed": self.seed, "budget": self.budget}
+        if self.family == "circle":
+            return design_circle(model, **self.circle.model_dump(), **path, **search)
+        if self.family == "points":
+            listed = self.points if isinstance(self.points, int) else self._listed(robot, self.points)
+            more = {"criterion": self.criterion, "noise": options["noise"], "dwell": self.dwell}
+            return design_points(model, points=listed, **more, **path, **search)
         if self.family != "sweeps":
             return design_excitation(model, after=after, collisions=around, progress=progress, **options)
         return bidirectional_experiment(
             options["limits"], home=options["start"], count=self.speeds, cruise=self.cruise, torque=prior_torque(robot),
             collisions=around, seed=self.seed,
         )  # fmt: skip
+
+    def _listed(self, robot: Robot, points: list[list[float]]) -> Array:
+        """Via points in model order, shape (K, n)."""
+        for k, point in enumerate(points):
+            if len(point) != robot.n:
+                raise ProjectError(
+                    "a via point has the wrong length",
+                    where=f"excitation.points, point {k + 1}",
+                    got=len(point),
+                    expected=f"{robot.n}: {', '.join(robot.order)}",
+                )
+        return np.array([_per_joint(robot, point, "points", np.zeros(robot.n)) for point in points])
 
     def _limits(self, robot: Robot) -> Limits:
         """The URDF's limits, and what beats them."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
-from ..compensation.held_out import HeldOutComparison, judge
+from ..compensation.held_out import HeldOutComparison, candidate, judge
 from ..compensation.loop_rows import less_torque, residual_inputs
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
@@ -93,8 +93,8 @@ def compensate(
         except EstimationError as error:  # what is asked for by name may still be learnt from all there is
             kind = "none" if kind == "auto" else kind
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
-    if comparison is not None and kind == "none" and comparison.better_without:
-        runs = []  # nothing but their friction was asked for, and it is worse
+    if comparison is not None and comparison.laws == "logs":
+        runs = []
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
     if comparison is not None:
         ident = replace(ident, compensation=comparison.as_dict())
@@ -199,7 +199,7 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
     """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
     if comparison is None:
         return {}
-    rmse = comparison.rmse("none")
+    rmse = comparison.rmse(candidate(comparison.laws, "none"))
     measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
     size = np.maximum(np.sqrt(np.mean(measured**2, axis=0)), 1e-300)
     return {

@@ -30,6 +30,7 @@ from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_trained
 from ..project import Project
 from ..samples import Segment
+from ..settings.estimation import EssentialSection
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
@@ -179,6 +180,8 @@ def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[P
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
     fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    if estimated.spread is not None:
+        fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
     return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction
 
 
@@ -195,12 +198,12 @@ def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs:
         return fit
 
 
-def _essential(statistics: StatisticSet, fit: Fit, rule: str) -> dict[str, Any]:
+def _essential(statistics: StatisticSet, fit: Fit, wanted: EssentialSection) -> dict[str, Any]:
     """Which base parameters the data need; empty where nobody asks, or too few data to hold any out."""
-    if rule == "none":
+    if wanted.rule == "none":
         return {}
     try:
-        return essential_parameters(statistics, fit.base, fit, rule=rule).as_dict()
+        return essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).as_dict()
     except EstimationError:
         return {}
 

@@ -9,7 +9,9 @@ from typing import Any
 from ..consistency.cones import LmiOptions
 from ..consistency.demands import demands
 from ..consistency.friction import dissipating, urdf_with_friction
-from ..consistency.standard import Standard, consistent_parameters, nearest_to_prior
+from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
+from ..errors import EstimationError
+from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
@@ -97,10 +99,21 @@ def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit,
     Raises:
         SolverError: The solver failed.
         ModelError: The demands contradict the model.
+        EstimationError: Too few data to tell which parameters are essential.
     """
     wanted = project.consistency
+    if wanted.method == "essential":
+        rule = project.estimation.essential
+        try:
+            kept = essential_parameters(statistics, fit.base, fit, rule=rule.rule, limit=rule.limit).kept
+        except EstimationError as error:
+            raise EstimationError(
+                f"consistency.method: essential cannot tell which parameters those are ({error})",
+                remedy="record longer, or set consistency.method: lmi",
+            ) from error
+        return essential_to_prior(statistics, fit, prior, kept)
     if wanted.method not in ("auto", "lmi"):
-        return nearest_to_prior(wanted.method, fit, prior)
+        return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
     options, notes = demands(model.robot, prior, **wanted.demands())
     weight = None if wanted.weight == "auto" else float(wanted.weight)
 

@@ -164,7 +164,7 @@ def _tried(trial: Mapping[str, Any]) -> str:
 
 
 def compensation_table(ident: Record) -> list[str]:
-    """Held-out errors with and without the residual and the friction of sweeps, beside plain WLS.
+    """Held-out errors of each pair of friction laws (from the logs, from sweeps) and residual.
 
     Args:
         ident: The result.
@@ -175,12 +175,20 @@ def compensation_table(ident: Record) -> list[str]:
     judged = ident.compensation
     if "wls" not in judged:
         return []
-    words = {"wls": "WLS", "none": "friction and links", "rbf": "and RBF residual", "gmr": "and GMR residual"}
+    words = {
+        "none": "friction and links from the logs",
+        "rbf": "and RBF residual",
+        "gmr": "and GMR residual",
+        "sweeps": "friction from the sweeps",
+        "sweeps + rbf": "and RBF residual",
+        "sweeps + gmr": "and GMR residual",
+    }
+    kind, swept = judged["chosen"], judged.get("laws") == "sweeps"
+    chosen = kind if not swept else "sweeps" if kind == "none" else f"sweeps + {kind}"
     header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
     rows = []
-    plain = "wls" if judged["none"] == judged["wls"] else "none"  # without sweeps there is one way to friction and links
-    for key in (key for key in words if key in judged and (key != "none" or plain == "none")):
-        used = " (used)" if key == (plain if judged["chosen"] == "none" else judged["chosen"]) else ""
+    for key in (key for key in words if key in judged):
+        used = " (used)" if key == chosen else ""
         rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"])
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]

@@ -34,12 +34,13 @@ from .closed_loop import ClosedLoop
 from .didim import fit_didim
 from .full_covariance import fit_full_covariance
 from .instrumental import fit_instrumental, iterate_instrumental
+from .noisy_regressor import fit_total_least_squares, noisy_columns
 from .outliers import find_outliers
 from .robust import fit_robust
 
-METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge")
+METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
-RIGID_ONLY = ("irls", "iv", "gls", "didim", "ml", "ridge")
+RIGID_ONLY = ("irls", "iv", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that simulate the closed loop.
 CLOSED_LOOP = ("iv", "didim")
 #: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
@@ -76,6 +77,7 @@ class Estimated:
         details: What it found on its way, for identification.json.
         refit: The same estimator on part of ``solved``, for folds; None: as the model was converged.
         solved: The statistics that the estimator reads.
+        spread: T, shape (b, b), where the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; None: V.
     """
 
     fit: Fit
@@ -86,6 +88,7 @@ class Estimated:
     details: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[StatisticSet], Fit] | None = None
     solved: StatisticSet | None = None
+    spread: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The entry ``estimation`` of identification.json."""
@@ -187,6 +190,8 @@ def refine(
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if trusted.name == "gls":
         return _full_covariance(converged, logs, reference)
+    if trusted.name == "tls":
+        return _total_least_squares(converged, logs, reference)
     if trusted.name == "ml":
         return _maximum_likelihood(plain, converged, logs, reference)
     if trusted.name == "ridge":
@@ -266,6 +271,27 @@ def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], refer
     details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
     return Estimated(found.fit, found.statistics, logs=(), details=details, refit=_by_weights_of(found.fit, reference),
                      solved=found.statistics)  # fmt: skip
+
+
+def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    base, statistics = converged.fit.base, converged.statistics
+    noise = noisy_columns(converged.model, logs, base)
+    found = fit_total_least_squares(statistics, converged.fit, noise)
+    plain = fit_base(statistics, base, weights=found.fit.row_weights, reference=reference)
+    change = np.zeros(statistics.p)
+    change[base.independent] = found.fit.params - plain.params
+    apart = np.abs(found.fit.params - plain.params)[plain.seen] / np.maximum(plain.bse[plain.seen], 1e-300)
+    joints = dict(zip(converged.model.robot.joints, noise.position.tolist(), strict=True))
+    details = {"rounds": found.rounds, "position_noise": joints, "largest": float(apart.max(initial=0.0))}
+    levels = f"{noise.position.min():.2g} to {noise.position.max():.2g} rad or m"
+    moved = f"it moves the estimate by up to {details['largest']:.2g} standard errors"
+    why = f"as configured; noise of the positions {levels}, {moved}"
+
+    def refit(part: StatisticSet) -> Fit:
+        return fit_total_least_squares(part, fit_base(part, base, reference=reference), noise).fit
+
+    return Estimated(found.fit, statistics.shifted(change), why, logs=(), details=details, refit=refit, solved=statistics,
+                     spread=found.spread)  # fmt: skip
 
 
 def _by_weights_of(fit: Fit, reference: Array | None) -> Callable[[StatisticSet], Fit]:

@@ -3,7 +3,9 @@
 The parameter of the largest relative standard error is taken out, the rest is fitted again, and so on. The published
 stop, a ratio of largest to smallest relative error, was harmful on real data: it says nothing about the torque. Here an
 F-test says when the residual has grown by more than chance, and the data's own folds have the last word: the smallest
-model whose held-out error is not above the full model's by more than :data:`ALLOWED`.
+model whose held-out error is not above the full model's by more than :data:`ALLOWED`. The plainest rule is there too:
+parameters go until the largest relative standard error is at most a limit. It keeps what is known well, whether or not
+the torque needs the rest: the choice for standard parameters that stay consistent (Gautier 2013, §IV.C).
 
 Rows of one log are not independent news. The F-statistic counts the effective number of them: the variance of the
 estimates over what independent rows would give says how many rows make one.
@@ -33,8 +35,8 @@ from .covariance import with_covariance
 ALLOWED = 0.005
 #: The residual has grown when so much growth by chance is this unlikely.
 LEVEL = 0.05
-#: Ratio of largest to smallest relative error of the published rule (Gautier 2013).
-RATIO = 10.0
+#: Limits of the rules that have one: largest relative standard error [%], and largest over smallest (Pham 1991).
+LIMITS = {"relative_std": 6.0, "ratio": 10.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,13 @@ class EssentialFit:
 
 
 def essential_parameters(
-    statistics: StatisticSet, base: BaseParameters, fit: Fit, *, rule: str = "f-test", allowed: float = ALLOWED
+    statistics: StatisticSet,
+    base: BaseParameters,
+    fit: Fit,
+    *,
+    rule: str = "f-test",
+    allowed: float = ALLOWED,
+    limit: float | None = None,
 ) -> EssentialFit:
     """Finds the essential parameters.
 
@@ -110,8 +118,10 @@ def essential_parameters(
         statistics: The data's factors, with at least two folds (logs or blocks).
         base: The reduction.
         fit: The full estimate; its weights are kept.
-        rule: "f-test" (with held-out error as a guard), or "ratio" (the published rule, no guard).
+        rule: "f-test" (with held-out error as a guard), or one of the published rules, which have none: "relative_std",
+            by the fit's own standard errors, or "ratio".
         allowed: See :data:`ALLOWED`.
+        limit: Of the published rules; see :data:`LIMITS` if None.
 
     Returns:
         The essential parameters and their estimate.
@@ -119,8 +129,9 @@ def essential_parameters(
     Raises:
         EstimationError: Unknown rule, or too few data to hold anything out.
     """
-    if rule not in ("f-test", "ratio"):
-        raise EstimationError("unknown rule for essential parameters", got=repr(rule), expected="f-test or ratio")
+    if rule not in ("f-test", *LIMITS):
+        raise EstimationError("unknown rule for essential parameters", got=repr(rule), expected="f-test, relative_std or ratio")
+    bound = LIMITS.get(rule, 0.0) if limit is None else limit
     weights = fit.row_weights or fit.weights
     rows = sum(statistics.rows.values())
     factor = statistics.stacked(weights, base.independent)
@@ -128,12 +139,13 @@ def essential_parameters(
     effective = _effective_rows(statistics, fit, rows)
     full = solve(_columns(factor, every), rows)
     reference = _held_out(statistics, base, weights, every)
+    enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
     kept, steps, models = every, [], [every]
     while len(kept) > 1:
         solution = solve(_columns(factor, kept), rows)
-        relative = _relative(solution)
+        relative = enlarged[kept] * _relative(solution)
         ratio = float(relative.max() / max(relative.min(), 1e-300))
-        if rule == "ratio" and ratio <= RATIO:
+        if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
         worst = int(np.argmax(relative))
         fewer = np.delete(kept, worst)
@@ -144,7 +156,9 @@ def essential_parameters(
             break
         kept = fewer
         models.append(kept)
-    words = f"ratio of relative errors below {RATIO:g}"
+    words = f"ratio of relative errors at most {bound:g}"
+    if rule == "relative_std":
+        words = f"relative standard errors at most {bound:g} %"
     if rule == "f-test":
         # models[k] is what is left after k steps; the smallest that predicts as well as the full one
         good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + allowed]
@@ -223,12 +237,17 @@ def _held_out(statistics: StatisticSet, base: BaseParameters, weights: Mapping[s
     return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
 
 
+def _enlarged(fit: Fit, full: Solution) -> Array:
+    """How many times the fit's standard errors are those of independent rows, shape (b,)."""
+    textbook = full.std_error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0))
+
+
 def _embedded(fit: Fit, solution: Solution, kept: NDArray[np.intp], factor: Array, rows: int) -> Fit:
     """The reduced estimate in full length; errors enlarged as those of the full fit are over the textbook's."""
     params, covariance = np.zeros(len(fit.base)), np.zeros((len(fit.base), len(fit.base)))
     params[kept] = solution.estimate
-    textbook = solve(factor, rows).std_error
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0)[kept]
+    scale = _enlarged(fit, solve(factor, rows))[kept]
     covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(scale, scale)
     return replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)

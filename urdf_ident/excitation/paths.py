@@ -1,0 +1,373 @@
+"""Motions of given shape: a circle of a frame (Wu 2012's validation), and point to point (Gautier 2013's identification).
+
+They are not optimised like Fourier series: a circle is for judging a result on what the robot does at work, and via points
+are what a robot's own controller can drive. Poses that are not given are searched: the first that carries a circle inside
+all limits, the via points whose motion tells most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, ModelError, nearest
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..motion.base import Trajectory, check_joint_array
+from ..motion.cartesian import circle
+from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
+from ..motion.point_to_point import TrapezoidalTrajectory
+from .criteria import SPECTRAL, condition_number, criterion_value
+from .planning import rigid_for_planning, row_weights, usable_limits, weighted_regressor
+from .report import closest_lines
+from .rows import designable
+
+if TYPE_CHECKING:
+    from ..model.robot import Robot
+
+#: Part of velocity and acceleration limits that via points use at first, and what is tried where torques are too large.
+FASTEST, SLOWER = 0.98, (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
+#: Jerk over acceleration [1/s].
+JERK = 10.0
+#: Part of the position range that searched points use; rate at which a motion is judged [Hz].
+FILL, JUDGED = 0.9, 50.0
+#: Speeds that are tried for a circle [m/s]: Wu 2012's, and slower ones.
+SPEEDS = (0.5, 0.25, 0.1, 0.05)
+#: Poses that are tried for a circle, and nodes a second of the trial [Hz].
+TRIED, ROUGHLY = 200, 40.0
+#: Sets of points that are drawn before the best one is improved point by point.
+DRAWN = 12
+#: Instants of a way between two points at which distances are looked at before a motion is certified.
+INSTANTS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class PathExperiment:
+    """A motion of given shape inside the limits of the robot.
+
+    Attributes:
+        trajectory: The motion.
+        limits: The limits that it keeps.
+        report: How much room it leaves.
+        words: What it is, in a line.
+        clearance: Closest calls with links and world, or None where collisions were not asked for.
+        notes: What the user should know.
+    """
+
+    trajectory: Trajectory
+    limits: Limits
+    report: LimitReport
+    words: str
+    clearance: ClearanceReport | None = None
+    notes: tuple[str, ...] = ()
+
+    def write(self, path: str | Path, rate: float = 100.0) -> Path:
+        """Writes the motion as the default trajectory CSV.
+
+        Args:
+            path: The file.
+            rate: Samples per second [Hz].
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        return self.trajectory.write(path, rate)
+
+    def summary(self) -> str:
+        """What it is, and how close it comes to the limits.
+
+        Returns:
+            Several lines of text.
+        """
+        return "\n".join([self.words, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])
+
+
+def design_circle(
+    model: DynamicModel,
+    *,
+    radius: float = 0.05,
+    speed: float | None = None,
+    frame: str | None = None,
+    normal: ArrayLike = (0.0, 0.0, 1.0),
+    turns: float = 3.0,
+    orientation: str | None = None,
+    start: ArrayLike | None = None,
+    limits: Limits | None = None,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+    budget: float = 10.0,
+) -> PathExperiment:
+    """A circle of a frame at constant speed, with a smooth start and stop; by default Wu 2012's of 100 mm at 0.5 m/s.
+
+    Args:
+        model: The model, for its robot.
+        radius: [m].
+        speed: Cruising speed along the circle [m/s]; the largest of :data:`SPEEDS` that limits allow if None.
+        frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
+        normal: Of the circle's plane in the base frame, shape (3,).
+        turns: How many turns.
+        orientation: "keep" holds the frame's orientation, "free" does not care; None: keep with six joints and more.
+        start: Pose where it starts, shape (n,) [rad or m]; searched if None.
+        limits: Of the joints; the URDF's if None.
+        collisions: Links and objects that must keep their distance; None: only limits are kept.
+        seed: Of the poses that are tried.
+        budget: Time for the search [s].
+
+    Returns:
+        The motion, inside its limits, distances certified.
+
+    Raises:
+        LimitError: The circle cannot be driven from the start pose, or from any pose that was tried.
+    """
+    robot = model.robot
+    given = limits or Limits.from_robot(robot)
+    limits, notes = usable_limits(given, start)
+    limits = replace(
+        limits, acceleration=given.acceleration
+    )  # what is not known is not assumed: the circle asks for what it asks
+    frame = frame or last_link(robot)
+    how = orientation or ("keep" if robot.n >= 6 else "free")
+    poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
+    speeds = SPEEDS if speed is None else (speed,)
+    torque, last = prior_torque(robot), None
+    for k, fast in enumerate(speeds):
+        until = time.monotonic() + budget / len(speeds)
+        for pose in poses:
+            if last is not None and time.monotonic() > until:
+                break
+            make = partial(circle, robot, frame, pose, radius=radius, speed=fast, normal=normal, turns=turns, orientation=how)
+            try:
+                if len(poses) > 1:
+                    check_limits(make(turns=min(turns, 1.0), rate=ROUGHLY), limits, torque=torque).require()
+                motion = make(rate=200.0)
+                report, clearance = _certified(motion, limits, torque, collisions)
+            except LimitError as error:
+                last = error
+                continue
+            words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
+            words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
+            at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
+            slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if k else ()
+            found = () if start is not None else (f"starts at {at}",)
+            return PathExperiment(motion, limits, report, words, clearance, (*notes, *slow, *found))
+    raise LimitError(
+        "no pose was found from which this circle can be driven" if start is None else "this circle cannot be driven from here",
+        got=str(last),
+        remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
+    ) from last
+
+
+def _certified(
+    motion: Trajectory, limits: Limits, torque: Torque, collisions: Collisions | None
+) -> tuple[LimitReport, ClearanceReport | None]:
+    report = check_limits(motion, limits, torque=torque)
+    report.require()
+    clearance = None if collisions is None else check_clearance(motion, collisions)
+    if clearance is not None:
+        clearance.require()
+    return report, clearance
+
+
+def _poses(limits: Limits, seed: int) -> Sequence[Array]:
+    """Bent poses first: a straight arm is at the edge of its reach."""
+    middle, half = (limits.upper + limits.lower) / 2, np.minimum((limits.upper - limits.lower) / 2, np.pi)
+    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(middle)))
+    return [middle + half * x for x in drawn]
+
+
+def last_link(robot: Robot) -> str:
+    """The link farthest along the chain: the last one that hangs on the last joint, a tool's tip say.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Its name.
+    """
+    depth = [len(tree) for tree in robot.subtrees]
+    tip = max(range(robot.n), key=lambda j: (sum(j in tree for tree in robot.subtrees), -depth[j], j))
+    return robot.bodies[tip].links[-1].name
+
+
+def design_points(
+    model: DynamicModel,
+    *,
+    points: ArrayLike | int = 11,
+    criterion: str = "auto",
+    start: ArrayLike | None = None,
+    limits: Limits | None = None,
+    noise: ArrayLike | None = None,
+    dwell: float = 0.0,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+    budget: float = 10.0,
+) -> PathExperiment:
+    """Point to point with trapezoidal acceleration, all joints together, at rest at every point.
+
+    Args:
+        model: The model to identify; of elastic joints the rigid part is planned on.
+        points: Via points, shape (K, n) [rad or m]; or how many to search.
+        criterion: What searched points are chosen by, one of :data:`.criteria.SPECTRAL`; "auto": D.
+        start: Pose that searched points start and end in, shape (n,) [rad or m].
+        limits: Of the joints; the URDF's if None.
+        noise: Expected torque noise, see :func:`.design.design_excitation`.
+        dwell: Pause at every point [s].
+        collisions: Links and objects that must keep their distance; None: only limits are kept.
+        seed: Of the points that are tried.
+        budget: Time for the search [s].
+
+    Returns:
+        The motion, inside its limits, distances certified.
+
+    Raises:
+        LimitError: A point is outside, fewer than two are asked for, or no motion inside the limits was found.
+        ModelError: A criterion that needs more than one motion.
+    """
+    model, planned_on = rigid_for_planning(model)
+    limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start)
+    name = "D" if criterion == "auto" else criterion
+    if name not in SPECTRAL:
+        raise ModelError("via points are not searched by this criterion", got=repr(name), remedy=nearest(name, SPECTRAL))
+    planned, left_out = designable(model)
+    base = planned.base()
+    weights, _ = row_weights(noise, name, limits, planned)
+
+    def worth(motion: Trajectory) -> float:
+        return criterion_value(name, weighted_regressor(planned, base, motion, weights, JUDGED))
+
+    builder = _Points(limits, dwell, model, collisions)
+    if np.ndim(points) == 0:
+        chosen, tried = _searched(builder, worth, int(points), start, seed, budget)  # type: ignore[arg-type]
+        how = f"chosen by {name} out of {tried} motions"
+    else:
+        chosen, how = np.asarray(points, dtype=float), "as listed"
+        outside = (chosen < limits.lower - 1e-9) | (chosen > limits.upper + 1e-9)
+        if outside.any():
+            k, j = (int(x) for x in np.argwhere(outside)[0])
+            raise LimitError(
+                "a via point is outside the position limits",
+                where=f"point {k + 1}, joint '{limits.joints[j]}'",
+                got=f"{chosen[k, j]:.6g}",
+                expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
+            )
+    motion, share, report, clearance = builder.certified(chosen)
+    condition = condition_number(weighted_regressor(planned, base, motion, np.ones(model.n)))
+    words = f"points: {len(chosen)} via points {how}, {motion.duration:.4g} s"
+    words += f", {len(base)} base parameters, condition number {condition:.4g}"
+    slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
+    return PathExperiment(motion, limits, report, words, clearance, (*notes, *planned_on, *left_out, *slower))
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Makes motions through points, as fast as limits let them be."""
+
+    limits: Limits
+    dwell: float
+    model: DynamicModel
+    collisions: Collisions | None
+
+    def motion(self, points: Array, share: float = 1.0) -> TrapezoidalTrajectory:
+        limits = self.limits
+        rate = FASTEST * share * limits.acceleration
+        speed = FASTEST * share * limits.velocity
+        return TrapezoidalTrajectory(limits.joints, points, speed, rate, JERK * rate, self.dwell)
+
+    def certified(self, points: Array) -> tuple[TrapezoidalTrajectory, float, LimitReport, ClearanceReport | None]:
+        """The fastest motion that keeps the torque limits, and what it leaves."""
+        torque = prior_torque(self.model.robot)
+        for share in SLOWER:
+            motion = self.motion(points, share)
+            report = check_limits(motion, self.limits, torque=torque)
+            if report.feasible:
+                break
+        report.require()
+        clearance = None if self.collisions is None else check_clearance(motion, self.collisions)
+        if clearance is not None:
+            clearance.require()
+        return motion, share, report, clearance
+
+    def point(self, rng: np.random.Generator) -> Array:
+        """A random point; a joint that could turn several times stays within one turn."""
+        middle, half = (self.limits.upper + self.limits.lower) / 2, (self.limits.upper - self.limits.lower) / 2
+        return np.asarray(middle + FILL * np.minimum(half, np.pi) * rng.uniform(-1.0, 1.0, len(middle)))
+
+    def free(self, points: Array) -> bool:
+        """Whether the straight ways between points keep their distance, on a few instants."""
+        if self.collisions is None or not self.collisions.pairs:
+            return True
+        along = np.linspace(0.0, 1.0, INSTANTS, endpoint=False)[:, None]
+        ways = [first + along * (second - first) for first, second in pairwise(points)]
+        poses = np.concatenate([*ways, points[-1:]])
+        return bool((self.collisions.distances(poses) > self.collisions.required).all())
+
+    def fits(self, points: Array) -> bool:
+        try:
+            self.certified(points)
+        except LimitError:
+            return False
+        return True
+
+
+def _searched(
+    builder: _Points, worth: Callable[[Trajectory], float], count: int, start: ArrayLike | None, seed: int, budget: float
+) -> tuple[Array, int]:
+    """The best of some random sets that can be driven, then improved one point at a time until the time is up."""
+    if count < 2:
+        raise LimitError("a motion through points needs two", got=count)
+    began, rng, tried = time.monotonic(), np.random.default_rng(seed), 0
+    pose = None if start is None else check_joint_array("start", start, builder.limits.joints)
+    best, value = None, np.inf
+    while time.monotonic() - began < (0.9 if best is None else 0.5) * budget and tried < (1000 if best is None else DRAWN):
+        tried += 1
+        points = _drawn(builder, count, pose, rng)
+        if points is None:
+            continue
+        found = worth(builder.motion(points))
+        if found < value and builder.fits(points):
+            best, value = points, found
+    if best is None:
+        raise LimitError(
+            "no via points were found whose motion stays inside the limits",
+            got=f"{tried} sets tried",
+            remedy="list them in excitation.points, or allow more time in excitation.budget",
+        )
+    inner = range(count) if pose is None else range(1, count - 1)
+    while time.monotonic() - began < 0.9 * budget and len(inner):
+        tried += 1
+        trial, k = best.copy(), inner[int(rng.integers(len(inner)))]
+        trial[k] = builder.point(rng)
+        if not builder.free(trial[max(0, k - 1) : k + 2]):
+            continue
+        found = worth(builder.motion(trial))
+        if found < value and builder.fits(trial):
+            best, value = trial, found
+    return best, tried
+
+
+def _drawn(builder: _Points, count: int, pose: Array | None, rng: np.random.Generator) -> Array | None:
+    """Random points whose straight ways keep their distance; None where one is not found."""
+    points = [builder.point(rng) if pose is None else pose]
+    while len(points) < count:
+        last = pose is not None and len(points) == count - 1
+        for _ in range(1 if last else TRIED):
+            point = pose if last and pose is not None else builder.point(rng)
+            if builder.free(np.array([points[-1], point])):
+                points.append(point)
+                break
+        else:
+            return None
+    return np.array(points)
