@@ -23,8 +23,8 @@ from urdf_ident.estimation.estimators.noisy_regressor import (
 from urdf_ident.estimation.estimators.total_least_squares import total_least_squares
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.fit import fit_base
 
 
 def test_a_line_through_the_origin_is_demings_closed_form() -> None:

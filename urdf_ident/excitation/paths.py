@@ -223,7 +223,7 @@ def design_points(
         criterion: What searched points are chosen by, one of :data:`.criteria.SPECTRAL`; "auto": D.
         start: Pose that searched points start and end in, shape (n,) [rad or m].
         limits: Of the joints; the URDF's if None.
-        noise: Expected torque noise, see :func:`.design.design_excitation`.
+        noise: Expected torque noise of each row group, shape (n,) or a number, as for :func:`.design.design_excitation`.
         dwell: Pause at every point [s].
         collisions: Links and objects that must keep their distance; None: only limits are kept.
         seed: Of the points that are tried.
