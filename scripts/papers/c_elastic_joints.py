@@ -1,7 +1,7 @@
 """Zollo, Lopez, Spedaliere, Garcia Aracil and Guglielmelli, "Identification of dynamic parameters for robots with
 elastic joints", Advances in Mechanical Engineering 7(2), 2015: its planar arm and its PUMA 560, and its noise table.
 
-Run: ``.venv/bin/python scripts/papers/c_elastic_joints.py [--only planar|puma|noise] [--seed 0]`` (about two minutes)
+Run: ``.venv/bin/python scripts/papers/c_elastic_joints.py [--only planar|puma|noise|spread] [--seed 0]`` (about four minutes)
 
 Both robots are simulated with rotors as bodies of their own, PD control of the motors with gravity compensation and
 fifth-order B-splines as references. Signals are treated as in the paper: encoders of 1 250 000 counts a turn, Butterworth
@@ -16,6 +16,7 @@ The score is the paper's "normalised mean error", read in both ways: the mean of
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -284,16 +285,62 @@ def noise_table(seed: int) -> None:
             print(f"  {where:<22} {decibel:>6g}   {cells[0]:>19} {cells[1]:>9}   {cells[2]:>17} {cells[3]:>9}")
 
 
+def spread(make: Callable[[], Case], static: bool, seeds: Sequence[int]) -> list[Score]:
+    """The same experiment with other motions: link and motor rows, as the paper; springs that are not seen are left out.
+
+    Args:
+        make: Makes the case.
+        static: With static friction or without.
+        seeds: Of the motions.
+
+    Returns:
+        One score a seed.
+    """
+    case, found = make(), []
+    for seed in seeds:
+        segment = processed(case.run(static, seed))
+        hidden = [item.joint for item in unseen(case, segment) if not item.seen]
+        found.append(errors_in_variables(case, segment, static, rigid=hidden))
+    return found
+
+
+def worst_parameter(found: Score) -> str:
+    """Label of the base parameter with the largest relative error."""
+    kept = np.abs(found.truth) > 1e-9
+    relative = np.abs(found.estimate[kept] / found.truth[kept] - 1.0)
+    return str(np.array(found.base.labels)[kept][int(np.argmax(relative))])
+
+
+def spread_table(seeds: int) -> None:
+    """What other motions change: the paper has one."""
+    print(f"\nNormalised mean error over {seeds} seeds of the motion, compliance form, unseen stiffness left out")
+    cases = (
+        ("planar, without static friction", planar, False, PAPER["planar"][0]),
+        ("planar, with static friction", planar, True, PAPER["planar"][1]),
+        ("PUMA 560, vigorous", puma, True, PAPER["puma560"][1]),
+    )
+    for name, make, static, paper in cases:
+        found = spread(make, static, range(seeds))
+        means = np.array([item.mean for item in found])
+        worst = [worst_parameter(item) for item in found]
+        often = max(set(worst), key=worst.count)
+        print(f"  {name:<34} {means.min():.2e} to {means.max():.2e}, median {np.median(means):.2e} (paper: {paper:g}); "
+              f"the largest error is most often that of {often} ({worst.count(often)} of {seeds})")  # fmt: skip
+
+
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--only", choices=("planar", "puma", "noise"))
+    parser.add_argument("--only", choices=("planar", "puma", "noise", "spread"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=5, help="number of motions whose spread is shown")
     arguments = parser.parse_args()
     tables = {"planar": planar_table, "puma": puma_table, "noise": noise_table}
     for name, table in tables.items():
         if arguments.only in (None, name):
             table(arguments.seed)
+    if arguments.only in (None, "spread"):
+        spread_table(arguments.seeds)
 
 
 if __name__ == "__main__":

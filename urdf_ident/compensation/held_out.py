@@ -111,7 +111,8 @@ def judge(
 
     Returns:
         The judgement; it has no residual where no kind gains more than its standard error over the folds, and the laws of
-        the sweeps only where they gain as much over the best that the logs give alone.
+        the sweeps only where they gain beyond chance (Student's t, 95 %) over the best that the logs give alone: runs of
+        one joint say less about motions of all joints than these motions do.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -167,11 +168,18 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     best, mean, spread = _best(errors, chosen, offered)
     before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    if mean > max(LEAST_GAIN, spread):
+    if mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread):
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")
     verb, more = ("raises", "are better") if after > before else ("lowers", "are as good, which is too little to tell,")
     return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and stay"
+
+
+def _beyond_chance(folds: int) -> float:
+    """Standard errors by which a gain must exceed zero to be believed at 95 % (Student's t); few folds ask for many."""
+    from scipy import stats
+
+    return float(stats.t.ppf(0.95, folds - 1))
 
 
 def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:
