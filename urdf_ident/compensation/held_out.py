@@ -112,7 +112,8 @@ def judge(
     Returns:
         The judgement; it has no residual where no kind gains more than its standard error over the folds, and the laws of
         the sweeps only where they gain beyond chance (Student's t, 95 %) over the best that the logs give alone: runs of
-        one joint say less about motions of all joints than these motions do.
+        one joint say less about motions of all joints than these motions do. Where no residual is asked for, nothing but
+        the laws of the sweeps is, and they are used unless they are worse.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -168,7 +169,10 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     best, mean, spread = _best(errors, chosen, offered)
     before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    if mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread):
+    least = (
+        max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread) if kinds else 0.0
+    )  # nothing but their friction was asked for
+    if mean > least:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")
     verb, more = ("raises", "are better") if after > before else ("lowers", "are as good, which is too little to tell,")
