@@ -169,10 +169,8 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     best, mean, spread = _best(errors, chosen, offered)
     before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    least = (
-        max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread) if kinds else 0.0
-    )  # nothing but their friction was asked for
-    if mean > least:
+    enough = mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread)
+    if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")
     verb, more = ("raises", "are better") if after > before else ("lowers", "are as good, which is too little to tell,")
