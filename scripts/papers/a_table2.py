@@ -25,6 +25,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform_matrix
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.structure import random_motion
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.limits import Limits
 from urdf_ident.samples import Segment
