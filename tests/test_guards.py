@@ -179,7 +179,7 @@ def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("gain", "driven", "settled", "refused"),
+    ("gain", "driven", "sound", "refused"),
     [
         (1.2, False, True, True),
         (0.9, False, True, False),
@@ -188,8 +188,8 @@ def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
         (0.9, True, True, False),
     ],
 )
-def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, settled: bool, refused: bool) -> None:
-    assert _refuses(step_with(gain, driven), settled) is refused
+def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, sound: bool, refused: bool) -> None:
+    assert _refuses(step_with(gain, driven), sound) is refused
     assert not _refuses(step_with(9.0, True, "effort-delay"), True)
 
 

@@ -54,7 +54,7 @@ TABLE_3 = (
 
 
 @dataclass(frozen=True)
-class Judgement:
+class SeedScore:
     """What one motion is worth.
 
     Attributes:
@@ -94,7 +94,7 @@ class Judge:
     def _rows(self, path: Trajectory, noise: Array) -> Array:
         return weighted_regressor(self.model, self.base, path, noise, RATE)
 
-    def __call__(self, path: Trajectory) -> Judgement:
+    def __call__(self, path: Trajectory) -> SeedScore:
         plain, weighted = self._rows(path, np.ones(6)), self._rows(path, NOISE)
         errors = self._errors(weighted)
         scale = np.sqrt(np.mean([np.sum(W**2, axis=0) / len(W) for W in self.others], axis=0))
@@ -107,7 +107,7 @@ class Judge:
             condition_number(part[:, columns])
             for part, columns in zip((no_v - rest, no_a - rest, rest), self.criterion.columns, strict=True)
         )
-        return Judgement(
+        return SeedScore(
             condition_number(plain),
             condition_number(weighted),
             float(np.exp(self.criterion.value(W, np.inf)[0])),

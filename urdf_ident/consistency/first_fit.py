@@ -118,7 +118,7 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
         Shape (k,).
 
     Raises:
-        EstimationError: The active set did not settle.
+        EstimationError: The active set did not converge.
     """
     from scipy.optimize import nnls
 
@@ -136,7 +136,7 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
             try:
                 dual = nnls(E, goal, maxiter=50 * E.shape[1])[0]
             except RuntimeError as error:
-                raise EstimationError("the bounded first fit did not settle", got=str(error)) from error
+                raise EstimationError("the bounded first fit did not converge", got=str(error)) from error
             rest = E @ dual - goal
             start = start - size * rest[:-1] / rest[-1]
     return np.asarray(scale * np.linalg.solve(R, start))

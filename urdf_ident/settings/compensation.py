@@ -20,7 +20,7 @@ class CompensationSection(Section):
     inputs: tuple[Input, ...] = Field(
         ("deformation", "deformation_rate"), min_length=1, description="what it reads; others over-fit"
     )
-    rounds: int = Field(20, ge=1, description="of friction, links and residual, at most; they stop when they have settled")
+    rounds: int = Field(20, ge=1, description="of friction, links and residual, at most; they stop when they have converged")
     seed: int = Field(0, ge=0, description="of the mixture's first guess")
 
     @field_validator("inputs")

@@ -37,7 +37,7 @@ class FrictionChanges:
         deviation_error: Their standard errors, shape (L, q).
         parts: Deviation in each third of each log, shape (L, 3, q).
         parts_error: Their standard errors, same shape.
-        noise: Effective standard deviation of one row by row group, noise with memory counted, shape (groups,) [N·m or N].
+        noise: Effective standard deviation of one row by row group, autocorrelated noise counted, shape (groups,) [N·m or N].
         slope: Change per kelvin where temperatures were logged, shape (q,); NaN elsewhere.
         slope_error: Its standard error, shape (q,).
         left: Spread that the slope leaves, shape (q,); NaN where no temperature was logged.

@@ -8,7 +8,7 @@ conditional means (Henderson's mixed-model equations). All of it is second-order
 enough: no second pass over the data.
 
 Rows of one log are not independent. Their noise is taken as what the scatter of the friction's scores between stretches of one
-log shows (:func:`_effective_weights`), so that noise with memory and what the model lacks do not count as spread.
+log shows (:func:`_effective_weights`), so that autocorrelated noise and what the model lacks do not count as spread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
 
-#: Stretches of a log whose scatter shows its noise: long against the noise's memory.
+#: Stretches of a log whose scatter shows its noise: long against the noise's autocorrelation.
 _STRETCHES = 8
 #: Parts of a log that tell drift within it.
 PARTS = 3

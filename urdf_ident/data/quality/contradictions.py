@@ -25,7 +25,7 @@ from .wording import SEVERE, changes, differs, doubt, named
 _FEWEST = 25
 #: Part of the efforts of the joints that move, up to which what remains unexplained is noise and friction that no law has: on
 #: simulated arms sound logs with noise of a fifth of the torque leave 0.2, loads that nobody measured 0.6.
-_SETTLED = 0.35
+_SOUND = 0.35
 #: A reading that gains less than this is compared with changes along the logs.
 _AS_CHANGE = 3.0
 
@@ -119,7 +119,7 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
     """What was found; it refuses the log only if the log is sound once all of it is put right."""
     last = reading if not steps or steps[-1].decided else steps[-1].found.reading
-    settled = case.judge(last).part < _SETTLED
+    sound = case.judge(last).part < _SOUND
     return tuple(
-        named(robot, step, settled) if step.decided else doubt("physics-undecided", robot, step, settled) for step in steps
+        named(robot, step, sound) if step.decided else doubt("physics-undecided", robot, step, sound) for step in steps
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from .candidates import Hypothesis, Reading, candidates, put, three
 from .evidence import significance
-from .trial import Case, Judgement
+from .trial import Case, ReadingScore
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts above which a reading replaces another, above which it is
 #: worth saying, and the part of it within which another cause is a rival.
@@ -41,7 +41,7 @@ class Step:
         gain: By how much better than the reading before.
         errors: That gain over its standard error between blocks.
         rivals: Other causes that explain about as much, best first.
-        before, after: The judgements.
+        before, after: Their scores.
         decided: Whether it is named; otherwise it and its rivals are a doubt.
     """
 
@@ -49,8 +49,8 @@ class Step:
     gain: float
     errors: float
     rivals: tuple[Hypothesis, ...]
-    before: Judgement
-    after: Judgement
+    before: ReadingScore
+    after: ReadingScore
     decided: bool
 
     @property
@@ -101,7 +101,7 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     gain, errors = before.score - after.score, _errors(before, after)
     if errors < SIGNIFICANT or (gain < _LATE and winner.id == "effort-delay"):
         return None
-    rivals = tuple(item for item, judgement in others if judgement.score < after.score + max(RIVAL * gain, DOUBTFUL))
+    rivals = tuple(item for item, score in others if score.score < after.score + max(RIVAL * gain, DOUBTFUL))
     if rivals:
         group = (winner, *rivals)
         priors = np.array([case.with_urdf(item.reading) for item in group])
@@ -112,13 +112,13 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
 
 
-def _different(tried: list[tuple[Hypothesis, Judgement]], before: float) -> list[tuple[Hypothesis, Judgement]]:
+def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> list[tuple[Hypothesis, ReadingScore]]:
     """The best reading of each cause that explains at least a part of what the best one does."""
     limit = before - 0.3 * (before - tried[0][1].score)
-    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, Judgement]] = {}
-    for found, judgement in tried:
-        if judgement.score < limit:
-            seen.setdefault((found.id, found.joints), (found, judgement))
+    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, ReadingScore]] = {}
+    for found, score in tried:
+        if score.score < limit:
+            seen.setdefault((found.id, found.joints), (found, score))
     kept, count = [], dict[str, int]()
     for pair in seen.values():
         count[pair[0].id] = count.get(pair[0].id, 0) + 1
@@ -127,14 +127,14 @@ def _different(tried: list[tuple[Hypothesis, Judgement]], before: float) -> list
     return kept
 
 
-def _errors(before: Judgement, after: Judgement) -> float:
+def _errors(before: ReadingScore, after: ReadingScore) -> float:
     """Gain between blocks over its standard error; rows that friction would drive count as certain."""
     if before.driven.sum() > after.driven.sum():
         return np.inf
     return significance(before.squares, after.squares)
 
 
-def _sharpened(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypothesis, Judgement]:
+def _sharpened(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
     """The size that explains most, by halving steps around the one that was tried."""
     if found.id == "gravity-direction":
         return _sharpened_gravity(case, found, judged)
@@ -167,7 +167,7 @@ def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) 
     return found
 
 
-def _sharpened_gravity(case: Case, found: Hypothesis, judged: Judgement) -> tuple[Hypothesis, Judgement]:
+def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
     """The direction that explains most; a tilt away from the one that was tried must earn its two numbers beyond chance."""
     start, step = (found, judged), 0.2
     while step > 0.005:

@@ -38,7 +38,7 @@ def drives(power: Array) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class ReadingScore:
     """A reading and what it leaves.
 
     Attributes:
@@ -83,9 +83,9 @@ class Case:
     moves: NDArray[np.bool_]
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], tuple[Evidence, Array]] = field(default_factory=dict)
-    _judged: dict[Reading, Judgement] = field(default_factory=dict)
+    _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
-    def judge(self, reading: Reading) -> Judgement:
+    def judge(self, reading: Reading) -> ReadingScore:
         """Tries one reading.
 
         Args:
@@ -97,7 +97,7 @@ class Case:
         self.judge_all([reading])
         return self._judged[reading]
 
-    def judge_all(self, candidates: list[Reading]) -> list[Judgement]:
+    def judge_all(self, candidates: list[Reading]) -> list[ReadingScore]:
         """Tries readings; those of one motion together.
 
         Args:
@@ -129,7 +129,7 @@ class Case:
         for k, item in enumerate(items):
             squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
             left = np.where(self.moves, part[:, k], 1.0)
-            self._judged[item] = Judgement(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
+            self._judged[item] = ReadingScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
 
     def fitted(self, reading: Reading) -> float:
         """How well a reading explains the efforts that the fit has seen.

@@ -57,13 +57,13 @@ def cause(robot: Robot, found: Hypothesis) -> str:
     return words + (size() if size else "")
 
 
-def named(robot: Robot, step: Step, settled: bool = True) -> Finding:
+def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     """A fault that the evidence decides.
 
     Args:
         robot: Names of the joints.
         step: What was found.
-        settled: Whether the log is understood once all that was found is put right; else the log is not refused.
+        sound: Whether the log is understood once all that was found is put right; else the log is not refused.
 
     Returns:
         The finding.
@@ -71,18 +71,18 @@ def named(robot: Robot, step: Step, settled: bool = True) -> Finding:
     found = step.found
     message, remedy, size = _WORDS[found.id](robot, step)
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
-    severity = "refused" if _refuses(step, settled) else "warning"
+    severity = "refused" if _refuses(step, sound) else "warning"
     return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
 
 
-def doubt(id: str, robot: Robot, step: Step, settled: bool = True) -> Finding:
+def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
     """A fault whose cause the evidence does not decide.
 
     Args:
         id: Its id.
         robot: Names of the joints.
         step: The best explanation and its rivals.
-        settled: Whether the log is understood once all that was found is put right; else the log is not refused.
+        sound: Whether the log is understood once all that was found is put right; else the log is not refused.
 
     Returns:
         The finding, with the ids of the causes.
@@ -92,7 +92,7 @@ def doubt(id: str, robot: Robot, step: Step, settled: bool = True) -> Finding:
     words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    severity = "refused" if _refuses(step, settled) else "warning"
+    severity = "refused" if _refuses(step, sound) else "warning"
     return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
                    f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
 
@@ -203,13 +203,13 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     )
 
 
-def _refuses(step: Step, settled: bool) -> bool:
+def _refuses(step: Step, sound: bool) -> bool:
     """Whether the log must not be used as described: the gain is large, and the log is sound once it is read so.
 
     Friction that would have to drive a joint is impossible whatever else remains unexplained.
     """
     impossible = bool(step.before.driven.sum() > step.after.driven.sum())
-    return step.gain > SEVERE and step.found.id != "effort-delay" and (settled or impossible)
+    return step.gain > SEVERE and step.found.id != "effort-delay" and (sound or impossible)
 
 
 def _evidence(step: Step) -> str:

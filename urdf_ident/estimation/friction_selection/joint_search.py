@@ -31,7 +31,7 @@ Laws = Mapping[Key, Candidate]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class LawGain:
     """What one law is worth beside the others.
 
     Attributes:
@@ -278,7 +278,7 @@ class JointSearch:
             laws = found
         return laws
 
-    def judge(self, laws: Laws, key: Key) -> Judgement:
+    def judge(self, laws: Laws, key: Key) -> LawGain:
         """What a law is worth beside the chosen ones.
 
         Args:
@@ -290,24 +290,24 @@ class JointSearch:
         """
         versions = [law for law in self.candidates if law.key == key]
         if key in self.hidden:
-            return Judgement(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
+            return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
         if key in laws:
             mean, spread = self._gain(laws, self.sub.errors(self._index(changed(laws, remove=[key]))))
-            return Judgement(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")
+            return LawGain(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")
         taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
         if taken:
-            return Judgement(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
+            return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
         news = [changed(laws, add=law, remove=[k for k in laws if k[0] in REPLACES.get(key[0], ())]) for law in versions]
         if len(versions[0].columns) == 1:
             excited = self._excited(laws, versions)
             news = [new for new, good in zip(news, excited, strict=True) if good]
         if not news:
-            return Judgement(versions[0], 0.0, 0.0, "the data do not excite it here")
+            return LawGain(versions[0], 0.0, 0.0, "the data do not excite it here")
         gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
         odd = gain > max(LEAST_GAIN, error) and self._offenders(news[k])
-        return Judgement(news[k][key], gain, error, "needs parameters that cannot be" if odd else "gains too little")
+        return LawGain(news[k][key], gain, error, "needs parameters that cannot be" if odd else "gains too little")
 
 
 def standard_error(gains: Array) -> Array:

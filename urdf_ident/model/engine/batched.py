@@ -34,14 +34,14 @@ class Tree:
 
     Attributes:
         parent: Index of the joint before each joint, −1 for the base; parents come first.
-        sliding: Which joints slide.
+        prismatic: Which joints slide.
         rotation, translation: Placement of each joint in its parent, shapes (n, 3, 3) and (n, 3) [m].
         axis: Unit vector of each joint in its own frame, shape (n, 3).
         gravity: Shape (3,) [m/s²].
     """
 
     parent: tuple[int, ...]
-    sliding: tuple[bool, ...]
+    prismatic: tuple[bool, ...]
     rotation: Array
     translation: Array
     axis: Array
@@ -63,7 +63,7 @@ def tree_of(robot: Robot) -> Tree | None:
     Returns:
         The tree, or None where a joint is of a kind that is not known here.
     """
-    model, sliding, axes = robot.model, [], []
+    model, prismatic, axes = robot.model, [], []
     for j in range(1, model.njoints):
         joint, kind = model.joints[j], model.joints[j].shortname()
         if joint.nv != 1 or joint.idx_v != j - 1 or (kind not in _ALIGNED and kind not in _ANY_AXIS):
@@ -73,12 +73,12 @@ def tree_of(robot: Robot) -> Tree | None:
         state[joint.idx_q] = 1.0 if joint.nq == 2 else 0.0
         joint.calc(data, state)
         moves = np.asarray(data.S, dtype=float).ravel()
-        sliding.append(bool(np.abs(moves[:3]).max() > 0.5 * np.abs(moves).max()))
-        axes.append(moves[:3] if sliding[-1] else moves[3:])
+        prismatic.append(bool(np.abs(moves[:3]).max() > 0.5 * np.abs(moves).max()))
+        axes.append(moves[:3] if prismatic[-1] else moves[3:])
     placements = list(model.jointPlacements)[1:]
     return Tree(
         tuple(int(k) - 1 for k in list(model.parents)[1:]),
-        tuple(sliding),
+        tuple(prismatic),
         np.array([placement.rotation for placement in placements]),
         np.array([placement.translation for placement in placements]),
         np.array(axes),
@@ -126,7 +126,7 @@ def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]])
             total: Value = 0.0
             for joint in np.flatnonzero(mix):
                 if int(joint) in bodies[body].axis:
-                    part = _column(tape, bodies[body], int(joint), tree.sliding[joint], k)
+                    part = _column(tape, bodies[body], int(joint), tree.prismatic[joint], k)
                     total = tape.add(total, tape.multiply(float(mix[joint]), part))
             outputs.append(total)
     return tape.program(outputs)
@@ -151,7 +151,7 @@ def torque_program(tree: Tree) -> Program:
     torques: list[Value] = [0.0] * n
     for i in reversed(range(n)):
         force, moment = wrenches[i]
-        torques[i] = tape.dot([float(x) for x in tree.axis[i]], force if tree.sliding[i] else moment)
+        torques[i] = tape.dot([float(x) for x in tree.axis[i]], force if tree.prismatic[i] else moment)
         if tree.parent[i] >= 0:
             down, turned = (_seen_before(tape, tree, i, cosine[i], sine[i], x) for x in (force, moment))
             lever = tape.cross(_offset(tape, tree, i, q[i]), down)
@@ -201,14 +201,14 @@ def program_inputs(q: Array, v: Array, a: Array) -> Array:
 def _offset(tape: Tape, tree: Tree, i: int, q: Row) -> list[Value]:
     """From the origin of the body before body i to its own, in the directions of the body before."""
     offset: list[Value] = [float(x) for x in tree.translation[i]]
-    if tree.sliding[i]:
+    if tree.prismatic[i]:
         offset = tape.plus(offset, [tape.multiply(float(k), q) for k in tree.rotation[i] @ tree.axis[i]])
     return offset
 
 
 def _seen(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
     """A vector of the body before in the directions of body i."""
-    if tree.sliding[i]:
+    if tree.prismatic[i]:
         return tape.transform(tree.rotation[i].T, x)
     frame = _frame(tree.axis[i])
     x0, x1, x2 = tape.transform((tree.rotation[i] @ frame).T, x)
@@ -219,7 +219,7 @@ def _seen(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Va
 
 def _seen_before(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
     """Inverse of :func:`_seen`."""
-    if tree.sliding[i]:
+    if tree.prismatic[i]:
         return tape.transform(tree.rotation[i], x)
     frame = _frame(tree.axis[i])
     x0, x1, x2 = tape.transform(frame.T, x)
@@ -233,7 +233,7 @@ def _moved(
 ) -> _Body:
     """Body i from the body before it."""
     cosine, sine, q, v, a = inputs
-    slides, axis = tree.sliding[i], tree.axis[i]
+    slides, axis = tree.prismatic[i], tree.axis[i]
     along = [float(k) for k in axis]
     still: list[Value] = [0.0, 0.0, 0.0]
     if tree.parent[i] < 0:
@@ -258,7 +258,7 @@ def _moved(
     for joint, line in before.axis.items() if arms else ():
         base = before.arm[joint]
         axes[joint] = seen(line)
-        levers[joint] = seen(base if tree.sliding[joint] else tape.plus(base, tape.cross(line, offset)))
+        levers[joint] = seen(base if tree.prismatic[joint] else tape.plus(base, tape.cross(line, offset)))
     return _Body(turn, turn_rate, acceleration, _gain(tape, turn, turn_rate), axes, levers)
 
 
