@@ -2,8 +2,8 @@
 
     scripts/mutation [--count 100] [--seed 0] [--rooms model,data,estimation,consistency,export] [--minutes 60] [--wide]
 
-Cosmic Ray finds every place that its operators can change (numbers, arithmetic, comparisons, and/or, loops, exceptions).
-Places are drawn at random, as many from each room as it has places, and each is changed once. In a copy of the tree the quick
+Files are drawn at random, as often as they are long, and in each of them one of the places that Cosmic Ray's operators can
+change (numbers, arithmetic, comparisons, and/or, loops, exceptions). In a copy of the tree the quick
 tests run that import the changed module or bear its name; ``--wide`` runs, for what survives these, all tests of its folder.
 What changes no result is listed in :data:`EQUIVALENT` with the reason and does not count; a change whose tests run out of
 time counts as one that no test noticed.
@@ -67,7 +67,7 @@ def wide_tests_of(module: str, imported: dict[str, set[str]]) -> list[str]:
 
 
 def places(modules: Sequence[Path]) -> dict[str, dict[tuple[str, int, int, str], list[MutationSpec]]]:
-    """All changes that Cosmic Ray knows: room → place (file, line, column, what is changed) → changes there."""
+    """All changes that Cosmic Ray knows: file → place (file, line, column, what is changed) → changes there."""
     with tempfile.TemporaryDirectory() as folder, use_db(Path(folder) / "session.sqlite", WorkDB.Mode.create) as session:
         init(modules, session, {})
         found: dict[str, dict[tuple[str, int, int, str], list[MutationSpec]]] = defaultdict(lambda: defaultdict(list))
@@ -78,7 +78,7 @@ def places(modules: Sequence[Path]) -> dict[str, dict[tuple[str, int, int, str],
                 continue
             kind = change.operator_name.removeprefix("core/").split("_")[0]
             file = str(change.module_path)
-            found[file.split("/")[1]][(file, *change.start_pos, kind)].append(change)
+            found[file][(file, *change.start_pos, kind)].append(change)
     return found
 
 
@@ -125,11 +125,15 @@ def main() -> None:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         modules = [path for room in rooms for path in sorted(Path("urdf_ident", room).rglob("*.py"))]
         imported = {str(path): imports(path) for path in sorted(Path("tests").glob("test_*.py"))}
-        found = places(modules)
-        pool = [(room, at) for room in rooms for at in sorted(found[room])]
-        chosen = dice.sample(pool, min(options.count, len(pool)))
-        picked = [(room, at, dice.choice(found[room][at])) for room, at in chosen][options.skip :]
-        print(f"{len(pool)} places in {len(modules)} files, {len(picked)} of them changed", flush=True)
+        files = dice.choices(modules, [path.read_text(encoding="utf-8").count("\n") for path in modules], k=options.count)
+        files = files[options.skip :]
+        found = places(sorted(set(files)))
+        dice = random.Random(f"{options.seed} {options.skip}")
+        picked = []
+        for path in files:
+            at = dice.choice(sorted(found[str(path)]))
+            picked.append((path.parts[1], at, dice.choice(found[str(path)][at])))
+        print(f"{len(picked)} changes in {len(found)} of {len(modules)} files", flush=True)
         tally: Counter[tuple[str, str]] = Counter()
         for number, (room, at, change) in enumerate(picked, options.skip + 1):
             if time.monotonic() - begin > 60 * options.minutes:

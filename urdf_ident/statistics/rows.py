@@ -176,18 +176,22 @@ def filtered_rows(
 
 
 def _plain_rows(
-    model: DynamicModel, segment: Segment, row_filter: RowFilter, compact: bool
+    model: DynamicModel, segment: Segment, row_filter: RowFilter, compact: bool, weights: Array | None = None
 ) -> Iterator[tuple[int, list[Array]]]:
-    targets = model.row_targets(segment.tau, segment.external)  # type: ignore[arg-type]
+    tau, external = segment.tau, segment.external
     options = {"compact": True} if compact else {}
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
+        targets = model.row_targets(tau, external)  # type: ignore[arg-type]
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), **options)
         yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
         return
     decimator, first = _Decimator(row_filter), 0
     span = row_filter.factor * max(1, AT_ONCE // row_filter.factor)
     for part, blocks in model.row_blocks(segment, chunk=span, **options):
-        pieces = [np.vstack([block.T, targets[part, i]]) for i, block in enumerate(blocks)]
+        targets = model.row_targets(tau[part], None if external is None else external[part])  # type: ignore[index]
+        pieces = [np.vstack([block.T, targets[:, i]]) for i, block in enumerate(blocks)]
+        if weights is not None:
+            pieces = [piece * weights[part, i] for i, piece in enumerate(pieces)]
         if row_filter.factor > 1:
             pieces = decimator.rows(pieces)
         rows = pieces[0].shape[1]
@@ -204,21 +208,6 @@ def _weighted_rows(
     squares, factor = row_filter.taps() ** 2, row_filter.factor
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
     scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows without a sample left weigh nothing
-    weighted = _Weighted(model, weights)
-    for first, rows in _plain_rows(weighted, segment, row_filter, compact):  # type: ignore[arg-type]
+    for first, rows in _plain_rows(model, segment, row_filter, compact, weights):
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]
-
-
-class _Weighted:
-    """A model whose rows and targets carry the samples' weights."""
-
-    def __init__(self, model: DynamicModel, weights: Array) -> None:
-        self.model, self.weights = model, weights
-
-    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        return self.model.row_targets(tau, external) * self.weights
-
-    def row_blocks(self, segment: Segment, chunk: int, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
-        for part, blocks in self.model.row_blocks(segment, chunk=chunk, compact=compact):
-            yield part, [block * self.weights[part, i : i + 1] for i, block in enumerate(blocks)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Candidate:
     item: AppliedTerm
     columns: NDArray[np.intp]
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """Name and side: a joint has each at most once."""
         return self.item.term.name, self.item.side
