@@ -130,7 +130,7 @@ def main() -> None:
         found = places(sorted(set(files)))
         dice = random.Random(f"{options.seed} {options.skip}")
         picked = []
-        for path in files:
+        for path in (path for path in files if found[str(path)]):
             at = dice.choice(sorted(found[str(path)]))
             picked.append((path.parts[1], at, dice.choice(found[str(path)][at])))
         print(f"{len(picked)} changes in {len(found)} of {len(modules)} files", flush=True)
