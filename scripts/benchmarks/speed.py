@@ -173,7 +173,7 @@ def main() -> None:
     text = "\n".join([
         "# Performance", "",
         f"Written by `python scripts/benchmarks/speed.py --samples {given.samples} --long {given.long} --write`",
-        f"{'' if given.robot is None else 'with a robot and its logs '}on {processor}: one thread, CPU seconds, best of several; "
+        f"{'' if given.robot is None else 'with a robot and its logs '}on {processor}: one thread, CPU seconds, best of some; "
         f"load average {os.getloadavg()[0]:.1f}.",
         f"Python {platform.python_version()}, NumPy {np.__version__}, Pinocchio {pin.__version__}.",
         "Ratios are of the same run; absolute numbers depend on what else the machine did.", "",
