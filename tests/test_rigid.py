@@ -96,9 +96,12 @@ def test_any_number_of_samples(arm: Robot, samples: int) -> None:
 
 
 def test_wrong_shapes_are_refused(arm: Robot) -> None:
-    q, v, a = motion(arm, 5)
-    with pytest.raises(ShapeError, match="v"):
-        rigid_of(arm).torque(np.ones(60), q, v[:3], a)
+    for samples in (5, 200):  # few are Pinocchio's
+        q, v, a = motion(arm, samples)
+        with pytest.raises(ShapeError, match="v"):
+            rigid_of(arm).torque(np.ones(60), q, v[:3], a)
+        with pytest.raises(ShapeError, match="a"):
+            rigid_of(arm).torque(np.ones(60), q, v, a[:, :2])
     with pytest.raises(ShapeError, match="theta"):
         rigid_of(arm).torque(np.ones(59), q, v, a)
 
