@@ -3,8 +3,8 @@
     scripts/mutation [--count 100] [--seed 0] [--rooms model,data,estimation,consistency,export] [--minutes 60] [--wide]
 
 Files are drawn at random, as often as they are long, and in each of them one of the places that Cosmic Ray's operators can
-change (numbers, arithmetic, comparisons, and/or, loops, exceptions). In a copy of the tree the quick
-tests run that bear the changed module's name, import it or its neighbours; ``--wide`` runs, for what survives these, all tests of its folder.
+change (numbers, arithmetic, comparisons, and/or, loops, exceptions). In a copy of the tree the quick tests run that bear the
+changed module's name, import it or its neighbours; ``--wide`` runs, for what survives these, all tests of its folder.
 What changes no result is listed in :data:`EQUIVALENT` with the reason and does not count; a change whose tests run out of
 time counts as one that no test noticed.
 """
