@@ -48,6 +48,10 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
         "uncertainty/bands.py", "triangle(stacked) if len(stacked) > stacked.shape[1] else stacked,",
         "triangle(stacked) if len(stacked) < stacked.shape[1] else stacked,", "rows or their factor: the same sum of squares",
     ),
+    (
+        "engine/batched.py", "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)",
+        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)", "of the sign only the sign counts here",
+    ),
 )  # fmt: skip
 
 
