@@ -50,7 +50,7 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "engine/batched.py", "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)",
-        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)", "of the sign only the sign counts here",
+        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)", "a sign",
     ),
 )  # fmt: skip
 
