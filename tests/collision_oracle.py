@@ -29,10 +29,18 @@ class MujocoScene:
         spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
         for name, (kind, size, xyz) in (objects or {}).items():
             geom = spec.worldbody.add_geom(name=name, pos=xyz)
-            geom.type = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
-                         "sphere": mujoco.mjtGeom.mjGEOM_SPHERE, "plane": mujoco.mjtGeom.mjGEOM_PLANE}[kind]  # fmt: skip
-            half = {"box": lambda s: [x / 2 for x in s], "cylinder": lambda s: [s[0], s[1] / 2, 0.0],
-                    "sphere": lambda s: [s[0], 0.0, 0.0], "plane": lambda s: [0.0, 0.0, 1.0]}[kind]  # fmt: skip
+            geom.type = {
+                "box": mujoco.mjtGeom.mjGEOM_BOX,
+                "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+                "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+                "plane": mujoco.mjtGeom.mjGEOM_PLANE,
+            }[kind]
+            half = {
+                "box": lambda s: [x / 2 for x in s],
+                "cylinder": lambda s: [s[0], s[1] / 2, 0.0],
+                "sphere": lambda s: [s[0], 0.0, 0.0],
+                "plane": lambda s: [0.0, 0.0, 1.0],
+            }[kind]
             geom.size = half(size)
         self.model: Any = spec.compile()
         self.data = mujoco.MjData(self.model)
@@ -46,8 +54,10 @@ class MujocoScene:
 
     def distances(self, q: np.ndarray, pairs: list[tuple[str, str]]) -> np.ndarray:
         """Smallest distance of the shapes of two owners, shape (N, P) [m]."""
-        groups = [[(a, b) for a, x in enumerate(self.owner) if x == first for b, y in enumerate(self.owner) if y == second]
-                  for first, second in pairs]  # fmt: skip
+        groups = [
+            [(a, b) for a, x in enumerate(self.owner) if x == first for b, y in enumerate(self.owner) if y == second]
+            for first, second in pairs
+        ]
         out = np.full((len(q), len(pairs)), FAR)
         for k, configuration in enumerate(q):
             self.data.qpos[self.addresses] = configuration

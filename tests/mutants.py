@@ -16,13 +16,57 @@ import yaml
 
 #: Values that programs trip over.
 NUMBERS: tuple[Any, ...] = (
-    0, -1, 1, 1e-320, 1e-9, -1e-9, 1e9, -1e9, 1e15, 1e100, 1e300, -1e300, 10**18, 10**400, float("inf"), float("-inf"),
-    float("nan"), 0.1, 3.14159, 2**31, 2**63, 1e-300,
-)  # fmt: skip
+    0,
+    -1,
+    1,
+    1e-320,
+    1e-9,
+    -1e-9,
+    1e9,
+    -1e9,
+    1e15,
+    1e100,
+    1e300,
+    -1e300,
+    10**18,
+    10**400,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    0.1,
+    3.14159,
+    2**31,
+    2**63,
+    1e-300,
+)
 WORDS: tuple[Any, ...] = (
-    "", " ", "auto", "nan", "inf", "1e999", "0x10", "true", "j1", "nobody", "../../etc", "\u0000", "\ud83d\ude00", "a" * 5000,
-    "1 2 3", "{}", "%s%n", "<a/>", "&amp;", "-", "é", "9" * 5000, "2024-01-01", "~", "[", "*x",
-)  # fmt: skip
+    "",
+    " ",
+    "auto",
+    "nan",
+    "inf",
+    "1e999",
+    "0x10",
+    "true",
+    "j1",
+    "nobody",
+    "../../etc",
+    "\u0000",
+    "\ud83d\ude00",
+    "a" * 5000,
+    "1 2 3",
+    "{}",
+    "%s%n",
+    "<a/>",
+    "&amp;",
+    "-",
+    "é",
+    "9" * 5000,
+    "2024-01-01",
+    "~",
+    "[",
+    "*x",
+)
 SHAPES: tuple[Any, ...] = (None, True, False, [], {}, [[]], [None], {"a": 1}, [1, 2, 3], ["j1"], [[1, 0], [0, 1]], [[[1]]])
 
 _DIRT = ("<", ">", '"', "&", "\u0000", "\u2028", "[" * 2000, "{", ":", "\t", "-", "9" * 400)
@@ -197,23 +241,34 @@ def urdf() -> str:
     )
     return "\n".join(
         [
-            '<?xml version="1.0"?>', '<robot name="arm">', '<link name="base"/>', link.format("l1", 4.0),
-            joint.format("j1", "revolute", "base", "l1", "0 0 1"), link.format("l2", 2.0),
-            joint.format("j2", "revolute", "l1", "l2", "0 1 0"), link.format("l3", 1.0),
-            joint.format("j3", "prismatic", "l2", "l3", "1 0 0"), link.format("tool", 0.5),
+            '<?xml version="1.0"?>',
+            '<robot name="arm">',
+            '<link name="base"/>',
+            link.format("l1", 4.0),
+            joint.format("j1", "revolute", "base", "l1", "0 0 1"),
+            link.format("l2", 2.0),
+            joint.format("j2", "revolute", "l1", "l2", "0 1 0"),
+            link.format("l3", 1.0),
+            joint.format("j3", "prismatic", "l2", "l3", "1 0 0"),
+            link.format("tool", 0.5),
             joint.format("flange", "fixed", "l3", "tool", "1 0 0"),
             '<transmission name="t1">\n<joint name="j1"/>\n<actuator name="m1"/>\n</transmission>',
-            '<gazebo reference="l1">\n<mu1>0.2</mu1>\n</gazebo>', "</robot>",
+            '<gazebo reference="l1">\n<mu1>0.2</mu1>\n</gazebo>',
+            "</robot>",
         ]
-    )  # fmt: skip
+    )
 
 
 #: A project file that says a little of everything.
 PROJECT: dict[str, Any] = {
     "robot": {"urdf": "robot.urdf", "joints": ["j1", "j2", "j3"], "gravity": [0, 0, -9.81]},
     "drive": {"reduction": [100.0, 50.0, 20.0], "gain": [1.0, 2.0, 3.0], "joint_offset": [0.0, 0.1, 0.0]},
-    "log": {"rate": 200.0, "columns": {"time": "t", "position": ["q_j1", "q_j2", "q_j3"]}, "units": {"position": "rad"},
-            "side": {"position": "joint", "effort": "joint"}},
+    "log": {
+        "rate": 200.0,
+        "columns": {"time": "t", "position": ["q_j1", "q_j2", "q_j3"]},
+        "units": {"position": "rad"},
+        "side": {"position": "joint", "effort": "joint"},
+    },
     "signals": {"cutoff": 8.0, "decimate": 20.0, "velocity": "auto", "periodic": "auto"},
     "validation": {"score_cutoff": 9.0},
     "model": {"friction": ["viscous", "coulomb"], "rotor_inertia": True},
@@ -221,17 +276,24 @@ PROJECT: dict[str, Any] = {
     "consistency": {"method": "lmi", "relative_std": 0.3, "total_mass": 7.5},
     "excitation": {"duration": 5.0},
     "simulation": {"rate": 100.0, "step": 5e-4, "controller": {"type": "pd", "bandwidth": 1.0}},
-}  # fmt: skip
+}
 WORLD: dict[str, Any] = {
-    "base": {"xyz": [0, 0, 0.8], "rpy": [0, 0, 0]}, "clearance": 0.02,
-    "objects": {"table": {"box": [1.6, 1.0, 0.04], "xyz": [0.4, 0, 0.76]}, "floor": {"plane": [0, 0, 1], "offset": 0.0},
-                "post": {"cylinder": [0.05, 1.2], "xyz": [0, 0.9, 0.6]}, "ball": {"sphere": 0.1, "xyz": [1, 1, 1]}},
-    "tool": {"frame": "tool", "box": [[-2, -2, -2], [2, 2, 3]]}, "allow": [["base", "table"]],
-}  # fmt: skip
+    "base": {"xyz": [0, 0, 0.8], "rpy": [0, 0, 0]},
+    "clearance": 0.02,
+    "objects": {
+        "table": {"box": [1.6, 1.0, 0.04], "xyz": [0.4, 0, 0.76]},
+        "floor": {"plane": [0, 0, 1], "offset": 0.0},
+        "post": {"cylinder": [0.05, 1.2], "xyz": [0, 0.9, 0.6]},
+        "ball": {"sphere": 0.1, "xyz": [1, 1, 1]},
+    },
+    "tool": {"frame": "tool", "box": [[-2, -2, -2], [2, 2, 3]]},
+    "allow": [["base", "table"]],
+}
 TRUTH: dict[str, Any] = {
-    "joints": ["j1", "j2", "j3"], "rotor_inertia": [0.1, 0.1, 0.5],
+    "joints": ["j1", "j2", "j3"],
+    "rotor_inertia": [0.1, 0.1, 0.5],
     "friction": {"viscous": [0.1, 0.1, 0.2], "coulomb": [2.0, 1.0, 3.0]},
-}  # fmt: skip
+}
 
 MUTATORS: dict[str, Callable[[Any, random.Random], str]] = {
     "urdf": mutate_urdf,

@@ -32,8 +32,17 @@ N_LOGS = 5
 
 def settings(memory: float = np.inf, slow: float = 1.0, least: float = 1e3, n: int = 1) -> FilterSettings:
     each = np.ones(n)
-    return FilterSettings(np.repeat(SPREAD, n, axis=0), each, 0.5 * each, slow * each, 20.0, 2.0 * each,
-                          np.full((n, 3), least), 0.02 * each, memory)  # fmt: skip
+    return FilterSettings(
+        np.repeat(SPREAD, n, axis=0),
+        each,
+        0.5 * each,
+        slow * each,
+        20.0,
+        2.0 * each,
+        np.full((n, 3), least),
+        0.02 * each,
+        memory,
+    )
 
 
 def run(filt: FrictionFilter, residual: np.ndarray, v: np.ndarray) -> None:
@@ -192,8 +201,9 @@ def test_online_is_what_validation_scores_and_goes_on_from_a_file(
         one.update(q[k], v[k], a[k], changed.effort[k])
         other.update(q[k], v[k], a[k], changed.effort[k])
     np.testing.assert_array_equal(one.torque(q[9], v[9], a[9]), other.torque(q[9], v[9], a[9]))
-    np.testing.assert_allclose(one.deviation[:, 0] + ident.friction_changes.mean[[1, 3, 5]],
-                               Truth.of(3).coulomb + [0.8, -0.7, 0.9], atol=0.25)  # fmt: skip
+    np.testing.assert_allclose(
+        one.deviation[:, 0] + ident.friction_changes.mean[[1, 3, 5]], Truth.of(3).coulomb + [0.8, -0.7, 0.9], atol=0.25
+    )
     static, found = ident.torque(q, v, a), np.array([one.torque(*x) for x in zip(q, v, a, strict=True)])
     true = torques(robot, Truth.of(3), q, v, a) + np.array([0.8, -0.7, 0.9]) * np.tanh(v / 0.02)
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.4 * np.sqrt(np.mean((static - true) ** 2))
@@ -248,8 +258,10 @@ def test_one_log_has_no_spread_to_adapt_with(robot: Robot) -> None:
     assert "adapted" not in entry
 
 
-@pytest.mark.parametrize("names", [["temperature"], ["temp"], ["temperature_j1", "temperature_j2", "temperature_j3"],
-                                   ["temp_j1", "temp_j2", "temp_j3"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "names",
+    [["temperature"], ["temp"], ["temperature_j1", "temperature_j2", "temperature_j3"], ["temp_j1", "temp_j2", "temp_j3"]],
+)
 def test_temperatures_are_read_of_joints_or_of_the_robot(names: list[str], robot: Robot, tmp_path) -> None:
     t, q, v, a = fourier(3, 2.0, 50.0, 0)
     kelvin = 20.0 + np.arange(len(names)) + t[:, None]
@@ -258,8 +270,9 @@ def test_temperatures_are_read_of_joints_or_of_the_robot(names: list[str], robot
     np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=",".join(header), comments="")
     log = read_recording(tmp_path / "log.csv", robot)
     np.testing.assert_allclose(log.temperature, np.broadcast_to(kelvin, (len(t), 3)))
-    layout = LogLayout(columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6], "temperature": 7},
-                       units={"temperature": "°C"})  # fmt: skip
+    layout = LogLayout(
+        columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6], "temperature": 7}, units={"temperature": "°C"}
+    )
     np.testing.assert_allclose(read_recording(tmp_path / "log.csv", robot, layout).temperature[:, 2], kelvin[:, 0])
 
 

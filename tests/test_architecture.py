@@ -14,9 +14,23 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress")
 ROOMS = (
-    "samples", "settings", "friction", "model", "motion", "data", "simulation", "statistics", "estimation", "consistency",
-    "excitation", "compensation", "export", "project", "result", "pipeline",
-)  # fmt: skip
+    "samples",
+    "settings",
+    "friction",
+    "model",
+    "motion",
+    "data",
+    "simulation",
+    "statistics",
+    "estimation",
+    "consistency",
+    "excitation",
+    "compensation",
+    "export",
+    "project",
+    "result",
+    "pipeline",
+)
 #: Rooms inside a room, each of which may use those before it; "" is what lies in the outer room itself.
 INNER = {"estimation": ("", "friction_selection", "uncertainty", "estimators")}
 SHELL = ("viz", "report", "cli", "__main__", "__init__")

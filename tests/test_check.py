@@ -15,9 +15,17 @@ LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 JOINT = '<joint name="j{k}" type="{kind}"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{xyz}" rpy="{rpy}"/>\
 <axis xyz="{axis}"/><limit lower="{lower}" upper="{upper}" velocity="{velocity}" effort="10"/></joint>'
 USUAL = {
-    "kind": "revolute", "axis": "0 0 1", "xyz": "0 0 0.3", "rpy": "0 0 0", "lower": -2, "upper": 2, "velocity": 2,
-    "mass": 1, "i": 0.01, "com": "0.1 0 0",
-}  # fmt: skip
+    "kind": "revolute",
+    "axis": "0 0 1",
+    "xyz": "0 0 0.3",
+    "rpy": "0 0 0",
+    "lower": -2,
+    "upper": 2,
+    "velocity": 2,
+    "mass": 1,
+    "i": 0.01,
+    "com": "0.1 0 0",
+}
 
 
 def tree(*joints: dict[str, object], bare: tuple[int, ...] = ()) -> str:

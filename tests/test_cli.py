@@ -63,9 +63,29 @@ def test_identify_writes_what_the_contract_says(identified: Path) -> None:
     names = ["arm_identified.urdf", "identification.json", "joints.yaml", "report.html", "series.json"]
     assert sorted(p.name for p in identified.iterdir()) == names
     data = json.loads((identified / "identification.json").read_text())
-    wanted = ["schema", "verdict", "robot", "inputs", "joints", "parameters", "links", "bodies",
-        "friction", "drive", "signals", "weights", "covariance", "counts", "condition", "rank_gap",
-        "solver", "consistency", "validation", "config", "versions"]  # fmt: skip
+    wanted = [
+        "schema",
+        "verdict",
+        "robot",
+        "inputs",
+        "joints",
+        "parameters",
+        "links",
+        "bodies",
+        "friction",
+        "drive",
+        "signals",
+        "weights",
+        "covariance",
+        "counts",
+        "condition",
+        "rank_gap",
+        "solver",
+        "consistency",
+        "validation",
+        "config",
+        "versions",
+    ]
     assert set(wanted) <= set(data)
     assert data["verdict"]["level"] == "good"
     assert data["consistency"]["consistent"]

@@ -97,6 +97,11 @@ def test_a_constant_target_current_is_no_torque_constant(work: Path, robot: Robo
     project = tmp_path / "p.yaml"
     project.write_text("log: {units: {effort: A}}\n")
     out = tmp_path / "out"
-    assert_refused(run("identify", "-v", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out), 2,
-                   "target current of j1|effort_target", "constant|does not change", "drive.gain")  # fmt: skip
+    assert_refused(
+        run("identify", "-v", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out),
+        2,
+        "target current of j1|effort_target",
+        "constant|does not change",
+        "drive.gain",
+    )
     assert not out.exists() or not list(out.iterdir())

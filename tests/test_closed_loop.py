@@ -39,10 +39,14 @@ def project(method: str, noise: float = 2e-4, controller: dict[str, Any] | None 
     sensors = {"position_noise": {"sigma": noise}, "torque_noise": {"sigma": [0.3, 0.3, 0.1]}}
     loop = {"type": "pd_gravity", "bandwidth": 8.0} if controller is None else controller
     simulation = {"rate": 200, "step": 2.5e-3, "log_target": True, "sensors": sensors, **({"controller": loop} if loop else {})}
-    return parse_project({
-        "model": {"friction": ["viscous", "coulomb", "offset"]}, "signals": {"cutoff": 25.0},
-        "estimation": {"method": method}, "simulation": simulation,
-    })  # fmt: skip
+    return parse_project(
+        {
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+            "signals": {"cutoff": 25.0},
+            "estimation": {"method": method},
+            "simulation": simulation,
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +163,12 @@ def test_auto_does_without_instruments_where_a_log_cannot_be_simulated(folder: P
 
 @pytest.mark.parametrize(("kind", "words"), [("period", "does not repeat"), ("log", "several logs")])
 def test_errors_asked_for_by_name_are_not_others(folder: Path, kind: str, words: str) -> None:
-    wanted = parse_project({
-        **project("iv").model_dump(exclude_unset=True), "estimation": {"method": "iv", "covariance": kind},
-    })  # fmt: skip
+    wanted = parse_project(
+        {
+            **project("iv").model_dump(exclude_unset=True),
+            "estimation": {"method": "iv", "covariance": kind},
+        }
+    )
     with pytest.raises(EstimationError, match=words):
         identified(folder, wanted)
 

@@ -68,8 +68,11 @@ def test_distances_agree_with_mujoco(name: str) -> None:
 
 def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> None:
     robot = bundled("generic_6axis")
-    data = {**TABLE, "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
-            "tool": {"frame": list(robot.description.links)[-1], "box": [[-0.3, -0.3, 0.2], [0.8, 0.8, 1.1]]}}  # fmt: skip
+    data = {
+        **TABLE,
+        "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
+        "tool": {"frame": list(robot.description.links)[-1], "box": [[-0.3, -0.3, 0.2], [0.8, 0.8, 1.1]]},
+    }
     collisions = find_collisions(robot, parse_world(data), prune=False)
     q = configurations(robot, 60)
     whole = collisions.distances(q)
@@ -148,12 +151,26 @@ def test_missing_and_broken_meshes_become_capsules(tmp_path: Path) -> None:
 def test_a_mesh_link_is_its_hull(tmp_path: Path) -> None:
     corners = [(x, y, z) for x in (0.0, 0.2) for y in (-0.1, 0.1) for z in (-0.05, 0.05)]
     lines = [f"v {x} {y} {z}" for x, y, z in corners]
-    faces = [(1, 2, 4), (1, 4, 3), (5, 7, 8), (5, 8, 6), (1, 5, 6), (1, 6, 2), (3, 4, 8), (3, 8, 7), (1, 3, 7), (1, 7, 5),
-             (2, 6, 8), (2, 8, 4)]  # fmt: skip
+    faces = [
+        (1, 2, 4),
+        (1, 4, 3),
+        (5, 7, 8),
+        (5, 8, 6),
+        (1, 5, 6),
+        (1, 6, 2),
+        (3, 4, 8),
+        (3, 8, 7),
+        (1, 3, 7),
+        (1, 7, 5),
+        (2, 6, 8),
+        (2, 8, 4),
+    ]
     (tmp_path / "box.obj").write_text("\n".join([*lines, *("f {} {} {}".format(*face) for face in faces), ""]))
     text = bundled("szabo_3r").urdf
-    box, mesh = ("<collision><origin xyz='{}'/><geometry>{}</geometry></collision></link>".format(*item)
-                 for item in (("0.1 0 0", "<box size='0.2 0.2 0.1'/>"), ("0 0 0", "<mesh filename='box.obj'/>")))  # fmt: skip
+    box, mesh = (
+        "<collision><origin xyz='{}'/><geometry>{}</geometry></collision></link>".format(*item)
+        for item in (("0.1 0 0", "<box size='0.2 0.2 0.1'/>"), ("0 0 0", "<mesh filename='box.obj'/>"))
+    )
     robots = []
     for k, part in enumerate((box, mesh)):
         path = tmp_path / f"{k}.urdf"

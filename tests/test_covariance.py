@@ -278,11 +278,13 @@ def test_short_data_keep_the_textbook_and_say_so(model, base) -> None:
 @pytest.fixture(scope="module")
 def ur10e(data: Path) -> tuple[DynamicModel, list[PreparedLog]]:
     columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
-    project: Project = parse_project({
-        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-        "log": {"columns": columns, "units": {"effort": "A"}},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-    })  # fmt: skip
+    project: Project = parse_project(
+        {
+            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+            "log": {"columns": columns, "units": {"effort": "A"}},
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+        }
+    )
     model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
     files = sorted((data / "ur10e").glob("*.csv"))
     recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]

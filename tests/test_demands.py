@@ -86,9 +86,12 @@ def test_a_body_of_which_something_cannot_be_read_has_no_box(changes):
 
 def test_a_body_with_matter_that_is_not_drawn_has_no_box():
     text = ARM.format(
-        first=INERTIAL.format(xyz="0 0 0.1", mass=3), second=INERTIAL.format(xyz="0 0 0.1", mass=1), tag="visual",
-        third=INERTIAL.format(xyz="0 0 0", mass=0.2), extra="",
-    )  # fmt: skip
+        first=INERTIAL.format(xyz="0 0 0.1", mass=3),
+        second=INERTIAL.format(xyz="0 0 0.1", mass=1),
+        tag="visual",
+        third=INERTIAL.format(xyz="0 0 0", mass=0.2),
+        extra="",
+    )
     bare = text.replace('<visual><origin xyz="0 0 0.04"/><geometry><sphere radius="0.05"/></geometry></visual>', "")
     assert np.isnan(body_boxes(Robot.from_urdf(bare)).lower[1]).all()
     frame = bare.replace(INERTIAL.format(xyz="0 0 0", mass=0.2), "")  # a frame without mass need not be drawn

@@ -118,8 +118,10 @@ def test_the_wheel_holds_the_robots_and_runs_from_another_folder(tmp_path: Path)
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     assert (site / "urdf_ident" / "py.typed").exists()
-    code = f"import sys; sys.path.insert(0, {str(site)!r}); import urdf_ident; print(urdf_ident.__file__); " \
-           "from urdf_ident.cli import main; main()"  # fmt: skip
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import urdf_ident; print(urdf_ident.__file__); "
+        "from urdf_ident.cli import main; main()"
+    )
     arguments = ["demo", "-o", str(tmp_path / "out")]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr

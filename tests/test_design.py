@@ -110,10 +110,14 @@ def test_d_optimal_beats_random_motions(make: object) -> None:
 @pytest.mark.parametrize(
     ("family", "options"),
     [
-        ("modified_fourier", {}), ("modified_fourier", {"start": [0.3, -0.5, 1.0], "periods": 2}), ("spline", {}),
-        ("fourier", {}), ("fourier", {"start": [0.3, -0.5, 1.0], "ramp": 1.0}), ("tied_fourier", {"start": [0.3, -0.5, 1.0]}),
+        ("modified_fourier", {}),
+        ("modified_fourier", {"start": [0.3, -0.5, 1.0], "periods": 2}),
+        ("spline", {}),
+        ("fourier", {}),
+        ("fourier", {"start": [0.3, -0.5, 1.0], "ramp": 1.0}),
+        ("tied_fourier", {"start": [0.3, -0.5, 1.0]}),
     ],
-)  # fmt: skip
+)
 def test_families_start_and_end_at_rest(family: str, options: dict[str, object]) -> None:
     model = small()
     design = design_excitation(model, 6.0, family=family, **QUICK, **options)  # type: ignore[arg-type]
@@ -272,13 +276,18 @@ def test_a_urdf_without_limits_is_asked_for_them() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"harmonics": 0}, LimitError, "too few harmonics"), ({"harmonics": 1}, LimitError, "at least 2"),
-        ({"harmonics": 2.5}, LimitError, "whole number"), ({"duration": 0.0}, LimitError, "period .* must be positive"),
-        ({"periods": 0}, LimitError, "whole number of times"), ({"criterion": "F"}, ModelError, "unknown criterion"),
-        ({"family": "fourrier"}, LimitError, "did you mean 'fourier'"), ({"scaling": "some"}, ModelError, "none | columns"),
-        ({"noise": -1.0}, ModelError, "noise must be positive"), ({"ramp": -1.0, "family": "fourier"}, LimitError, "ramp"),
+        ({"harmonics": 0}, LimitError, "too few harmonics"),
+        ({"harmonics": 1}, LimitError, "at least 2"),
+        ({"harmonics": 2.5}, LimitError, "whole number"),
+        ({"duration": 0.0}, LimitError, "period .* must be positive"),
+        ({"periods": 0}, LimitError, "whole number of times"),
+        ({"criterion": "F"}, ModelError, "unknown criterion"),
+        ({"family": "fourrier"}, LimitError, "did you mean 'fourier'"),
+        ({"scaling": "some"}, ModelError, "none | columns"),
+        ({"noise": -1.0}, ModelError, "noise must be positive"),
+        ({"ramp": -1.0, "family": "fourier"}, LimitError, "ramp"),
     ],
-)  # fmt: skip
+)
 def test_bad_settings_are_refused(options: dict[str, object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         design_excitation(small(), **{**QUICK, **options})  # type: ignore[arg-type]

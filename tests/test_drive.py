@@ -121,13 +121,19 @@ def test_actuator_rows_are_the_joint_rows_through_the_inverse_transpose() -> Non
     assert model.names.index("Fvm_j3") not in model.groups[1].columns
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"reduction": [[1, 0, 0], [0, 32, 32], [0, 64, 64]]}, "singular"), ({"reduction": [1, 0, 1]}, "singular"),
-    ({"reduction": [[1, 0], [0, 1]]}, r"wrong shape, got \(2, 2\)"), ({"reduction": [1, np.nan, 1]}, "reduction"),
-    ({"gain": [1, 0, 1]}, "gain is zero"), ({"gain": [1, 1]}, "3 finite numbers"),
-    ({"gain": [1, np.inf, 1]}, "3 finite numbers"),
-    ({"offset": [1]}, r"joint_offset needs 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reduction": [[1, 0, 0], [0, 32, 32], [0, 64, 64]]}, "singular"),
+        ({"reduction": [1, 0, 1]}, "singular"),
+        ({"reduction": [[1, 0], [0, 1]]}, r"wrong shape, got \(2, 2\)"),
+        ({"reduction": [1, np.nan, 1]}, "reduction"),
+        ({"gain": [1, 0, 1]}, "gain is zero"),
+        ({"gain": [1, 1]}, "3 finite numbers"),
+        ({"gain": [1, np.inf, 1]}, "3 finite numbers"),
+        ({"offset": [1]}, r"joint_offset needs 3"),
+    ],
+)
 def test_impossible_drives_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         Drive.build(3, **options)

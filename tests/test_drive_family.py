@@ -68,13 +68,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savetxt(place / f"run{seed}_pos.txt", motor[:, [2, 0, 1]], fmt="%.9g")  # the log has its own order of joints
         np.savetxt(place / f"run{seed}_curr.txt", 1000 * current[:, [2, 0, 1]], fmt="%.9g")
     pick = np.ix_([2, 0, 1], [2, 0, 1])
-    (place / "project.yaml").write_text(yaml.safe_dump({
-        "robot": {"urdf": "arm.urdf", "joints": ["j3", "j1", "j2"]},
-        "drive": {"reduction": A[pick].tolist(), "gain": GAIN[[2, 0, 1]].tolist(), "joint_offset": OFFSET[[2, 0, 1]].tolist()},
-        "log": {"files": {"position": "*_pos.txt", "effort": "*_curr.txt"}, "rate": RATE, "units": {"effort": "mA"},
-                "side": {"position": "motor", "effort": "motor"}},
-        "model": {"friction": ["viscous", "coulomb", "offset"], "motor_friction": {"j3": ["viscous", "coulomb"]}},
-    }))  # fmt: skip
+    (place / "project.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "robot": {"urdf": "arm.urdf", "joints": ["j3", "j1", "j2"]},
+                "drive": {
+                    "reduction": A[pick].tolist(),
+                    "gain": GAIN[[2, 0, 1]].tolist(),
+                    "joint_offset": OFFSET[[2, 0, 1]].tolist(),
+                },
+                "log": {
+                    "files": {"position": "*_pos.txt", "effort": "*_curr.txt"},
+                    "rate": RATE,
+                    "units": {"effort": "mA"},
+                    "side": {"position": "motor", "effort": "motor"},
+                },
+                "model": {"friction": ["viscous", "coulomb", "offset"], "motor_friction": {"j3": ["viscous", "coulomb"]}},
+            }
+        )
+    )
     return place
 
 
@@ -112,8 +124,12 @@ def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None
     assert abs(at["Fc_j3"]) < 0.05
     assert at["Iam_j3"] == pytest.approx(ROTOR[2], rel=0.05)
     motor = [item for item in result.model.terms if item.side == "motor"]
-    assert {(item.axis, item.term.name) for item in motor} == {(1, "rotor_inertia"), (2, "rotor_inertia"), (2, "viscous"),
-                                                               (2, "coulomb")}  # fmt: skip
+    assert {(item.axis, item.term.name) for item in motor} == {
+        (1, "rotor_inertia"),
+        (2, "rotor_inertia"),
+        (2, "viscous"),
+        (2, "coulomb"),
+    }
 
 
 def test_rows_are_the_actuators_and_scores_the_joints(result: Identification, folder: Path) -> None:
@@ -141,10 +157,16 @@ def test_the_same_motion_logged_at_the_joints_gives_the_same_robot(result: Ident
     other = parse_project(data)
     drive = project.build_drive(robot)
     joints = [
-        Recording(log.name, log.joints, log.time, np.linalg.solve(A, log.position.T).T + OFFSET,
-                  effort=(log.effort * drive.gain) @ A, sha256=log.name)
+        Recording(
+            log.name,
+            log.joints,
+            log.time,
+            np.linalg.solve(A, log.position.T).T + OFFSET,
+            effort=(log.effort * drive.gain) @ A,
+            sha256=log.name,
+        )
         for log in logs[:2]
-    ]  # fmt: skip
+    ]
     again = identify(other.build_model(robot), joints, project=other)
     np.testing.assert_allclose(again.fit.params, result.fit.params, rtol=1e-6, atol=1e-9)
 
@@ -167,15 +189,18 @@ def edited(folder: Path, edit: dict) -> Project:
     return parse_project(data)
 
 
-@pytest.mark.parametrize(("edit", "words"), [
-    ({"drive.reduction": [[32, 0, 32], [0, -50, 0], [32, 0, 32]]}, "drive.reduction is singular; every motor must move"),
-    ({"drive.reduction": [32, 0, 45]}, "drive.reduction is singular"),
-    ({"drive.gain": [1.0, 2.0]}, "drive.gain needs 3 finite numbers"),
-    ({"model.motor_friction": {"j3": ["viscus"]}}, "unknown friction term, got 'viscus'; did you mean 'viscous'"),
-    ({"model.motor_friction": {"j4": ["viscous"]}}, "'j4', which is no joint; did you mean"),
-    ({"model.friction": ["load-coulomb"]}, "did you mean 'load_coulomb'"),
-    ({"model.friction": [{"term": "stribeck", "velocty": 0.1}]}, "no shape 'velocty'; did you mean 'velocity'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"drive.reduction": [[32, 0, 32], [0, -50, 0], [32, 0, 32]]}, "drive.reduction is singular; every motor must move"),
+        ({"drive.reduction": [32, 0, 45]}, "drive.reduction is singular"),
+        ({"drive.gain": [1.0, 2.0]}, "drive.gain needs 3 finite numbers"),
+        ({"model.motor_friction": {"j3": ["viscus"]}}, "unknown friction term, got 'viscus'; did you mean 'viscous'"),
+        ({"model.motor_friction": {"j4": ["viscous"]}}, "'j4', which is no joint; did you mean"),
+        ({"model.friction": ["load-coulomb"]}, "did you mean 'load_coulomb'"),
+        ({"model.friction": [{"term": "stribeck", "velocty": 0.1}]}, "no shape 'velocty'; did you mean 'velocity'"),
+    ],
+)
 def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict, words: str) -> None:
     project = edited(folder, edit)
     robot = project.build_robot(folder=folder)
@@ -183,12 +208,15 @@ def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict,
         project.build_model(robot)
 
 
-@pytest.mark.parametrize(("columns", "words"), [
-    ({"position": [0, 1]}, "2 columns of position for 3 joints.*one per joint, in the order j3, j1, j2"),
-    ({"position": [0, 1, 2, 2]}, "4 columns of position for 3 joints"),
-    ({"effort": [0]}, "1 columns of effort for 3 joints"),
-    ({"position": [0, 1, 3]}, "no such column, got 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"position": [0, 1]}, "2 columns of position for 3 joints.*one per joint, in the order j3, j1, j2"),
+        ({"position": [0, 1, 2, 2]}, "4 columns of position for 3 joints"),
+        ({"effort": [0]}, "1 columns of effort for 3 joints"),
+        ({"position": [0, 1, 3]}, "no such column, got 3"),
+    ],
+)
 def test_motor_side_column_lists_of_the_wrong_length(folder: Path, columns: dict, words: str) -> None:
     project = edited(folder, {"log.columns": columns})
     robot = project.build_robot(folder=folder)

@@ -54,9 +54,11 @@ def test_many_samples_are_those_one_by_one() -> None:
     ident = made()
     q, v, tau = np.random.default_rng(1).uniform(-1, 1, (3, 4, ident.model.n))
     for whole, one in (
-        (ident.gravity(q), ident.gravity), (ident.coriolis(q, v), ident.coriolis), (ident.friction(v), ident.friction),
+        (ident.gravity(q), ident.gravity),
+        (ident.coriolis(q, v), ident.coriolis),
+        (ident.friction(v), ident.friction),
         (ident.forward(q, v, tau), ident.forward),
-    ):  # fmt: skip
+    ):
         given = (q,) if one == ident.gravity else (v,) if one == ident.friction else (q, v)
         given = (q, v, tau) if one == ident.forward else given
         assert np.allclose(whole, [one(*(x[k] for x in given)) for k in range(4)], atol=1e-9)

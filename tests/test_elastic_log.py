@@ -79,9 +79,18 @@ def work(tmp_path_factory: pytest.TempPathFactory, logs: list[dict[str, np.ndarr
         write(folder / f"run{k}.csv", log)
     (folder / "arm.yaml").write_text(yaml.safe_dump(PROJECT))
     result = command(
-        "identify", robot_path("zollo_2r"), folder / "run0.csv", folder / "run1.csv", "--validate", folder / "run2.csv",
-        "-c", folder / "arm.yaml", "-o", folder / "out", "-v",
-    )  # fmt: skip
+        "identify",
+        robot_path("zollo_2r"),
+        folder / "run0.csv",
+        folder / "run1.csv",
+        "--validate",
+        folder / "run2.csv",
+        "-c",
+        folder / "arm.yaml",
+        "-o",
+        folder / "out",
+        "-v",
+    )
     (folder / "stdout.txt").write_text(result.stdout)
     assert result.returncode == 0, result.stderr
     return folder

@@ -139,9 +139,7 @@ def exact_segment(name: str, samples: int = 400, *, damping: float = 0.0, extern
     qm = q + rng.normal(0, 0.01, (samples, n))
     tau = rng.normal(0, 60, (samples, n))
     load = rng.normal(0, 20, (samples, n)) if external else np.zeros((samples, n))
-    turn = np.array([
-        plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k], load[k]) for k in range(samples)
-    ])  # fmt: skip
+    turn = np.array([plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k], load[k]) for k in range(samples)])
     return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau, qm, vm, turn[:, n:], external=load if external else None)
 
 
@@ -280,8 +278,18 @@ def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
     for k in range(5):
         x, v = np.r_[motion.q[k], motion.qm[k]], np.r_[motion.v[k], motion.vm[k]]
         turn = plant.acceleration(x, v, np.zeros(3))
-        free = Segment("", 0, 1.0, motion.q[k, None], motion.v[k, None], turn[None, :3], None,
-                       motion.qm[k, None], motion.vm[k, None], turn[None, 3:])  # fmt: skip
+        free = Segment(
+            "",
+            0,
+            1.0,
+            motion.q[k, None],
+            motion.v[k, None],
+            turn[None, :3],
+            None,
+            motion.qm[k, None],
+            motion.vm[k, None],
+            turn[None, 3:],
+        )
         left = model.balance(theta, free)
         assert max(np.abs(left[0]).max(), np.abs(left[1]).max()) < 1e-4 * np.abs(total).max()
 
@@ -314,8 +322,11 @@ def test_parameters_are_fourteen_a_joint() -> None:
     model = model_of("spatial")
     assert len(model.names) == 14 * 3
     assert {p.symbol: p.unit for p in model.parameters[30:34]} == {
-        "Ia": "kg·m²", "Fv": "N·m·s/rad", "Fc": "N·m", "K": "N·m/rad",
-    }  # fmt: skip
+        "Ia": "kg·m²",
+        "Fv": "N·m·s/rad",
+        "Fc": "N·m",
+        "K": "N·m/rad",
+    }
     assert all(p.nonnegative for p in model.parameters[30:34])
 
 
@@ -366,9 +377,9 @@ def test_sliding_and_endless_joints_balance_too() -> None:
     model = ElasticModel(robot, drive=Drive.build(4, reduction=ratio), friction="none", damping=True, preload=False)
     motion = random_motion(robot, 12, seed=4)
     tau = np.random.default_rng(0).normal(0, 30, (12, 4))
-    turn = np.array([
-        plant.acceleration(np.r_[motion.q[i], motion.qm[i]], np.r_[motion.v[i], motion.vm[i]], tau[i]) for i in range(12)
-    ])  # fmt: skip
+    turn = np.array(
+        [plant.acceleration(np.r_[motion.q[i], motion.qm[i]], np.r_[motion.v[i], motion.vm[i]], tau[i]) for i in range(12)]
+    )
     segment = Segment("", 0.0, 1.0, motion.q, motion.v, turn[:, :4], tau, motion.qm, motion.vm, turn[:, 4:])
     values = {"Ia": ia, "K": k, "D": d}
     terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[40:]]

@@ -100,11 +100,13 @@ def nested(statistics: StatisticSet, base: BaseParameters) -> tuple[float, float
 
 def test_real_ur10e_predicts_as_well_with_fewer(data: Path) -> None:
     columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
-    project = parse_project({
-        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-        "log": {"columns": columns, "units": {"effort": "A"}},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-    })  # fmt: skip
+    project = parse_project(
+        {
+            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+            "log": {"columns": columns, "units": {"effort": "A"}},
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+        }
+    )
     model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
     files = sorted((data / "ur10e").glob("*.csv"))
     recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]

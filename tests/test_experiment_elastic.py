@@ -30,10 +30,12 @@ SETTINGS = {
     "drive": {"reduction": GEAR.tolist()},
     "model": {"elastic": True},
     "simulation": {
-        "rate": 500, "step": 2e-3, "controller": {"bandwidth": 3.0},
+        "rate": 500,
+        "step": 2e-3,
+        "controller": {"bandwidth": 3.0},
         "sensors": {"counts": COUNTS, "motor_counts": 4096, "torque_noise": {"sigma": 0.3}},
     },
-}  # fmt: skip
+}
 TRUTH = {
     "joints": ["joint_1", "joint_2"],
     "stiffness": K.tolist(),
@@ -67,15 +69,31 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in range(2):
         spline(seed).write(folder / f"motion{seed}.csv", rate=500)
         result = command(
-            "simulate", robot_path("zollo_2r"), folder / f"motion{seed}.csv", "-c", config, "--truth", truth,
-            "--seed", seed, "-o", folder / f"run{seed}.csv",
-        )  # fmt: skip
+            "simulate",
+            robot_path("zollo_2r"),
+            folder / f"motion{seed}.csv",
+            "-c",
+            config,
+            "--truth",
+            truth,
+            "--seed",
+            seed,
+            "-o",
+            folder / f"run{seed}.csv",
+        )
         assert result.returncode == 0, result.stderr
         assert "Gauss collocation, step 0.002 s" in result.stdout
     result = command(
-        "identify", robot_path("zollo_2r"), folder / "run0.csv", "--validate", folder / "run1.csv", "-c", config,
-        "-o", folder / "out",
-    )  # fmt: skip
+        "identify",
+        robot_path("zollo_2r"),
+        folder / "run0.csv",
+        "--validate",
+        folder / "run1.csv",
+        "-c",
+        config,
+        "-o",
+        folder / "out",
+    )
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -152,8 +170,12 @@ def test_the_same_seed_gives_the_same_bits_and_encoders_have_their_own_noise(tmp
 
 
 def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
-    laws = {"viscous": [10.0, 5.0], "coulomb": [8.0, 4.0], "offset": [0.5, -0.2],
-            "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05}}  # fmt: skip
+    laws = {
+        "viscous": [10.0, 5.0],
+        "coulomb": [8.0, 4.0],
+        "offset": [0.5, -0.2],
+        "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05},
+    }
     smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws).friction))
     plain = MotorFriction.build(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
     v = np.random.default_rng(0).normal(0, 0.05, (20, 2))

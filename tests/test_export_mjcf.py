@@ -51,9 +51,13 @@ def test_every_kind_of_joint_with_friction_and_rotor_inertia(tmp_path: Path) -> 
     theta = changed(np.random.default_rng(0), lumped_inertials(robot)).ravel()
     armature = {"m_slide": 0.5, "a_spin": 0.02}
     notes = write_mjcf(
-        tmp_path / "arm.xml", robot, theta, damping={"a_spin": 0.1}, frictionloss={"z_turn": 1.5, "m_slide": -2.0},
+        tmp_path / "arm.xml",
+        robot,
+        theta,
+        damping={"a_spin": 0.1},
+        frictionloss={"z_turn": 1.5, "m_slide": -2.0},
         armature=armature,
-    )  # fmt: skip
+    )
     assert any("m_slide" in note and "negative" in note for note in notes)
     assert any("is not there: left out" in note for note in notes)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))

@@ -199,10 +199,12 @@ def test_zero_friction_inserts_nothing_and_none_keeps_the_files() -> None:
             '<robot name="r"><link name="a">'
             + 2 * f'<inertial><mass value="1"/><inertia {ATTRIBUTES}/></inertial>'
             + "</link></robot>",
-            {"a": BODY}, {}, "2 <inertial> elements",
+            {"a": BODY},
+            {},
+            "2 <inertial> elements",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_requests(text: str, inertials: dict, dynamics: dict, words: str) -> None:
     with pytest.raises((UrdfError, ModelError), match=words):
         corrected_urdf(text, inertials, dynamics)

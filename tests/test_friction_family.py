@@ -47,17 +47,33 @@ def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
 # -- formulas ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "parameters", "expected"), [
-    ({"term": "cubic"}, [3.0], 3 * V**3),
-    ({"term": "sublinear", "width": 0.0}, [2.0], 2 * np.sign(V) * np.sqrt(np.abs(V))),
-    ({"term": "stribeck", "velocity": 0.1, "width": 0.0}, [1.5], 1.5 * np.sign(V) * np.exp(-((V / 0.1) ** 2))),
-    ({"term": "load_coulomb", "width": 0.0}, [0.1], 0.1 * np.sign(V) * np.abs(LOAD)),
-    ({"term": "stribeck_arctan", "sharpness": 500, "stribeck": 5}, [2.0, -0.3, 0.5],
-     2 * 2 / np.pi * np.arctan(500 * V) - 0.3 * 2 / np.pi * np.arctan(5 * V) + 0.5 * V),
-    ({"term": "asymmetric", "threshold": 0.1, "width": 0.0}, [1, 2, 3, 4, 5, 6, 7, 8],
-     [-5 + 6 * -2 + 7 * -4 + 8 * -8, -5 + 6 * -0.3 + 7 * -0.09 + 8 * -0.027, -5, 0, 1,
-      1 + 2 * 0.3 + 3 * 0.09 + 4 * 0.027, 1 + 2 * 2 + 3 * 4 + 4 * 8]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "parameters", "expected"),
+    [
+        ({"term": "cubic"}, [3.0], 3 * V**3),
+        ({"term": "sublinear", "width": 0.0}, [2.0], 2 * np.sign(V) * np.sqrt(np.abs(V))),
+        ({"term": "stribeck", "velocity": 0.1, "width": 0.0}, [1.5], 1.5 * np.sign(V) * np.exp(-((V / 0.1) ** 2))),
+        ({"term": "load_coulomb", "width": 0.0}, [0.1], 0.1 * np.sign(V) * np.abs(LOAD)),
+        (
+            {"term": "stribeck_arctan", "sharpness": 500, "stribeck": 5},
+            [2.0, -0.3, 0.5],
+            2 * 2 / np.pi * np.arctan(500 * V) - 0.3 * 2 / np.pi * np.arctan(5 * V) + 0.5 * V,
+        ),
+        (
+            {"term": "asymmetric", "threshold": 0.1, "width": 0.0},
+            [1, 2, 3, 4, 5, 6, 7, 8],
+            [
+                -5 + 6 * -2 + 7 * -4 + 8 * -8,
+                -5 + 6 * -0.3 + 7 * -0.09 + 8 * -0.027,
+                -5,
+                0,
+                1,
+                1 + 2 * 0.3 + 3 * 0.09 + 4 * 0.027,
+                1 + 2 * 2 + 3 * 4 + 4 * 8,
+            ],
+        ),
+    ],
+)
 def test_formula(spec: dict, parameters: list, expected: np.ndarray) -> None:
     np.testing.assert_allclose(friction_term(spec).columns(axis(V)) @ parameters, expected, rtol=1e-12, atol=1e-12)
 
@@ -130,10 +146,15 @@ def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
         friction_term({"term": law.name, "speed_of_light": 3e8})
 
 
-@pytest.mark.parametrize(("spec", "words"), [
-    ("stribek", "did you mean 'stribeck'"), ("load_columb", "did you mean 'load_coulomb'"),
-    ({"term": "stribeck_arctan", "stribeck": 2000}, "cannot tell its two steps apart"), (7, "neither a name nor a mapping"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("stribek", "did you mean 'stribeck'"),
+        ("load_columb", "did you mean 'load_coulomb'"),
+        ({"term": "stribeck_arctan", "stribeck": 2000}, "cannot tell its two steps apart"),
+        (7, "neither a name nor a mapping"),
+    ],
+)
 def test_unknown_names_and_impossible_shapes(spec: object, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         friction_term(spec)
@@ -171,8 +192,14 @@ TRUTHS: dict[str, tuple[list, Callable]] = {
     ),
     "asymmetric": (
         [{"term": "asymmetric", "threshold": 0.2}],
-        lambda q, v, load: SIZE * np.where(v > 0, smooth(v) + fast(v) - 0.2 * fast(v) ** 2 + 0.02 * fast(v) ** 3,
-                                           1.5 * smooth(v) + 0.7 * fast(v) + 0.1 * fast(v) ** 2 + 0.01 * fast(v) ** 3),
+        lambda q, v, load: (
+            SIZE
+            * np.where(
+                v > 0,
+                smooth(v) + fast(v) - 0.2 * fast(v) ** 2 + 0.02 * fast(v) ** 3,
+                1.5 * smooth(v) + 0.7 * fast(v) + 0.1 * fast(v) ** 2 + 0.01 * fast(v) ** 3,
+            )
+        ),
     ),
     "load_coulomb": (
         ["viscous", "coulomb", "load_coulomb"],
@@ -184,7 +211,7 @@ TRUTHS: dict[str, tuple[list, Callable]] = {
     ),
     "cubic": (["viscous", "coulomb", "cubic"], lambda q, v, load: SIZE * (v + smooth(v) + 0.2 * v**3)),
     "presliding": (["viscous", {"term": "presliding", "width": 4e-3}], lambda q, v, load: SIZE * (v + bristles(q))),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -104,8 +104,10 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
         write(folder / f"{name}.csv", record(robot, name, t, *motion.evaluate(t), seed=50, loss=loss))
     common = f"drive: {{reduction: [{GEAR}, {GEAR}, {GEAR}]}}\nmodel: {{friction: [viscous, coulomb, offset]}}\n"
     projects = {
-        "loops": "residual: rbf, rounds: 2", "none": "residual: none", "rbf": "residual: rbf",
-    }  # fmt: skip
+        "loops": "residual: rbf, rounds: 2",
+        "none": "residual: none",
+        "rbf": "residual: rbf",
+    }
     for name, line in projects.items():
         (folder / f"{name}.yaml").write_text(f"{common}compensation: {{{line}}}\n")
     return folder
@@ -114,8 +116,20 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 @pytest.fixture(scope="module")
 def identified(work: Path) -> tuple[Path, str]:
     logs = [work / f"log{seed}.csv" for seed in (1, 2)]
-    result = run("identify", "-v", work / "arm.urdf", *logs, "--validate", work / "log4.csv", "--sweeps", work / "sweeps.csv",
-                 "-c", work / "loops.yaml", "-o", work / "out")  # fmt: skip
+    result = run(
+        "identify",
+        "-v",
+        work / "arm.urdf",
+        *logs,
+        "--validate",
+        work / "log4.csv",
+        "--sweeps",
+        work / "sweeps.csv",
+        "-c",
+        work / "loops.yaml",
+        "-o",
+        work / "out",
+    )
     assert result.returncode == 0, result.stderr
     return work / "out" / "identification.json", result.stdout
 
@@ -174,9 +188,12 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
     ident = ui.identify(model, [excitation(model.robot, 1)], project=project)
     assert {"wls", "none", "rbf", "gmr"} <= set(ident.compensation)
     assert "3 parts in time of one log" in ident.compensation["why"]
-    asked = parse_project({
-        "compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1}, "estimation": {"method": "irls"},
-    })  # fmt: skip
+    asked = parse_project(
+        {
+            "compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1},
+            "estimation": {"method": "irls"},
+        }
+    )
     ident = ui.identify(model, [excitation(model.robot, 1).take(slice(0, 1200))], project=asked)
     assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary(verbose=True)
     zero = np.zeros(3)
@@ -254,10 +271,12 @@ def test_a_residual_without_motor_encoders(work: Path, tmp_path: Path) -> None:
 
 def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> None:
     for line, words in (
-        ("residual: gmm", r"compensation\.residual.*gmm.*gmr"), ("residual: rbf, inputs: []", r"compensation\.inputs"),
-        ("inputs: [deformation, deformation]", "each input once"), ("residuals: rbf", "did you mean 'residual'"),
+        ("residual: gmm", r"compensation\.residual.*gmm.*gmr"),
+        ("residual: rbf, inputs: []", r"compensation\.inputs"),
+        ("inputs: [deformation, deformation]", "each input once"),
+        ("residuals: rbf", "did you mean 'residual'"),
         ("rounds: 0", r"compensation\.rounds"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ProjectError, match=words):
             parse_project(yaml.safe_load(f"compensation: {{{line}}}"))
     result = run(

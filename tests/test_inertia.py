@@ -35,10 +35,20 @@ def cloud(seed: int, points: int = 7) -> tuple[np.ndarray, np.ndarray]:
 def cloud_theta(mass: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Ten parameters by summation over points, in Pinocchio's order."""
     x, y, z = at.T
-    return np.array([
-        mass.sum(), mass @ x, mass @ y, mass @ z, mass @ (y**2 + z**2), -(mass @ (x * y)), mass @ (x**2 + z**2),
-        -(mass @ (x * z)), -(mass @ (y * z)), mass @ (x**2 + y**2),
-    ])  # fmt: skip
+    return np.array(
+        [
+            mass.sum(),
+            mass @ x,
+            mass @ y,
+            mass @ z,
+            mass @ (y**2 + z**2),
+            -(mass @ (x * y)),
+            mass @ (x**2 + z**2),
+            -(mass @ (x * z)),
+            -(mass @ (y * z)),
+            mass @ (x**2 + y**2),
+        ]
+    )
 
 
 def test_order_and_units_are_pinocchios() -> None:

@@ -44,8 +44,9 @@ def noise_of(rng: np.random.Generator, memory: float) -> np.ndarray:
     return e
 
 
-def simulated(seed: int, spread: tuple[float, float], sigma: float = 0.3, memory: float = 0.0, logs: int = LOGS,
-              drift: float = 0.0) -> tuple[StatisticSet, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:  # fmt: skip
+def simulated(
+    seed: int, spread: tuple[float, float], sigma: float = 0.3, memory: float = 0.0, logs: int = LOGS, drift: float = 0.0
+) -> tuple[StatisticSet, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Factors of logs with friction that differs, the true deviations (L, 2), and the rows themselves."""
     rng = np.random.default_rng(seed)
     theta, deviations = np.array([2.0, -1.0, 3.0, 5.0]), rng.normal(size=(logs, 2)) * spread

@@ -52,8 +52,11 @@ def arm(name: str = "ur10e") -> tuple[DynamicModel, Collisions]:
 def closest(robot: Robot, collisions: Collisions, motion: Trajectory, rate: float = 100.0) -> float:
     """Smallest distance of all watched pairs by MuJoCo's kinematics and collision code [m]."""
     touching = [note for note in collisions.notes if "not watched" in note]
-    pairs = [names for names in {pair.names for pair in collisions.pairs if pair.second >= 0}
-             if not any(" and ".join(names) in note for note in touching)]  # fmt: skip
+    pairs = [
+        names
+        for names in {pair.names for pair in collisions.pairs if pair.second >= 0}
+        if not any(" and ".join(names) in note for note in touching)
+    ]
     return float(MujocoScene(robot, OBJECTS).distances(motion.evaluate(motion.times(rate))[0], pairs).min())
 
 

@@ -48,8 +48,11 @@ def test_24_base_parameters_with_the_papers_expressions_and_values(script: Modul
     printed = np.array([numbers[0] for _, numbers in script.PAPER.values()])
     assert np.abs(found.exact[rows] - printed).max() < 1e-3
     # the three digits more that the rods imply (docs/theory.md §5)
-    for expression, exact in (({"m3": 1, "mx3": 2}, 0.707), ({"Izz2": 1, "mx2": 0.5}, -0.1414 / 2.4),
-                              ({"Iyy1": 1, "Iyy2": 1, "Iyy3": 1, "mx2": 0.5, "mx3": 0.5}, -0.1414 / 1.2)):  # fmt: skip
+    for expression, exact in (
+        ({"m3": 1, "mx3": 2}, 0.707),
+        ({"Izz2": 1, "mx2": 0.5}, -0.1414 / 2.4),
+        ({"Iyy1": 1, "Iyy2": 1, "Iyy3": 1, "mx2": 0.5, "mx3": 0.5}, -0.1414 / 1.2),
+    ):
         assert found.exact[script.match(found, expression)] == pytest.approx(exact, abs=1e-9)
 
 

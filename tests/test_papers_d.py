@@ -138,10 +138,16 @@ def test_the_strong_result_holds_for_every_seed(spread) -> None:
 
 def test_report_shows_both_sides(script: ModuleType, found, spread) -> None:
     text = script.report(found)
-    for words in ("86 columns, structural rank 60 (paper: 86, 61", "87 columns, rank 61", "essential parameters (paper: 31",
-                  "base           paper 0.1591   ours", "essential      paper 0.0416   ours", "base, coupling left out",
-                  "LMI, ours                    6       6       6       6",
-                  "essential, ours              6       6       6       6"):  # fmt: skip
+    for words in (
+        "86 columns, structural rank 60 (paper: 86, 61",
+        "87 columns, rank 61",
+        "essential parameters (paper: 31",
+        "base           paper 0.1591   ours",
+        "essential      paper 0.0416   ours",
+        "base, coupling left out",
+        "LMI, ours                    6       6       6       6",
+        "essential, ours              6       6       6       6",
+    ):
         assert words in text, words
     assert sum(line.split()[0] in script.TABLE_II for line in text.splitlines() if line.strip()) == 76
     assert "essential, paper             6       6       6       6   0.0416" in "\n".join(script.spread_lines(spread))

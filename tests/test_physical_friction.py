@@ -151,9 +151,13 @@ def test_constrained_least_squares_agrees_with_another_solver(seed: int) -> None
     x = constrained_least_squares(A, b, G)
     assert (G @ x).min() >= -1e-8
     other = minimize(
-        lambda x: float(np.sum((A @ x - b) ** 2)), np.zeros(4), jac=lambda x: 2 * A.T @ (A @ x - b), method="SLSQP",
-        constraints={"type": "ineq", "fun": lambda x: G @ x, "jac": lambda x: G}, options={"ftol": 1e-14, "maxiter": 500},
-    )  # fmt: skip
+        lambda x: float(np.sum((A @ x - b) ** 2)),
+        np.zeros(4),
+        jac=lambda x: 2 * A.T @ (A @ x - b),
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda x: G @ x, "jac": lambda x: G},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
     assert np.sum((A @ x - b) ** 2) <= other.fun + 1e-6
 
 

@@ -126,23 +126,32 @@ def test_automatic_gain_is_marked() -> None:
     assert drive.gain.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize(("data", "words"), [
-    ({"robott": {}}, "unknown key 'robott'; did you mean 'robot'"),
-    ({"log": {"rates": 5}}, "unknown key 'log.rates'; did you mean 'rate'"),
-    ({"log": {"side": {"positon": "motor"}}}, "unknown key 'log.side.positon'; did you mean 'position'"),
-    ({"log": {"drive": {"gains": 5}}}, "'drive.gains'; did you mean 'gain'"),
-    ({"signals": {"cut_off": 5}}, "did you mean 'cutoff'"),
-    ({"model": {"frictions": []}}, "did you mean 'friction'"), ({"consistency": {"priors": 1}}, "did you mean 'prior'"),
-    ({"signals": {"velocity": "loged"}}, "bad value of 'signals.velocity', got 'loged', expected .*'logged'"),
-    ({"log": {"rate": -5}}, "bad value of 'log.rate', got -5, expected .*greater than 0"),
-    ({"log": {"side": {"effort": "gear"}}}, "'log.side.effort'.*'motor'"), ({"robot": {"gravity": [0, 0]}}, "'robot.gravity"),
-    ({"robot": {"lock": {"j1": "open"}}}, "'robot.lock.j1'"), ({"drive": {"gain": [1, "x"]}}, "'drive.gain"),
-    ({"estimation": {"method": "magic"}}, "'estimation.method'"),
-    ({"model": {"rotor_inertia": "perhaps"}}, "'model.rotor_inertia'"),
-    ({"consistency": {"relative_std": 0}}, "'consistency.relative_std'"), ({"robot": "arm.urdf"}, "'robot'"),
-    ({3: {}}, "3"), (["robot"], "not a mapping, got list"), ([], "not a mapping, got list"),
-    ("robot", "not a mapping, got str"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"robott": {}}, "unknown key 'robott'; did you mean 'robot'"),
+        ({"log": {"rates": 5}}, "unknown key 'log.rates'; did you mean 'rate'"),
+        ({"log": {"side": {"positon": "motor"}}}, "unknown key 'log.side.positon'; did you mean 'position'"),
+        ({"log": {"drive": {"gains": 5}}}, "'drive.gains'; did you mean 'gain'"),
+        ({"signals": {"cut_off": 5}}, "did you mean 'cutoff'"),
+        ({"model": {"frictions": []}}, "did you mean 'friction'"),
+        ({"consistency": {"priors": 1}}, "did you mean 'prior'"),
+        ({"signals": {"velocity": "loged"}}, "bad value of 'signals.velocity', got 'loged', expected .*'logged'"),
+        ({"log": {"rate": -5}}, "bad value of 'log.rate', got -5, expected .*greater than 0"),
+        ({"log": {"side": {"effort": "gear"}}}, "'log.side.effort'.*'motor'"),
+        ({"robot": {"gravity": [0, 0]}}, "'robot.gravity"),
+        ({"robot": {"lock": {"j1": "open"}}}, "'robot.lock.j1'"),
+        ({"drive": {"gain": [1, "x"]}}, "'drive.gain"),
+        ({"estimation": {"method": "magic"}}, "'estimation.method'"),
+        ({"model": {"rotor_inertia": "perhaps"}}, "'model.rotor_inertia'"),
+        ({"consistency": {"relative_std": 0}}, "'consistency.relative_std'"),
+        ({"robot": "arm.urdf"}, "'robot'"),
+        ({3: {}}, "3"),
+        (["robot"], "not a mapping, got list"),
+        ([], "not a mapping, got list"),
+        ("robot", "not a mapping, got str"),
+    ],
+)
 def test_slips_are_named(data: object, words: str, tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=words) as caught:
         parse_project(data, "p.yaml")
@@ -195,13 +204,19 @@ def test_a_named_urdf_beats_the_files_own(folder: Path) -> None:
     assert project.build_robot(folder=place).path == str(place / "sub" / "arm.urdf")
 
 
-@pytest.mark.parametrize(("data", "kind"), [
-    ({"drive": {"gain": [1, 2]}}, ModelError), ({"drive": {"reduction": [[1, 0], [0, 1]]}}, ModelError),
-    ({"drive": {"reduction": [[1, 0, 0], [1, 1]]}}, UrdfIdentError), ({"model": {"friction": ["viscos"]}}, ModelError),
-    ({"model": {"friction": {"j9": ["viscous"]}}}, ModelError),
-    ({"model": {"motor_friction": {"j9": ["viscous"]}}}, ModelError),
-    ({"robot": {"joints": ["j1", "jj2", "j3"]}}, ModelError), ({"robot": {"gravity": [0, 0, float("nan")]}}, UrdfIdentError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ({"drive": {"gain": [1, 2]}}, ModelError),
+        ({"drive": {"reduction": [[1, 0], [0, 1]]}}, ModelError),
+        ({"drive": {"reduction": [[1, 0, 0], [1, 1]]}}, UrdfIdentError),
+        ({"model": {"friction": ["viscos"]}}, ModelError),
+        ({"model": {"friction": {"j9": ["viscous"]}}}, ModelError),
+        ({"model": {"motor_friction": {"j9": ["viscous"]}}}, ModelError),
+        ({"robot": {"joints": ["j1", "jj2", "j3"]}}, ModelError),
+        ({"robot": {"gravity": [0, 0, float("nan")]}}, UrdfIdentError),
+    ],
+)
 def test_what_does_not_fit_the_robot_is_refused(data: dict, kind: type[Exception]) -> None:
     def build() -> None:
         project = parse_project(data)

@@ -53,9 +53,14 @@ def make_log(duration: float = 20.0, rate: float = 250.0, seed: int = 0, **chang
     q, v = motion(t)
     effort = 5 * q + 2 * v + 0.3 * rng.standard_normal(q.shape)
     log = Recording(
-        name="log", joints=JOINTS, time=t, position=q + 1e-5 * rng.standard_normal(q.shape),
-        velocity=v + 1e-3 * rng.standard_normal(q.shape), effort=effort, rows=np.arange(len(t)) + 2,
-    )  # fmt: skip
+        name="log",
+        joints=JOINTS,
+        time=t,
+        position=q + 1e-5 * rng.standard_normal(q.shape),
+        velocity=v + 1e-3 * rng.standard_normal(q.shape),
+        effort=effort,
+        rows=np.arange(len(t)) + 2,
+    )
     return replace(log, **changes)
 
 
@@ -109,10 +114,15 @@ def test_report_is_json(robot: Robot) -> None:
 def test_every_refusal_has_a_remedy(robot: Robot) -> None:
     log = make_log()
     bad = [
-        replace(log, effort=None), replace(log, position=np.rad2deg(log.position)), replace(log, time=log.time[::-1].copy()),
-        replace(log, time=log.time * 1e3), replace(log, position=log.position[:1] + 0 * log.position, velocity=None),
-        log.take(slice(0, 50)), replace(log, velocity=-log.velocity), edit(log, position=((slice(0, 1000), 0), np.nan)),
-    ]  # fmt: skip
+        replace(log, effort=None),
+        replace(log, position=np.rad2deg(log.position)),
+        replace(log, time=log.time[::-1].copy()),
+        replace(log, time=log.time * 1e3),
+        replace(log, position=log.position[:1] + 0 * log.position, velocity=None),
+        log.take(slice(0, 50)),
+        replace(log, velocity=-log.velocity),
+        edit(log, position=((slice(0, 1000), 0), np.nan)),
+    ]
     for each in bad:
         report = assess(each, robot)
         assert not report.acceptable

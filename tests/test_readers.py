@@ -145,8 +145,10 @@ def test_units_per_joint_are_checked(tmp_path: Path, robot: Robot) -> None:
 
 
 def test_other_names_of_the_same_quantities(tmp_path: Path, robot: Robot) -> None:
-    header = "time,position_zeta,position_alpha,position_slide,velocity_zeta,velocity_alpha,velocity_slide,effort_zeta," \
-             "effort_alpha,effort_slide,position_finger"  # fmt: skip
+    header = (
+        "time,position_zeta,position_alpha,position_slide,velocity_zeta,velocity_alpha,velocity_slide,effort_zeta,"
+        "effort_alpha,effort_slide,position_finger"
+    )
     log = read_recording(write(tmp_path, header + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n" * 2), robot)
     np.testing.assert_array_equal(log.position[0], [2, 3, 1])
     np.testing.assert_array_equal(log.velocity[0], [5, 6, 4])

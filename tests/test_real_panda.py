@@ -25,11 +25,13 @@ def halves(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 def test_sixty_forty(data: Path, halves: tuple[Path, Path]) -> None:
     lock = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
-    project = parse_project({
-        "robot": {"lock": lock},
-        "validation": {"score_cutoff": 10.0},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-    })  # fmt: skip
+    project = parse_project(
+        {
+            "robot": {"lock": lock},
+            "validation": {"score_cutoff": 10.0},
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+        }
+    )
     model = project.build_model(project.build_robot(data / "panda" / "panda.urdf"))
     first, second = (read_recording(path, model.robot, project.log_layout()) for path in halves)
     ident = identify(model, [first], held_out=[second], project=project)

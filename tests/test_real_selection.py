@@ -48,8 +48,14 @@ def laws(selected: Selected) -> set[str]:
 
 def test_ur10e_a_log_left_out_with_nothing_but_columns_given(data: Path) -> None:
     """The most unlike of the seven, from four of the others; all seven ways are in scripts/benchmarks/selection.py."""
-    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19)),
-               "effort_target": list(range(19, 25)), "torque_target": list(range(25, 31))}  # fmt: skip
+    columns = {
+        "time": 0,
+        "position": list(range(1, 7)),
+        "velocity": list(range(7, 13)),
+        "effort": list(range(13, 19)),
+        "effort_target": list(range(19, 25)),
+        "torque_target": list(range(25, 31)),
+    }
     project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
     model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
     files = sorted((data / "ur10e").glob("*.csv"))[:5]

@@ -32,12 +32,14 @@ def project() -> Project:
         "torque_target": list(range(25, 31)),
     }
     constants = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]
-    return parse_project({
-        "drive": {"gain": constants},
-        "log": {"columns": columns, "units": {"effort": "A"}},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-        "validation": {"score_cutoff": SCORE_CUTOFF},
-    })  # fmt: skip
+    return parse_project(
+        {
+            "drive": {"gain": constants},
+            "log": {"columns": columns, "units": {"effort": "A"}},
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+            "validation": {"score_cutoff": SCORE_CUTOFF},
+        }
+    )
 
 
 @pytest.fixture(scope="module")

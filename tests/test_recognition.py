@@ -169,9 +169,13 @@ def test_real_headerless_logs(data: Path) -> None:
         found = recognise(open_table(path), robot, LogLayout())
         chosen = {key: said.value for key, said in found.columns.items()}
         assert chosen == {
-            "time": 0, "position": tuple(range(1, 7)), "velocity": tuple(range(7, 13)), "effort": tuple(range(13, 19)),
-            "effort_target": tuple(range(19, 25)), "torque_target": tuple(range(25, 31)),
-        }  # fmt: skip
+            "time": 0,
+            "position": tuple(range(1, 7)),
+            "velocity": tuple(range(7, 13)),
+            "effort": tuple(range(13, 19)),
+            "effort_target": tuple(range(19, 25)),
+            "torque_target": tuple(range(25, 31)),
+        }
         assert found.gain is not None
         assert found.gain.value == "auto"
         assert found.gravity is None
@@ -181,5 +185,8 @@ def test_real_bench_with_names_of_its_own(data: Path) -> None:
     robot = Robot.from_urdf(Path(__file__).parents[1] / "robots/emps.urdf")
     found = recognise(open_table(data / "emps/DATA_EMPS.mat"), robot, LogLayout())
     assert {key: said.value for key, said in found.columns.items()} == {
-        "time": "t", "position": ("qm",), "position_target": ("qg",), "effort": ("vir",)
-    }  # fmt: skip
+        "time": "t",
+        "position": ("qm",),
+        "position_target": ("qg",),
+        "effort": ("vir",),
+    }

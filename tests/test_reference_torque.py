@@ -229,12 +229,21 @@ def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
     """Leave one log out, every fold with its own fixed point; viscous + Coulomb + offset alone: 1.43 N·m."""
     terms = ["viscous", "coulomb", "offset", "sublinear", "presliding"]
     loaded = [*terms, "load_coulomb"]
-    project = parse_project({
-        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-        "log": {"columns": {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)),
-                            "effort": list(range(13, 19))}, "units": {"effort": "A"}},
-        "model": {"friction": {"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded}},
-    })  # fmt: skip
+    project = parse_project(
+        {
+            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+            "log": {
+                "columns": {
+                    "time": 0,
+                    "position": list(range(1, 7)),
+                    "velocity": list(range(7, 13)),
+                    "effort": list(range(13, 19)),
+                },
+                "units": {"effort": "A"},
+            },
+            "model": {"friction": {"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded}},
+        }
+    )
     robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
     model = project.build_model(robot)
     files = sorted((data / "ur10e").glob("*.csv"))

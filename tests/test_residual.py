@@ -112,9 +112,14 @@ def test_one_sample_and_many_agree(residual: Residual) -> None:
 def test_experts_by_hand() -> None:
     """Two gates of unit width at ±1: at 0 both count half; the mixture's variance holds their disagreement."""
     experts = Experts(
-        np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), np.zeros(2), np.array([3.0, 5.0]), np.array([[1.0], [2.0]]),
-        np.array([0.5, 0.25]), True,
-    )  # fmt: skip
+        np.array([[-1.0], [1.0]]),
+        np.ones((2, 1, 1)),
+        np.zeros(2),
+        np.array([3.0, 5.0]),
+        np.array([[1.0], [2.0]]),
+        np.array([0.5, 0.25]),
+        True,
+    )
     mean, variance = experts.predict(np.array([[0.0]]))
     assert mean == pytest.approx([3.5])  # (3 + 1·1 + 5 − 2·1)/2
     assert variance == pytest.approx([0.375 + 0.25])  # mean of variances, and (4 − 3)²/4 around 3.5
@@ -224,8 +229,18 @@ def test_gears_without_kinematic_error_have_none() -> None:
 
 # --- online --------------------------------------------------------------------------------------------------------------
 
-EVERY_LAW = ["viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "presliding", "load_coulomb", "stribeck_arctan",
-             {"term": "asymmetric", "threshold": 0.1, "width": 0.0}]  # fmt: skip
+EVERY_LAW = [
+    "viscous",
+    "coulomb",
+    "offset",
+    "stribeck",
+    "sublinear",
+    "cubic",
+    "presliding",
+    "load_coulomb",
+    "stribeck_arctan",
+    {"term": "asymmetric", "threshold": 0.1, "width": 0.0},
+]
 
 
 @pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])

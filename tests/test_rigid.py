@@ -174,8 +174,18 @@ def test_a_program_folds_what_is_known() -> None:
     unused = tape.multiply(x, tape.multiply(x, x))
     assert isinstance(unused, Row)
     weighed = tape.weigh(x, Parameter(1))
-    outputs = [tape.add(2.5, product), product, x, product, 7.0, tape.add(y, tape.multiply(3.0, x), sign=-1.0), weighed,
-               tape.add(x, y, sign=-1.0), tape.add(weighed, y, sign=-1.0), tape.add(x, product, sign=-1.0)]  # fmt: skip
+    outputs = [
+        tape.add(2.5, product),
+        product,
+        x,
+        product,
+        7.0,
+        tape.add(y, tape.multiply(3.0, x), sign=-1.0),
+        weighed,
+        tape.add(x, y, sign=-1.0),
+        tape.add(weighed, y, sign=-1.0),
+        tape.add(x, product, sign=-1.0),
+    ]
     made = tape.program(outputs)
     assert [int(kind) for kind, *_ in made.code].count(program.MULTIPLY) == 1  # the unused products are not there
     work = np.zeros((made.rows, 4))

@@ -33,17 +33,27 @@ def joint(name: str, parent: str, child: str, kind: str = "revolute", axis: str 
 
 
 # Two branches whose document order is not alphabetical, all three joint types, oblique axes, fixed links.
-TREE = "\n".join([
-    '<robot name="tree">', link("world", 9), link("trunk", 5), link("zoe", 3), link("zoe_tip", 1),
-    link("adam", 2), link("slide", 1.5), link("camera", 0.4), link("lens", 0.1),
-    joint("m_base", "world", "trunk", "continuous", "0 0 1"),
-    joint("z_arm", "trunk", "zoe", "revolute", "0.6 0 0.8"),
-    joint("y_spin", "zoe", "zoe_tip", "continuous", "1 2 -1"),
-    joint("a_arm", "trunk", "adam", "revolute", "0 1 0"),
-    joint("b_slide", "adam", "slide", "prismatic", "0 0.8 0.6"),
-    joint("mount", "adam", "camera", "fixed"), joint("screw", "camera", "lens", "fixed"),
-    "</robot>",
-])  # fmt: skip
+TREE = "\n".join(
+    [
+        '<robot name="tree">',
+        link("world", 9),
+        link("trunk", 5),
+        link("zoe", 3),
+        link("zoe_tip", 1),
+        link("adam", 2),
+        link("slide", 1.5),
+        link("camera", 0.4),
+        link("lens", 0.1),
+        joint("m_base", "world", "trunk", "continuous", "0 0 1"),
+        joint("z_arm", "trunk", "zoe", "revolute", "0.6 0 0.8"),
+        joint("y_spin", "zoe", "zoe_tip", "continuous", "1 2 -1"),
+        joint("a_arm", "trunk", "adam", "revolute", "0 1 0"),
+        joint("b_slide", "adam", "slide", "prismatic", "0 0.8 0.6"),
+        joint("mount", "adam", "camera", "fixed"),
+        joint("screw", "camera", "lens", "fixed"),
+        "</robot>",
+    ]
+)
 
 
 def motion(robot: Robot, samples: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -118,9 +128,16 @@ def test_fixed_links_are_lumped_named_and_placed() -> None:
         np.testing.assert_allclose(total, inertia.toDynamicParameters(), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("lock", [
-    {"a_arm": 0.7}, {"y_spin": 2.0, "b_slide": -0.3}, {"m_base": -1.2}, {"z_arm": 1.0, "y_spin": 0.4, "m_base": 3.0},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "lock",
+    [
+        {"a_arm": 0.7},
+        {"y_spin": 2.0, "b_slide": -0.3},
+        {"m_base": -1.2},
+        {"z_arm": 1.0, "y_spin": 0.4, "m_base": 3.0},
+    ],
+    ids=str,
+)
 def test_locked_joints_are_lumped_without_changing_the_dynamics(lock: dict[str, float]) -> None:
     full, robot = Robot.from_urdf(TREE), Robot.from_urdf(TREE, lock=lock)
     assert set(robot.joints) == set(full.joints) - set(lock)
@@ -151,13 +168,19 @@ def test_naming_the_joints_locks_the_others_and_sets_the_order() -> None:
         robot.index("y_spin")
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"joints": ["z_arn"]}, "did you mean 'z_arm'"), ({"lock": {"mount": 0.0}}, "no moving joint is called 'mount'"),
-    ({"joints": ["z_arm", "z_arm"]}, "named twice"), ({"joints": ["z_arm"], "lock": {"z_arm": 0}}, "named twice"),
-    ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves"),
-    ({"gravity": [0, 0, np.nan]}, "gravity"),
-    ({"lock": {"z_arm": np.nan}}, "z_arm"), ({"lock": {"z_arm": np.inf}}, "z_arm"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"joints": ["z_arn"]}, "did you mean 'z_arm'"),
+        ({"lock": {"mount": 0.0}}, "no moving joint is called 'mount'"),
+        ({"joints": ["z_arm", "z_arm"]}, "named twice"),
+        ({"joints": ["z_arm"], "lock": {"z_arm": 0}}, "named twice"),
+        ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves"),
+        ({"gravity": [0, 0, np.nan]}, "gravity"),
+        ({"lock": {"z_arm": np.nan}}, "z_arm"),
+        ({"lock": {"z_arm": np.inf}}, "z_arm"),
+    ],
+)
 def test_wrong_names_and_values_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         Robot.from_urdf(TREE, **options)

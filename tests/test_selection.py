@@ -47,9 +47,14 @@ def friction(name: str, q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.nd
     if name == "presliding":
         return (q - backlash(q, 5e-4, q[0] - 5e-4 * sign[0])) / 5e-4
     return {
-        "viscous": v, "coulomb": sign, "offset": np.ones_like(v), "stribeck": sign * np.exp(-((v / 0.15) ** 2)),
-        "sublinear": sign * np.sqrt(np.abs(v)), "cubic": v**3, "load_coulomb": sign * np.abs(load),
-    }[name]  # fmt: skip
+        "viscous": v,
+        "coulomb": sign,
+        "offset": np.ones_like(v),
+        "stribeck": sign * np.exp(-((v / 0.15) ** 2)),
+        "sublinear": sign * np.sqrt(np.abs(v)),
+        "cubic": v**3,
+        "load_coulomb": sign * np.abs(load),
+    }[name]
 
 
 def make_logs(robot: Robot, truth: list[dict[str, float]], count: int, *, seconds: float = 20.0, noise: float = 0.03):

@@ -128,8 +128,13 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
     rng = np.random.default_rng(5)
     earlier = read_recording(work / "log.csv", model.robot)
     quiet = np.std(earlier.effort - earlier.effort.mean(axis=0), axis=0) * 0.05  # the noise that make_log adds
-    path = write_csv(work / "next_log.csv", model.robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape),
-                     tau + quiet * rng.standard_normal(tau.shape))  # fmt: skip
+    path = write_csv(
+        work / "next_log.csv",
+        model.robot.joints,
+        t,
+        q + 1e-5 * rng.standard_normal(q.shape),
+        tau + quiet * rng.standard_normal(tau.shape),
+    )
     both = identify(model, [earlier, read_recording(path, model.robot)])  # the same friction: structure is not on trial
     ratio = told.after / both.fit.bse
     assert 0.8 < np.median(ratio) < 1.25
@@ -143,10 +148,20 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
 
 def test_the_sentence_names_what_is_unknown_and_no_more() -> None:
     told = Forecast(
-        20.0, tuple("abcdefg"), ("kg",) * 7, np.ones(7), np.array([0.1, np.inf, 0.5, 0.1, 0.1, 0.1, 0.2]), np.full(7, 0.05),
-        np.array([1.0, 1.0, 10.0, 1.0, 1.0, 1.0, 1.0]), ("one", "two"), tuple(map(str, range(20))),
-        np.repeat([2.0, -4.0], 10), np.repeat([0.8, 1.6], 10), np.repeat([0.12, 0.2], 10), "by hand",
-    )  # fmt: skip
+        20.0,
+        tuple("abcdefg"),
+        ("kg",) * 7,
+        np.ones(7),
+        np.array([0.1, np.inf, 0.5, 0.1, 0.1, 0.1, 0.2]),
+        np.full(7, 0.05),
+        np.array([1.0, 1.0, 10.0, 1.0, 1.0, 1.0, 1.0]),
+        ("one", "two"),
+        tuple(map(str, range(20))),
+        np.repeat([2.0, -4.0], 10),
+        np.repeat([0.8, 1.6], 10),
+        np.repeat([0.12, 0.2], 10),
+        "by hand",
+    )
     assert told.weakest[:2].tolist() == [1, 2]
     assert told.sentence().startswith("2 of 7 base parameters are unknown beyond the noise: b, c; after 20 s")
     assert told.mass_words() == "masses of one, two: from ±40 % to ±5-6 %"
@@ -191,11 +206,16 @@ def test_no_offer_without_limits(work: Path) -> None:
 
 def test_forecast_of_a_real_log(data: Path) -> None:
     """One log of a real arm, and the motion of another: predicted and found standard errors, though the model lacks much."""
-    project = parse_project({
-        "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-        "log": {"columns": {"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))}, "units": {"effort": "A"}},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-    })  # fmt: skip
+    project = parse_project(
+        {
+            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
+            "log": {
+                "columns": {"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))},
+                "units": {"effort": "A"},
+            },
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+        }
+    )
     robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
     model = project.build_model(robot)
     names = ("ur-20_02_05-20sec_12harm.csv", "ur-20_02_06-20sec_5harm.csv")

@@ -100,8 +100,12 @@ def test_shapes_of_several_laws_and_a_load_at_once(robot: Robot) -> None:
     def friction(q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
         return SIZE * v + np.tanh(v / 0.05) * (SIZE * (1 + np.exp(-((v / 0.3) ** 2))) + 0.1 * np.abs(load))
 
-    terms = ["viscous", {"term": "coulomb", "width": "auto"}, {"term": "stribeck", "velocity": "auto", "width": 0.05},
-             {"term": "load_coulomb", "width": 0.05}]  # fmt: skip
+    terms = [
+        "viscous",
+        {"term": "coulomb", "width": "auto"},
+        {"term": "stribeck", "velocity": "auto", "width": 0.05},
+        {"term": "load_coulomb", "width": 0.05},
+    ]
     logs = prepare(robot, [make_log(robot, friction, seed) for seed in (1, 2)])
     found = find(robot, terms, logs)
     assert found.model.reference_theta is None  # the fixed point is looked for again, with the new shapes

@@ -105,8 +105,10 @@ def test_gravity_compensation_and_integral_remove_the_sag() -> None:
     settings = {"bandwidth": 3.0, "rotor": ROTOR}
     end = {}
     for name, controller in {
-        "pd": PD.tuned(UR, **settings), "gravity": PDGravity.tuned(UR, **settings), "pid": PID.tuned(UR, **settings),
-    }.items():  # fmt: skip
+        "pd": PD.tuned(UR, **settings),
+        "gravity": PDGravity.tuned(UR, **settings),
+        "pid": PID.tuned(UR, **settings),
+    }.items():
         run = simulate(plant, controller, still, rate=250.0)
         end[name] = np.abs(run.truth.q[-1] - 0.3).max()
     assert end["pd"] > 5e-3

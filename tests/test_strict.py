@@ -119,8 +119,10 @@ def test_inertias_that_mujoco_takes_for_zero_are_raised(size: float) -> None:
 @pytest.mark.parametrize("factor", [1e-8, 1e4])
 def test_small_and_large_robots_are_taken_by_all(tmp_path: Path, factor: float) -> None:
     tiny = '<inertial><mass value="1e-7"/><inertia ixx="1e-15" ixy="0" ixz="0" iyy="1e-15" iyz="0" izz="1e-15"/></inertial>'
-    text = ARM.replace("</robot>", f'<joint name="f" type="fixed"><parent link="tool"/><child link="dot"/></joint>'
-                       f'<link name="dot">{tiny}</link></robot>')  # fmt: skip
+    text = ARM.replace(
+        "</robot>",
+        f'<joint name="f" type="fixed"><parent link="tool"/><child link="dot"/></joint><link name="dot">{tiny}</link></robot>',
+    )
     robot = Robot.from_urdf(text)
     theta = factor * lumped_inertials(robot).ravel()
     write_urdf(tmp_path / "r.urdf", robot, theta)
@@ -155,8 +157,13 @@ def test_meshes_are_carried_where_they_are(tmp_path: Path) -> None:
     stl(tmp_path / "meshes" / "flat.stl", flat=True)
     one = '<visual><geometry><mesh filename="{}"{}/></geometry></visual>'
     part = "meshes/part.stl"
-    blocks = [one.format(part, ""), one.format(part, ' scale="2 2 2"'), one.format(part, ""),
-              one.format("meshes/flat.stl", ""), one.format("package://no/where.stl", "")]  # fmt: skip
+    blocks = [
+        one.format(part, ""),
+        one.format(part, ' scale="2 2 2"'),
+        one.format(part, ""),
+        one.format("meshes/flat.stl", ""),
+        one.format("package://no/where.stl", ""),
+    ]
     (tmp_path / "r.urdf").write_text(into_link("".join(blocks)))
     robot = Robot.from_urdf(tmp_path / "r.urdf")
     (tmp_path / "out").mkdir()

@@ -49,9 +49,13 @@ def record(robot: Robot, name: str, t, q, v, a, *, loss: bool = True, seed: int 
     tau = link + 0.3 * a + friction + loss * gear_loss(apart, rate)
     rng = np.random.default_rng(seed)
     return Recording(
-        name, robot.joints, t, q + 2e-6 * rng.standard_normal(q.shape), effort=tau + 0.2 * rng.standard_normal(tau.shape),
+        name,
+        robot.joints,
+        t,
+        q + 2e-6 * rng.standard_normal(q.shape),
+        effort=tau + 0.2 * rng.standard_normal(tau.shape),
         motor_position=GEAR * (q + apart + 2e-6 * rng.standard_normal(q.shape)) if encoders else None,
-    )  # fmt: skip
+    )
 
 
 def excitation(robot: Robot, seed: int, **options) -> Recording:

@@ -57,9 +57,17 @@ def controller_log(robot: Robot, gain=K, *, seed: int = 0, rest: float = 2.0, di
     real = rigid + 5.0 * np.tanh(v / 0.02) + 6.0 * v
     current = real / gain + 0.02 * np.random.default_rng(seed).standard_normal(v.shape)
     return Recording(
-        f"run{seed}", robot.joints, t, q, velocity=v, effort=current, effort_unit="A",
-        effort_target=target, torque_target=np.round(rigid, digits), sha256=f"run{seed}",
-    )  # fmt: skip
+        f"run{seed}",
+        robot.joints,
+        t,
+        q,
+        velocity=v,
+        effort=current,
+        effort_unit="A",
+        effort_target=target,
+        torque_target=np.round(rigid, digits),
+        sha256=f"run{seed}",
+    )
 
 
 def test_constants_at_rest_and_of_a_motor_twin(robot: Robot) -> None:
@@ -135,15 +143,18 @@ def with_target(log: Recording, j: int, value: float, key: str = "effort_target"
     return replace(log, **{key: array})
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (lambda log: with_target(log, 1, 0.41), r"target current of j2 is 0.41 throughout.*give drive.gain"),
-    (lambda log: with_target(log, 2, 0.0, "torque_target"), r"target torque of j3 is 0 throughout.*torque_target"),
-    (lambda log: replace(log, torque_target=None), r"no target torque \(torque_target\).*name both"),
-    (lambda log: replace(log, effort_target=1e3 * log.effort_target), r"in another unit.*effort_target"),
-    (lambda log: replace(log, torque_target=np.where(log.time[:, None] < 8, 1.0, 1.5) * log.torque_target), r"no constant"),
-    (lambda log: log.take(slice(0, 20)), r"too few usable rows"),
-    (lambda log: log.take(slice(0, 150)), r"target current of j1 is .* throughout"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda log: with_target(log, 1, 0.41), r"target current of j2 is 0.41 throughout.*give drive.gain"),
+        (lambda log: with_target(log, 2, 0.0, "torque_target"), r"target torque of j3 is 0 throughout.*torque_target"),
+        (lambda log: replace(log, torque_target=None), r"no target torque \(torque_target\).*name both"),
+        (lambda log: replace(log, effort_target=1e3 * log.effort_target), r"in another unit.*effort_target"),
+        (lambda log: replace(log, torque_target=np.where(log.time[:, None] < 8, 1.0, 1.5) * log.torque_target), r"no constant"),
+        (lambda log: log.take(slice(0, 20)), r"too few usable rows"),
+        (lambda log: log.take(slice(0, 150)), r"target current of j1 is .* throughout"),
+    ],
+)
 def test_bad_targets_are_refused_with_a_remedy(robot: Robot, change, words: str) -> None:
     with pytest.raises(LogError, match=words):
         resolve_gain(replace(DIRECT, gain_origin="auto"), [change(controller_log(robot))])
@@ -169,8 +180,14 @@ def test_what_is_given_stays(robot: Robot) -> None:
 
 def test_real_ur10e_constants_on_every_log(data: Path) -> None:
     """To four digits; joints 1 and 6 carry nothing at rest and take their twins'. Logs of 4 decimals: 2e-4 at joints 4-6."""
-    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19)),
-               "effort_target": list(range(19, 25)), "torque_target": list(range(25, 31))}  # fmt: skip
+    columns = {
+        "time": 0,
+        "position": list(range(1, 7)),
+        "velocity": list(range(7, 13)),
+        "effort": list(range(13, 19)),
+        "effort_target": list(range(19, 25)),
+        "torque_target": list(range(25, 31)),
+    }
     project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
     robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
     expected = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]

@@ -101,8 +101,11 @@ def currents(folder: Path, noise: float, seed: int = 0) -> None:
 
 
 def write_project(path: Path, **payload: object) -> Path:
-    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}, "log": {"units": {"effort": "A"}},
-            "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD, **payload}}}  # fmt: skip
+    data = {
+        "model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]},
+        "log": {"units": {"effort": "A"}},
+        "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD, **payload}},
+    }
     path.write_text(json.dumps(data))  # JSON is YAML
     return path
 

@@ -13,15 +13,25 @@ from urdf_ident.units import KINDS, joint_units, parse_unit
 @pytest.mark.parametrize(
     ("text", "kind", "value", "si"),
     [
-        ("deg", "angle", 180.0, math.pi), ("rev", "angle", 0.25, math.pi / 2), ("counts(4096)", "angle", 1024, math.pi / 2),
-        ("counts(2000.5)", "angle", 2000.5, 2 * math.pi), ("mm", "length", 1500, 1.5),
+        ("deg", "angle", 180.0, math.pi),
+        ("rev", "angle", 0.25, math.pi / 2),
+        ("counts(4096)", "angle", 1024, math.pi / 2),
+        ("counts(2000.5)", "angle", 2000.5, 2 * math.pi),
+        ("mm", "length", 1500, 1.5),
         ("rpm", "angular velocity", 60, 2 * math.pi),
-        ("deg/s", "angular velocity", 360, 2 * math.pi), ("ms", "time", 250, 0.25), ("ns", "time", 1e9, 1.0),
-        ("mA", "current", 1500, 1.5), ("N·m", "torque", 2, 2), ("mNm", "torque", 2000, 2), ("kN", "force", 0.5, 500),
-        ("%", "fraction", 50, 0.5), ("mV", "voltage", 1, 1e-3), ("deg/s^2", "angular acceleration", 180, math.pi),
+        ("deg/s", "angular velocity", 360, 2 * math.pi),
+        ("ms", "time", 250, 0.25),
+        ("ns", "time", 1e9, 1.0),
+        ("mA", "current", 1500, 1.5),
+        ("N·m", "torque", 2, 2),
+        ("mNm", "torque", 2000, 2),
+        ("kN", "force", 0.5, 500),
+        ("%", "fraction", 50, 0.5),
+        ("mV", "voltage", 1, 1e-3),
+        ("deg/s^2", "angular acceleration", 180, math.pi),
         ("mm/s^2", "linear acceleration", 1, 1e-3),
     ],
-)  # fmt: skip
+)
 def test_factor_to_si(text: str, kind: str, value: float, si: float) -> None:
     unit = parse_unit(text)
     assert unit.kind == kind
@@ -45,10 +55,16 @@ def test_spellings(spelling: str, name: str) -> None:
     assert parse_unit(spelling) == parse_unit(name)
 
 
-@pytest.mark.parametrize(("quantity", "good", "bad"), [
-    ("position", "mm", "rad/s"), ("velocity", "rpm", "rad"), ("acceleration", "m/s^2", "m/s"),
-    ("effort", "A", "deg"), ("time", "ms", "m"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("quantity", "good", "bad"),
+    [
+        ("position", "mm", "rad/s"),
+        ("velocity", "rpm", "rad"),
+        ("acceleration", "m/s^2", "m/s"),
+        ("effort", "A", "deg"),
+        ("time", "ms", "m"),
+    ],
+)
 def test_the_kind_is_checked(quantity: str, good: str, bad: str) -> None:
     assert parse_unit(good, quantity).kind in KINDS[quantity]
     with pytest.raises(UnitError, match=f"not of {quantity}"):

@@ -109,7 +109,7 @@ BAD = {
     "not XML": ("t,q_1,q_2\n0,1,2\n", "line 1, column 1: URDF does not parse"),
     "cut short": (urdf()[:-20], r"line 4.*URDF does not parse"),
     "empty": ("", "URDF does not parse"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -19,8 +19,7 @@ RATE = 200.0
 def log_of(tau: np.ndarray | None, v: np.ndarray, pieces: int = 1) -> SimpleNamespace:
     """A prepared log with this torque, in one or more segments."""
     bounds = np.linspace(0, len(v), pieces + 1).astype(int)
-    parts = [Segment("log", 0.0, RATE, v[a:b], v[a:b], v[a:b], None if tau is None else tau[a:b])
-             for a, b in pairwise(bounds)]  # fmt: skip
+    parts = [Segment("log", 0.0, RATE, v[a:b], v[a:b], v[a:b], None if tau is None else tau[a:b]) for a, b in pairwise(bounds)]
     return SimpleNamespace(name="log", segments=parts)
 
 

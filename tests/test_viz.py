@@ -354,8 +354,12 @@ def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
     q = np.column_stack([np.sin(t), np.cos(t)])
     table = np.column_stack([t, np.rad2deg(q * [50, -20]), np.zeros((40, 2))])
     path = write_csv(tmp_path / "log.csv", "clock,m1,m2,i1,i2", table)
-    layout = LogLayout(columns={"time": "clock", "position": ["m1", "m2"], "effort": ["i1", "i2"]},
-                       units={"position": "deg", "effort": "A"}, position_side="motor", effort_side="motor")  # fmt: skip
+    layout = LogLayout(
+        columns={"time": "clock", "position": ["m1", "m2"], "effort": ["i1", "i2"]},
+        units={"position": "deg", "effort": "A"},
+        position_side="motor",
+        effort_side="motor",
+    )
     motion = motion_from(path, robot, layout, Drive.build(2, reduction=[50.0, -20.0]))  # no torque constant is known
     np.testing.assert_allclose(motion.position, q, atol=1e-7)
 
@@ -583,13 +587,26 @@ def browse(chromium: str, tmp_path: Path) -> Callable:
     def run(page: Path, option: str, *, at: float | None = None, size: tuple[int, int] = (640, 400)) -> tuple[str, str]:
         address = page.as_uri() + ("" if at is None else f"#t={at}")
         command = [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-            "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", "--hide-scrollbars", "--enable-logging=stderr",
+            chromium,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--use-angle=swiftshader",
+            "--enable-unsafe-swiftshader",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            "--enable-logging=stderr",
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-            f"--user-data-dir={tmp_path / f'profile{next(count)}'}", "--window-size={},{}".format(*size),
-            "--virtual-time-budget=1500", option, address,
-        ]  # fmt: skip
+            f"--user-data-dir={tmp_path / f'profile{next(count)}'}",
+            "--window-size={},{}".format(*size),
+            "--virtual-time-budget=1500",
+            option,
+            address,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         console = "\n".join(line for line in done.stderr.splitlines() if ":CONSOLE:" in line)
         assert not re.search(r"Uncaught|Error|Failed to load|shader", console), console

@@ -55,9 +55,15 @@ def test_where_the_robot_stands_moves_the_world_and_not_the_robot() -> None:
         {"objects": {"a": {"box": [0.3, 0.4, 0.5], "xyz": [0.6, 0.2, 0.5]}, "p": {"plane": [1, 0, 0], "offset": -1}}}
     )
     # Turned by 90° about z and lifted: x → y, y → −x.
-    there = parse_world({"base": {"xyz": [0, 0, 2], "rpy": [0, 0, np.pi / 2]}, "objects": {
-        "a": {"box": [0.3, 0.4, 0.5], "xyz": [-0.2, 0.6, 2.5], "rpy": [0, 0, np.pi / 2]},
-        "p": {"plane": [0, 2, 0], "offset": -2}}})  # fmt: skip
+    there = parse_world(
+        {
+            "base": {"xyz": [0, 0, 2], "rpy": [0, 0, np.pi / 2]},
+            "objects": {
+                "a": {"box": [0.3, 0.4, 0.5], "xyz": [-0.2, 0.6, 2.5], "rpy": [0, 0, np.pi / 2]},
+                "p": {"plane": [0, 2, 0], "offset": -2},
+            },
+        }
+    )
     one, two = (find_collisions(robot, world).distances(q) for world in (here, there))
     np.testing.assert_allclose(one, two, atol=5e-6)
 

@@ -222,8 +222,9 @@ def check_output(path: str | Path) -> Path:
     if source is not None:
         raise OutputError(
             f"is an input of this command (the {source.what} {source.path}) and would be overwritten",
-            where=str(path), remedy="name another output",
-        )  # fmt: skip
+            where=str(path),
+            remedy="name another output",
+        )
     if not os.access(target, os.W_OK):
         raise unwritable(path, "is read-only")
     return target

@@ -38,9 +38,24 @@ _TABLE = {
     "temperature": {"K": 1.0, "degC": 1.0},
 }
 _UNITS = {name: Unit(name, kind, factor) for kind, units in _TABLE.items() for name, factor in units.items()}
-_SPELLINGS = {"Nm": "N·m", "N.m": "N·m", "N*m": "N·m", "mNm": "mN·m", "kNm": "kN·m", "degrees": "deg", "radians": "rad",
-              "°": "deg", "°/s": "deg/s", "rad/s²": "rad/s^2", "rad/s2": "rad/s^2", "deg/s²": "deg/s^2", "m/s²": "m/s^2",
-              "°C": "degC", "µs": "us", "µm": "um"}  # fmt: skip
+_SPELLINGS = {
+    "Nm": "N·m",
+    "N.m": "N·m",
+    "N*m": "N·m",
+    "mNm": "mN·m",
+    "kNm": "kN·m",
+    "degrees": "deg",
+    "radians": "rad",
+    "°": "deg",
+    "°/s": "deg/s",
+    "rad/s²": "rad/s^2",
+    "rad/s2": "rad/s^2",
+    "deg/s²": "deg/s^2",
+    "m/s²": "m/s^2",
+    "°C": "degC",
+    "µs": "us",
+    "µm": "um",
+}
 _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
 
 #: Kinds a log column may have, by the quantity it holds.

@@ -205,9 +205,11 @@ def real(urdf: Path, names: list[str], config: Path | None) -> None:
         (entry,) = ident.validation
         static.append([joint["rmse"] for joint in entry["per_joint"]])
         adapted.append([joint["rmse"] for joint in entry["adapted"]["per_joint"]])
-        print(f"{log.name}: static {entry['mean_rmse']:.3f}, adapted {entry['adapted']['mean_rmse']:.3f}, memory "
-              f"{ident.adaptation['memory']:g} s, caution {ident.adaptation['caution']:g}, {time.process_time() - start:.0f} s",
-              flush=True)  # fmt: skip
+        print(
+            f"{log.name}: static {entry['mean_rmse']:.3f}, adapted {entry['adapted']['mean_rmse']:.3f}, memory "
+            f"{ident.adaptation['memory']:g} s, caution {ident.adaptation['caution']:g}, {time.process_time() - start:.0f} s",
+            flush=True,
+        )
     before, after = (np.sqrt(np.mean(np.square(x), axis=0)) for x in (static, adapted))
     print(
         f"RMS over logs per joint: static {before.round(3).tolist()}, adapted over static {(after / before).round(3).tolist()}"

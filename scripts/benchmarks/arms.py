@@ -252,8 +252,11 @@ def training(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
         ease, x = motion.t[-1], motion.t / motion.t[-1]
         far = np.where(arm.robot.prismatic, 0.5, 4.0)
         wave = 0.06 * np.sin(2 * np.pi * x * 3)[:, None]
-        swept = [(x[:, None] + wave / 2) * far, (1 + 0.06 / 2 * 6 * np.pi * np.cos(6 * np.pi * x))[:, None] * far / ease,
-                 -(0.06 / 2 * (6 * np.pi) ** 2 * np.sin(6 * np.pi * x))[:, None] * far / ease**2]  # fmt: skip
+        swept = [
+            (x[:, None] + wave / 2) * far,
+            (1 + 0.06 / 2 * 6 * np.pi * np.cos(6 * np.pi * x))[:, None] * far / ease,
+            -(0.06 / 2 * (6 * np.pi) ** 2 * np.sin(6 * np.pi * x))[:, None] * far / ease**2,
+        ]
         q, v, a = (np.where(some, new, old) for new, old in zip(swept, (motion.q, motion.v, motion.a), strict=True))
         motion = Motion(motion.t, q, v, a)
     return [arm.log("run", motion, rng)]
@@ -357,8 +360,16 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     base = relative(one, judge, bounded_baseline(one, logs, test))
     best, predicted = oracle(one, logs, test, judge)
     zero = relative(one, judge, _regressor(one.robot.model, test) @ inertial_prior(one.robot).theta0)
-    row |= {"exported": exported, "fit": fit, "baseline": base, "urdf": zero, "oracle": best,
-            "weight": float(ident.solver.get("weight", np.nan)), "laws": len(ident.model.terms), "cpu": seconds}  # fmt: skip
+    row |= {
+        "exported": exported,
+        "fit": fit,
+        "baseline": base,
+        "urdf": zero,
+        "oracle": best,
+        "weight": float(ident.solver.get("weight", np.nan)),
+        "laws": len(ident.model.terms),
+        "cpu": seconds,
+    }
     if simple:
         motors = dict.fromkeys(one.robot.joints if one.family == "coupled" else (), SIMPLE[:2])
         plain = identify(DynamicModel(one.robot, friction=SIMPLE, drive=one.drive, motor_friction=motors), logs)
@@ -391,14 +402,20 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     near = np.abs(test.v) < 0.1 * arm.speed
     ideal = 2 * 1.96 * np.std(lowpass(np.asarray(judge.effort) - oracle, RATE, ident.prediction_band), axis=0)
     width = np.median((reach[..., 1] - reach[..., 0]) / ideal)
-    return found | {"inside": float(within.mean()), "inside_reversals": float(within[near].mean()),
-                    "inside_fast": float(within[fast].mean()), "width": float(width)}  # fmt: skip
+    return found | {
+        "inside": float(within.mean()),
+        "inside_reversals": float(within[near].mean()),
+        "inside_fast": float(within[fast].mean()),
+        "width": float(width),
+    }
 
 
 def report(rows: Sequence[dict[str, float | str]]) -> str:
     """The table, a line a kind of log."""
-    lines = [f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
-             f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"]  # fmt: skip
+    lines = [
+        f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
+        f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"
+    ]
     for kind in [*KINDS, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
         if not some:

@@ -35,8 +35,10 @@ def main(seeds: int) -> None:
         print(
             f"seed {seed}: URDF/identified {ratios[-1]:.2f}, within 3σ {inside.mean():.3f}, {time.perf_counter() - start:.1f} s"
         )
-    print(f"smallest ratio {min(ratios):.2f} (wanted 5), median {np.median(ratios):.2f}; "
-          f"within three standard errors {covered / total:.3f} (wanted 0.95)")  # fmt: skip
+    print(
+        f"smallest ratio {min(ratios):.2f} (wanted 5), median {np.median(ratios):.2f}; "
+        f"within three standard errors {covered / total:.3f} (wanted 0.95)"
+    )
 
 
 if __name__ == "__main__":

@@ -29,20 +29,29 @@ SYMBOLS = ("m", "Fv", "Fc")
 def project_of(table: dict[str, np.ndarray], method: str, periodic: str = "off") -> Project:
     """The published protocol's filter and rate, and the benchmark's own controller."""
     gain, kp, kv = (float(table[key].item()) for key in ("gtau", "kp", "kv"))
-    return parse_project({
-        "model": {"friction": ["viscous", {"term": "coulomb", "width": 1e-3}, "offset"], "rotor_inertia": False},
-        "signals": {"cutoff": 100.0, "decimate": 100.0, "velocity": "differentiated", "periodic": periodic},
-        "estimation": {"method": method},
-        "simulation": {"controller": {"type": "pd", "kp": gain * kv * kp, "kd": gain * kv, "velocity_reference": False}},
-    })  # fmt: skip
+    return parse_project(
+        {
+            "model": {"friction": ["viscous", {"term": "coulomb", "width": 1e-3}, "offset"], "rotor_inertia": False},
+            "signals": {"cutoff": 100.0, "decimate": 100.0, "velocity": "differentiated", "periodic": periodic},
+            "estimation": {"method": method},
+            "simulation": {"controller": {"type": "pd", "kp": gain * kv * kp, "kd": gain * kv, "velocity_reference": False}},
+        }
+    )
 
 
 def log_of(table: dict[str, np.ndarray], robot: Robot, noise: float, seed: int) -> Recording:
     q = table["qm"].reshape(-1, 1)
     q = q + noise * np.random.default_rng(seed).standard_normal(q.shape)
     force = float(table["gtau"].item()) * table["vir"].reshape(-1, 1)
-    return Recording("emps", robot.joints, np.arange(len(q)) / RATE, q, effort=force, effort_unit="N",
-                     position_target=table["qg"].reshape(-1, 1))  # fmt: skip
+    return Recording(
+        "emps",
+        robot.joints,
+        np.arange(len(q)) / RATE,
+        q,
+        effort=force,
+        effort_unit="N",
+        position_target=table["qg"].reshape(-1, 1),
+    )
 
 
 def values(ident: Identification) -> np.ndarray:
@@ -76,8 +85,11 @@ def main() -> None:
         tests = [ident.estimation.get("hausman") for ident in found]
         rejected = sum(bool(test and test["rejected"]) for test in tests)
         words = f"; DWH rejects in {rejected} of {len(found)}" if any(tests) else ""
-        print(f"{method:>6} ({found[0].fit.method}): M, Fv, Fc off by {np.round(change.mean(axis=0), 3).tolist()} % "
-              f"in the mean, scatter {np.round(change.std(axis=0), 3).tolist()} %{words}", flush=True)  # fmt: skip
+        print(
+            f"{method:>6} ({found[0].fit.method}): M, Fv, Fc off by {np.round(change.mean(axis=0), 3).tolist()} % "
+            f"in the mean, scatter {np.round(change.std(axis=0), 3).tolist()} %{words}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

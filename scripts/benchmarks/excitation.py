@@ -65,10 +65,16 @@ def condition_over_time(seeds: int, long: float) -> None:
         dense = condition_number(weighted_regressor(model, base, path, np.ones(model.n), 1000.0))
         row = [np.exp(min([c.value for c in found if c.elapsed <= t], default=np.nan)) for t in MOMENTS if t <= budget]
         rows.append(row[:3])
-        print(f"  seed {seed:2d}: " + " ".join(f"{x:7.3f}" for x in row) + f"  1 kHz {dense:.3f}, feasible {report.feasible}, "
-              f"{search.starts} starts")  # fmt: skip
-    print("  median  " + " ".join(f"{x:7.3f}" for x in np.median(rows, axis=0)) + "   worst " +
-          " ".join(f"{x:7.3f}" for x in np.max(rows, axis=0)))  # fmt: skip
+        print(
+            f"  seed {seed:2d}: " + " ".join(f"{x:7.3f}" for x in row) + f"  1 kHz {dense:.3f}, feasible {report.feasible}, "
+            f"{search.starts} starts"
+        )
+    print(
+        "  median  "
+        + " ".join(f"{x:7.3f}" for x in np.median(rows, axis=0))
+        + "   worst "
+        + " ".join(f"{x:7.3f}" for x in np.max(rows, axis=0))
+    )
 
 
 def gain_over_random(seeds: int, budget: float) -> None:
@@ -93,8 +99,10 @@ def gain_over_random(seeds: int, budget: float) -> None:
             )
             ratios.append(np.median(theirs / ours))
             elapsed.append(design.elapsed)
-        print(f"  {name:14s} {len(base)} parameters: median {np.median(ratios):.2f}, least {min(ratios):.2f}, "
-              f"most {max(ratios):.2f}; {np.median(elapsed):.1f} s each")  # fmt: skip
+        print(
+            f"  {name:14s} {len(base)} parameters: median {np.median(ratios):.2f}, least {min(ratios):.2f}, "
+            f"most {max(ratios):.2f}; {np.median(elapsed):.1f} s each"
+        )
 
 
 def torque_bound(seeds: int) -> None:
@@ -107,8 +115,10 @@ def torque_bound(seeds: int) -> None:
     for seed in range(seeds):
         design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, jobs=1)
         closest = min(m.relative for m in design.margins if m.quantity == "torque")
-        print(f"  seed {seed}: cond {design.condition:.2f}, closest torque {100 * closest:.1f} % left, feasible "
-              f"{design.report.feasible}, {design.starts} starts")  # fmt: skip
+        print(
+            f"  seed {seed}: cond {design.condition:.2f}, closest torque {100 * closest:.1f} % left, feasible "
+            f"{design.report.feasible}, {design.starts} starts"
+        )
 
 
 def global_starts(seeds: int, budget: float) -> None:
@@ -116,13 +126,16 @@ def global_starts(seeds: int, budget: float) -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     rigid, full = DynamicModel(robot, friction="none", rotor_inertia=False), DynamicModel(robot)
     small = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")))
-    world = parse_world({"objects": {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]},
-                                     "wall": {"plane": [1, 0, 0], "offset": -0.85}}})  # fmt: skip
+    world = parse_world(
+        {"objects": {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}, "wall": {"plane": [1, 0, 0], "offset": -0.85}}}
+    )
     beside = find_collisions(robot, world)
     cases: list[tuple[str, DynamicModel, str, Collisions | None]] = [
-        ("szabo_3r, D", small, "D", None), ("ur10e, D", full, "D", None), ("ur10e, cond", rigid, "cond", None),
+        ("szabo_3r, D", small, "D", None),
+        ("ur10e, D", full, "D", None),
+        ("ur10e, cond", rigid, "cond", None),
         ("ur10e, D, table and wall", full, "D", beside),
-    ]  # fmt: skip
+    ]
     print(
         f"median over {seeds} seeds of the criterion reached in {budget:g} s of one core; ratio to random starts, worst ratio"
     )

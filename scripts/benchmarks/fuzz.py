@@ -41,28 +41,39 @@ from urdf_ident.result.checks import seal
 
 BATCH, MEMORY = 100, 8 * 2**30  # inputs a child, bytes
 FILES = {
-    "urdf": "robot.urdf", "project": "p.yaml", "world": "world.yaml", "truth": "truth.yaml", "result": "r.json",
+    "urdf": "robot.urdf",
+    "project": "p.yaml",
+    "world": "world.yaml",
+    "truth": "truth.yaml",
+    "result": "r.json",
     "trajectory": "t.csv",
-}  # fmt: skip
+}
 SIMULATE = "simulate robot.urdf t.csv -o sim.csv -c"
 #: What is run on a file of a kind, and how often: the slow ones seldom.
 COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
     "urdf": (
-        (60, "check robot.urdf"), (40, "check robot.urdf --fix fixed.urdf"), (30, "inspect log.csv --robot robot.urdf"),
-        (15, f"{SIMULATE} fast.yaml"), (3, "identify robot.urdf log.csv -o out -c plain.yaml"),
+        (60, "check robot.urdf"),
+        (40, "check robot.urdf --fix fixed.urdf"),
+        (30, "inspect log.csv --robot robot.urdf"),
+        (15, f"{SIMULATE} fast.yaml"),
+        (3, "identify robot.urdf log.csv -o out -c plain.yaml"),
     ),
     "project": (
-        (40, "inspect log.csv -c p.yaml"), (30, "check robot.urdf -c p.yaml"), (15, f"{SIMULATE} p.yaml"),
-        (3, "identify robot.urdf log.csv -o out -c p.yaml --force"), (10, "inspect log.csv -c p.yaml --write-project q.yaml"),
+        (40, "inspect log.csv -c p.yaml"),
+        (30, "check robot.urdf -c p.yaml"),
+        (15, f"{SIMULATE} p.yaml"),
+        (3, "identify robot.urdf log.csv -o out -c p.yaml --force"),
+        (10, "inspect log.csv -c p.yaml --write-project q.yaml"),
     ),
     "world": ((1, "play robot.urdf t.csv --html page.html -c world_project.yaml"),),
     "truth": ((1, f"{SIMULATE} fast.yaml --truth truth.yaml"),),
     "result": (
-        (3, "export r.json --urdf e.urdf --mjcf e.xml --sidecar e.yaml --force"), (2, "validate r.json log.csv --force"),
+        (3, "export r.json --urdf e.urdf --mjcf e.xml --sidecar e.yaml --force"),
+        (2, "validate r.json log.csv --force"),
         (1, f"{SIMULATE} fast.yaml --truth r.json"),
     ),
     "trajectory": ((3, f"{SIMULATE} fast.yaml"), (1, "play robot.urdf t.csv --html page.html")),
-}  # fmt: skip
+}
 
 
 class TooLong(BaseException):
@@ -95,10 +106,13 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
         if run(["identify", "robot.urdf", "log.csv", "-o", "good", "-c", "plain.yaml", "--force", "--no-report"]) not in (0, 1):
             raise SystemExit(said.getvalue())
     good = {
-        "urdf": mutants.urdf(), "project": mutants.PROJECT, "world": mutants.WORLD, "truth": mutants.TRUTH,
+        "urdf": mutants.urdf(),
+        "project": mutants.PROJECT,
+        "world": mutants.WORLD,
+        "truth": mutants.TRUTH,
         "result": json.loads((folder / "good" / "identification.json").read_text()),
         "trajectory": (folder / "t.csv").read_text(),
-    }  # fmt: skip
+    }
     (folder / "r.json").write_text(json.dumps(good["result"]))
     write_files(good)
     every = {line for commands in COMMANDS.values() for _, line in commands} if thorough else set()

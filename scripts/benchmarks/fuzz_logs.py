@@ -93,8 +93,13 @@ def _lerobot(root: Path) -> Path:
     (root / "meta/episodes").mkdir(parents=True)
     (root / "data").mkdir()
     part = {"dtype": "float32", "shape": [2], "names": list(JOINTS)}
-    info = {"codebase_version": "v3.0", "data_path": "data/file-{file_index:03d}.parquet", "fps": 100, "total_episodes": 2,
-            "features": {"observation.state": part, "observation.effort": part}}  # fmt: skip
+    info = {
+        "codebase_version": "v3.0",
+        "data_path": "data/file-{file_index:03d}.parquet",
+        "fps": 100,
+        "total_episodes": 2,
+        "features": {"observation.state": part, "observation.effort": part},
+    }
     (root / "meta/info.json").write_text(json.dumps(info))
     pairs = {prefix: np.column_stack([data[f"{prefix}_{joint}"] for joint in JOINTS]).tolist() for prefix in ("q", "tau")}
     lists = {"observation.state": pairs["q"], "observation.effort": pairs["tau"]}

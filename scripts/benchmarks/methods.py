@@ -61,8 +61,11 @@ def main() -> None:
         fit, exported = np.sqrt(np.mean(np.square(errors), axis=(0, 1)))
         baseline = baseline or fit
         seconds = (time.perf_counter() - start) / len(errors)
-        print(f"{method:>6} ({', '.join(sorted(set(chosen)))}): held-out RMSE of the fit {fit:.4f} "
-              f"({fit / baseline:.4f} of the first), exported {exported:.4f}; {seconds:.1f} s a case", flush=True)  # fmt: skip
+        print(
+            f"{method:>6} ({', '.join(sorted(set(chosen)))}): held-out RMSE of the fit {fit:.4f} "
+            f"({fit / baseline:.4f} of the first), exported {exported:.4f}; {seconds:.1f} s a case",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -41,18 +41,24 @@ THOROUGH = ("tests/test_consistency_end_to_end.py", "tests/test_cli.py", "tests/
 #: Changes of no result: file, the line before, the line after, and why.
 EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     (
-        "estimators/robust.py", "ROUNDS, CONVERGED, CIRCLE = 50, 1e-4, 1e-2", "ROUNDS, CONVERGED, CIRCLE = 51, 1e-4, 1e-2",
+        "estimators/robust.py",
+        "ROUNDS, CONVERGED, CIRCLE = 50, 1e-4, 1e-2",
+        "ROUNDS, CONVERGED, CIRCLE = 51, 1e-4, 1e-2",
         "one round more after fifty that did not converge",
     ),
     (
-        "uncertainty/bands.py", "triangle(stacked) if len(stacked) > stacked.shape[1] else stacked,",
-        "triangle(stacked) if len(stacked) < stacked.shape[1] else stacked,", "rows or their factor: the same sum of squares",
+        "uncertainty/bands.py",
+        "triangle(stacked) if len(stacked) > stacked.shape[1] else stacked,",
+        "triangle(stacked) if len(stacked) < stacked.shape[1] else stacked,",
+        "rows or their factor: the same sum of squares",
     ),
     (
-        "engine/batched.py", "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)",
-        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)", "a sign",
+        "engine/batched.py",
+        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)",
+        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)",
+        "a sign",
     ),
-)  # fmt: skip
+)
 
 
 def imports(path: Path) -> set[str]:

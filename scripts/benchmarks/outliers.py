@@ -32,16 +32,20 @@ def main() -> None:
     parser.add_argument("--size", type=float, default=45.0, help="standard deviations of the noise")
     arguments = parser.parse_args()
     robot = Robot.from_urdf(robot_path("ur10e"))
-    project = {name: parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "estimation": {"method": name}})
-               for name in ("ols", "wls", "irls", "auto")}  # fmt: skip
+    project = {
+        name: parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "estimation": {"method": name}})
+        for name in ("ols", "wls", "irls", "auto")
+    }
     model: DynamicModel = project["ols"].build_model(robot)
     motion = random_fourier(Limits.from_robot(robot), 20.0, 8, 1, fill=0.8)
     time = motion.times(100.0)
     q, v, a = motion.evaluate(time)
-    true = np.concatenate([
-        np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]]),
-        [LAWS[parameter.symbol] for parameter in model.parameters[model.n_inertial :]],
-    ])  # fmt: skip
+    true = np.concatenate(
+        [
+            np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]]),
+            [LAWS[parameter.symbol] for parameter in model.parameters[model.n_inertial :]],
+        ]
+    )
     clean = model.torque(true, q, v, a)
     sigma = 0.02 * clean.std(axis=0)
 
@@ -61,8 +65,11 @@ def main() -> None:
     size = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in errors.items()}
     for name, before in (("ols", "clean ols"), ("irls", "clean ols"), ("irls", "clean wls"), ("auto", "clean wls")):
         ratio = size[name] / size[before]
-        print(f"{name:>5} over {before}: median {np.median(ratio):.2f}, all parameters together "
-              f"{np.sqrt(np.mean(ratio**2)):.2f}, worst {ratio.max():.2f}", flush=True)  # fmt: skip
+        print(
+            f"{name:>5} over {before}: median {np.median(ratio):.2f}, all parameters together "
+            f"{np.sqrt(np.mean(ratio**2)):.2f}, worst {ratio.max():.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

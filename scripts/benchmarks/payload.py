@@ -157,13 +157,18 @@ def arms(arguments: argparse.Namespace) -> None:
         com += away
         words = f"mass {100 * np.median(np.abs(off)):.2f} % (worst {100 * np.abs(off).max():.2f})"
         share, seconds = 100 * np.concatenate(inside).mean(), time.perf_counter() - begin
-        print(f"arm {seed}: {arm.robot.n} joints, {words}, centre {1e3 * np.median(away):.2f} mm, covered {share:.0f} %, "
-              f"{seconds:.0f} s", flush=True)  # fmt: skip
+        print(
+            f"arm {seed}: {arm.robot.n} joints, {words}, centre {1e3 * np.median(away):.2f} mm, covered {share:.0f} %, "
+            f"{seconds:.0f} s",
+            flush=True,
+        )
     count = np.concatenate(held)
     first = np.array([item[0] for item in held])
-    print(f"{len(mass)} payloads: coverage {100 * count.mean():.1f} % (mass {100 * first.mean():.1f} %), mass error median "
-          f"{100 * np.median(np.abs(mass)):.3f} %, worst {100 * np.abs(mass).max():.2f} %, centre of mass median "
-          f"{1e3 * np.median(com):.2f} mm, worst {1e3 * np.max(com):.2f} mm")  # fmt: skip
+    print(
+        f"{len(mass)} payloads: coverage {100 * count.mean():.1f} % (mass {100 * first.mean():.1f} %), mass error median "
+        f"{100 * np.median(np.abs(mass)):.3f} %, worst {100 * np.abs(mass).max():.2f} %, centre of mass median "
+        f"{1e3 * np.median(com):.2f} mm, worst {1e3 * np.max(com):.2f} mm"
+    )
 
 
 def standing(arm: Arm, seed: int) -> tuple[Array, ...] | None:
@@ -274,8 +279,10 @@ def compared(arguments: argparse.Namespace) -> None:
         after = next(fresh)
         arm.scale[joint] = 1.0
         found += any(item.where == arm.robot.joints[joint] for item in compare(before, after).changes)
-    print(f"{arguments.changed} pairs with 20 % more Coulomb friction on one joint: found in "
-          f"{100 * found / max(arguments.changed, 1):.1f} %")  # fmt: skip
+    print(
+        f"{arguments.changed} pairs with 20 % more Coulomb friction on one joint: found in "
+        f"{100 * found / max(arguments.changed, 1):.1f} %"
+    )
 
 
 def main() -> None:

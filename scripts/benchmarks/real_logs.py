@@ -30,8 +30,10 @@ def tasks(logs: list[Recording], first: float | None) -> Iterator[tuple[str, lis
     if len(logs) == 1:
         (log,) = logs
         cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
-        parts = [replace(log.take(mask), name=f"{log.name} {word}", sha256="")
-                 for mask, word in ((log.time < cut, "first 60 %"), (log.time >= cut, "rest"))]  # fmt: skip
+        parts = [
+            replace(log.take(mask), name=f"{log.name} {word}", sha256="")
+            for mask, word in ((log.time < cut, "first 60 %"), (log.time >= cut, "rest"))
+        ]
         yield log.name, parts[:1], parts[1:]
         return
     for k, log in enumerate(logs):
@@ -73,8 +75,10 @@ def main() -> None:
         joint_errors.append(np.sqrt(np.mean(rmse**2, axis=0)))
         totals.append(np.sqrt(np.mean(means**2, axis=0)))
         masses = ident.bodies[:, 0] / ident.prior.theta0[: model.n_inertial : 10]
-        line = "  ".join(f"{key.removesuffix('_mean_rmse').replace('mean_rmse', 'exported')} {value:.3f}"
-                         for key, value in zip(COLUMNS, totals[-1], strict=True))  # fmt: skip
+        line = "  ".join(
+            f"{key.removesuffix('_mean_rmse').replace('mean_rmse', 'exported')} {value:.3f}"
+            for key, value in zip(COLUMNS, totals[-1], strict=True)
+        )
         factor = np.exp(np.abs(np.log(masses)).max())
         print(f"{name}: {line}  worst mass factor {factor:.2f}  {seconds:.1f} s", flush=True)
     per_joint = np.sqrt(np.mean(np.square(joint_errors), axis=0))

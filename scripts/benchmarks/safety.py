@@ -73,9 +73,11 @@ class Judge:
         body = [int(model.body_weldid[k]) for k in model.geom_bodyid]
         parent = [int(model.body_weldid[model.body_parentid[k]]) for k in body]
         pairs = [
-            (a, b) for a in range(model.ngeom) for b in range(a + 1, model.ngeom)
+            (a, b)
+            for a in range(model.ngeom)
+            for b in range(a + 1, model.ngeom)
             if body[a] != body[b] and (not self._near(a, b, body, parent) or self._of_world(a) or self._of_world(b))
-        ]  # fmt: skip
+        ]
         q = np.random.default_rng(1).uniform(robot.limit("lower"), robot.limit("upper"), (200, robot.n))
         share = (self.distances(q, pairs) < NEAR).mean(axis=0)
         self.pairs = [pair for pair, part in zip(pairs, share, strict=True) if part < TOUCHING]
@@ -112,9 +114,11 @@ class Judge:
         tau = np.array([pin.rnea(self.robot.model, data, *row) for row in zip(poses, v, a, strict=True)])
         middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
         room = {
-            "position": 1 - np.abs(q - middle) / half, "velocity": 1 - np.abs(v) / limits.velocity,
-            "acceleration": 1 - np.abs(a) / limits.acceleration, "torque": 1 - np.abs(tau) / limits.torque,
-        }  # fmt: skip
+            "position": 1 - np.abs(q - middle) / half,
+            "velocity": 1 - np.abs(v) / limits.velocity,
+            "acceleration": 1 - np.abs(a) / limits.acceleration,
+            "torque": 1 - np.abs(tau) / limits.torque,
+        }
         found = []
         for quantity, left in room.items():
             least = float(left.min())
@@ -175,9 +179,13 @@ def seeds(first: int, count: int, budget: float, *, sweeps: bool = False) -> Non
                 if sweeps:
                     limits = Limits.from_robot(robot, acceleration=2.0 * robot.limit("velocity"))
                     design: Design | BidirectionalExperiment = bidirectional_experiment(
-                        limits, count=4, cruise=float(rng.uniform(0.3, 1.0)), torque=prior_torque(robot),
-                        collisions=collisions, seed=seed,
-                    )  # fmt: skip
+                        limits,
+                        count=4,
+                        cruise=float(rng.uniform(0.3, 1.0)),
+                        torque=prior_torque(robot),
+                        collisions=collisions,
+                        seed=seed,
+                    )
                 else:
                     settings = options(rng, seed, robot, collisions)
                     design = design_excitation(DynamicModel(robot), budget=budget, collisions=collisions, **settings)
@@ -190,8 +198,10 @@ def seeds(first: int, count: int, budget: float, *, sweeps: bool = False) -> Non
             tally[name] += 1
     by_robot = ", ".join(f"{name} {number}" for name, number in tally.items())
     what = "sweeps" if sweeps else "motions"
-    print(f"{sum(tally.values())} {what} ({by_robot}), {len(refused)} refused, {len(bad)} violations; "
-          f"{time.perf_counter() - begun:.0f} s")  # fmt: skip
+    print(
+        f"{sum(tally.values())} {what} ({by_robot}), {len(refused)} refused, {len(bad)} violations; "
+        f"{time.perf_counter() - begun:.0f} s"
+    )
     for name, least in worst.items():
         above = 1000 * least.get("distance", np.nan)
         rooms = ", ".join(f"{key} {100 * value:.2f} %" for key, value in least.items() if key != "distance")
@@ -208,8 +218,10 @@ def ten(repeats: int) -> None:
     world = parse_world({"objects": {key: {kind: size, "xyz": xyz} for key, (kind, size, xyz) in objects.items()}})
 
     def tell(what: str, design: Design, elapsed: float) -> None:
-        print(f"  {what:24s} seed {design.settings['seed']}: D {np.exp(design.value):.3f}, condition {design.condition:.0f}, "
-              f"{design.starts} starts, {elapsed:.1f} s")  # fmt: skip
+        print(
+            f"  {what:24s} seed {design.settings['seed']}: D {np.exp(design.value):.3f}, condition {design.condition:.0f}, "
+            f"{design.starts} starts, {elapsed:.1f} s"
+        )
 
     print("UR10e, 58 base parameters, 20 s, wall-clock time with the collisions' own preparation")
     for seed in range(repeats):

@@ -55,9 +55,14 @@ class Law:
         if self.name == "presliding":
             return np.asarray((q - _play(q, self.shape / 2, float(q[0] - self.shape / 2 * sign[0]))) / (self.shape / 2))
         return {
-            "viscous": v, "coulomb": sign, "offset": np.ones_like(v), "sublinear": sign * np.sqrt(np.abs(v)), "cubic": v**3,
-            "stribeck": sign * np.exp(-((v / max(self.shape, 1e-9)) ** 2)), "load_coulomb": sign * np.abs(load),
-        }[self.name]  # fmt: skip
+            "viscous": v,
+            "coulomb": sign,
+            "offset": np.ones_like(v),
+            "sublinear": sign * np.sqrt(np.abs(v)),
+            "cubic": v**3,
+            "stribeck": sign * np.exp(-((v / max(self.shape, 1e-9)) ** 2)),
+            "load_coulomb": sign * np.abs(load),
+        }[self.name]
 
     def spec(self) -> dict[str, object]:
         """As a project file writes it."""
@@ -191,8 +196,10 @@ def run(seed: int) -> Outcome:
             there = law.name in names[j]
             active, active_found, found = active + matters, active_found + (matters and there), found + there
             if matters and not there:
-                missed.append(f"{joint} {law.name} (chosen: {', '.join(sorted(names[j]))}; true: "
-                              f"{', '.join(other.name for other in mine)})")  # fmt: skip
+                missed.append(
+                    f"{joint} {law.name} (chosen: {', '.join(sorted(names[j]))}; true: "
+                    f"{', '.join(other.name for other in mine)})"
+                )
     extra = sum(len(names[j] - {law.name for law in mine}) for j, mine in enumerate(laws))
     loss = held_out(chosen, teach, judge) / oracle - 1.0
     return Outcome(robot.n, sum(map(len, laws)), found, active, active_found, extra, loss, tuple(missed), seconds)
@@ -207,20 +214,27 @@ def main() -> None:
     for seed in range(arguments.first, arguments.first + arguments.arms):
         one = run(seed)
         outcomes.append(one)
-        print(f"arm {seed}: {one.joints} joints, active laws found {one.active_found}/{one.active}, of all "
-              f"{one.found}/{one.true}, "
-              f"others chosen {one.extra}, loss {_percent(one.loss.mean())}, worst joint {_percent(one.loss.max())}, "
-              f"{one.seconds:.1f} s", flush=True)  # fmt: skip
+        print(
+            f"arm {seed}: {one.joints} joints, active laws found {one.active_found}/{one.active}, of all "
+            f"{one.found}/{one.true}, "
+            f"others chosen {one.extra}, loss {_percent(one.loss.mean())}, worst joint {_percent(one.loss.max())}, "
+            f"{one.seconds:.1f} s",
+            flush=True,
+        )
         for words in one.missed:
             print(f"  missed: {words}")
     total = {key: sum(getattr(one, key) for one in outcomes) for key in ("active", "active_found", "true", "found", "extra")}
     losses = np.array([one.loss.mean() for one in outcomes])
-    print(f"active laws found: {total['active_found']} of {total['active']} "
-          f"({100 * total['active_found'] / total['active']:.1f} %); of all drawn: {total['found']} of {total['true']}; "
-          f"others chosen: {total['extra']}")  # fmt: skip
+    print(
+        f"active laws found: {total['active_found']} of {total['active']} "
+        f"({100 * total['active_found'] / total['active']:.1f} %); of all drawn: {total['found']} of {total['true']}; "
+        f"others chosen: {total['extra']}"
+    )
     worst = max(float(one.loss.max()) for one in outcomes)
-    print(f"held-out loss against the oracle structure: worst arm {_percent(losses.max())}, mean {_percent(losses.mean())}; "
-          f"worst joint {_percent(worst)}")  # fmt: skip
+    print(
+        f"held-out loss against the oracle structure: worst arm {_percent(losses.max())}, mean {_percent(losses.mean())}; "
+        f"worst joint {_percent(worst)}"
+    )
 
 
 def _percent(part: float) -> str:

@@ -73,8 +73,11 @@ def forecasts(arm: Arm, seeds: int, rho: float) -> None:
         ratios.append(ratio)
         errors.append((both.fit.params - arm.truth) / told.after)
         gain = np.median((told.before / told.after)[told.weakest])
-        print(f"  seed {seed}: median {medians[-1]:.2f}, weakest {len(told.weakest)} predicted {gain:.3g} times smaller, "
-              f"found {np.median((earlier.fit.bse / both.fit.bse)[told.weakest]):.3g}", flush=True)  # fmt: skip
+        print(
+            f"  seed {seed}: median {medians[-1]:.2f}, weakest {len(told.weakest)} predicted {gain:.3g} times smaller, "
+            f"found {np.median((earlier.fit.bse / both.fit.bse)[told.weakest]):.3g}",
+            flush=True,
+        )
     every = np.concatenate(ratios)
     print(
         f"forecast, rho {rho:g}: predicted over found standard error, median over parameters: mean {np.mean(medians):.2f}, "
@@ -104,8 +107,10 @@ def two_against_one(arm: Arm, seeds: int, runs: int, rho: float) -> None:
         }
         cost = {name: error * told.size for name, error in errors.items()}
         weak = np.argsort(-cost["whole"])[:WEAKEST]
-        rows.append([np.median((cost[name] / cost["whole"])[weak]) for name in ("two", "same twice", "whole A")]
-                    + [np.median(cost["two"] / cost["whole"]), cost["two"].max() / cost["whole"].max()])  # fmt: skip
+        rows.append(
+            [np.median((cost[name] / cost["whole"])[weak]) for name in ("two", "same twice", "whole A")]
+            + [np.median(cost["two"] / cost["whole"]), cost["two"].max() / cost["whole"].max()]
+        )
         print(f"  seed {seed}: " + " ".join(f"{x:.2f}" for x in rows[-1]), flush=True)
     two, twice, other, every, worst = np.median(rows, axis=0)
     print(

@@ -170,15 +170,22 @@ def main() -> None:
     about = Path("/proc/cpuinfo")
     named = [line for line in about.read_text().splitlines() if "model name" in line] if about.exists() else []
     processor = named[0].split(":")[1].strip() if named else platform.processor()
-    text = "\n".join([
-        "# Performance", "",
-        f"Written by `python scripts/benchmarks/speed.py --samples {given.samples} --long {given.long} --write`",
-        f"{'' if given.robot is None else 'with a robot and its logs '}on {processor}: one thread, CPU seconds, best of some; "
-        f"load average {os.getloadavg()[0]:.1f}.",
-        f"Python {platform.python_version()}, NumPy {np.__version__}, Pinocchio {pin.__version__}.",
-        "Ratios are of the same run; absolute numbers depend on what else the machine did.", "",
-        "| work | ours | peer | ratio |", "|---|---|---|---|", *lines, "",
-    ])  # fmt: skip
+    text = "\n".join(
+        [
+            "# Performance",
+            "",
+            f"Written by `python scripts/benchmarks/speed.py --samples {given.samples} --long {given.long} --write`",
+            f"{'' if given.robot is None else 'with a robot and its logs '}on {processor}: one thread, CPU seconds; "
+            f"load average {os.getloadavg()[0]:.1f}.",
+            f"Python {platform.python_version()}, NumPy {np.__version__}, Pinocchio {pin.__version__}.",
+            "Ratios are of the same run; absolute numbers depend on what else the machine did.",
+            "",
+            "| work | ours | peer | ratio |",
+            "|---|---|---|---|",
+            *lines,
+            "",
+        ]
+    )
     print(text)
     if given.write:
         PAGE.write_text(text, encoding="utf-8")

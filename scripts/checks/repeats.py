@@ -46,12 +46,20 @@ def variants(one: Arm, rng: np.random.Generator) -> dict[str, Motion]:
     motion, little = wander(one, rng, 20.0, 0.6), wander(one, rng, 20.0, 0.3)
     near = Motion(motion.t, *(x + 1e-3 * y for x, y in ((motion.q, little.q), (motion.v, little.v), (motion.a, little.a))))
     return {
-        "reference": motion, "repeated": near, "payload": motion, "later": _cut(motion, 0.7, 20.0),
-        "last 15 s": _cut(motion, 5.13, 20.0), "last 10 s": _cut(motion, 9.81, 20.0), "middle 9 s": _cut(motion, 6.2, 15.1),
-        "at 95 %": _slower(motion, 1 / 0.95), "at 80 %": _slower(motion, 1.25), "at 50 %": _slower(motion, 2.0),
+        "reference": motion,
+        "repeated": near,
+        "payload": motion,
+        "later": _cut(motion, 0.7, 20.0),
+        "last 15 s": _cut(motion, 5.13, 20.0),
+        "last 10 s": _cut(motion, 9.81, 20.0),
+        "middle 9 s": _cut(motion, 6.2, 15.1),
+        "at 95 %": _slower(motion, 1 / 0.95),
+        "at 80 %": _slower(motion, 1.25),
+        "at 50 %": _slower(motion, 2.0),
         "backwards": Motion(motion.t, motion.q[::-1], -motion.v[::-1], motion.a[::-1]),
-        "other": wander(one, rng, 20.0, 0.6), "other faster": wander(one, rng, 20.0, 0.8),
-    }  # fmt: skip
+        "other": wander(one, rng, 20.0, 0.6),
+        "other faster": wander(one, rng, 20.0, 0.8),
+    }
 
 
 def main() -> None:

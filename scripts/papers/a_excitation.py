@@ -79,9 +79,19 @@ def solve(name: str, end: tuple[float, ...] | None, budget: float, seed: int, st
     model, base, noise = prepare()
     limits = Limits.from_robot(model.robot, acceleration=ACCELERATION)
     design = design_excitation(
-        model, DURATION, "frobenius", seed, family="tied_fourier", harmonics=HARMONICS, start=START, end=end, limits=limits,
-        budget=budget, starts=starts, jobs=1,
-    )  # fmt: skip
+        model,
+        DURATION,
+        "frobenius",
+        seed,
+        family="tied_fourier",
+        harmonics=HARMONICS,
+        start=START,
+        end=end,
+        limits=limits,
+        budget=budget,
+        starts=starts,
+        jobs=1,
+    )
     ones = np.ones(model.n)
     motions = random_motions(model, base, limits, end, seed)
     values = [criterion_value("frobenius", weighted_regressor(model, base, path, ones, RATE)) for path in motions]
@@ -117,8 +127,10 @@ def main() -> None:
         )
         print(f"  CondF  optimum {optimum:.4g}   best of {RANDOM} random {best:.4g}   median random {middle:.4g}")
         ratio = case.errors[1] / case.errors[0]
-        print(f"  standard errors (WLS, the paper's noise), random over optimum: median {np.median(ratio):.2f}, "
-              f"least {ratio.min():.2f}, most {ratio.max():.2f}")  # fmt: skip
+        print(
+            f"  standard errors (WLS, the paper's noise), random over optimum: median {np.median(ratio):.2f}, "
+            f"least {ratio.min():.2f}, most {ratio.max():.2f}"
+        )
         print("  " + case.design.summary().replace("\n", "\n  "))
 
 

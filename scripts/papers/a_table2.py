@@ -47,7 +47,9 @@ PAPER: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
     "Ixy2": ({"Ixy2": 1}, (0.0, 0.002, 3.23e-4, 0.001, 2.27e-4)),
     "Ixy3": ({"Ixy3": 1}, (0.0, -0.000, 2.04e-4, -0.000, 1.47e-4)),
     "Iyy1 + Iyy2 + Iyy3 + mx2/2 + mx3/2": (
-        {"Iyy1": 1, "Iyy2": 1, "Iyy3": 1, "mx2": 0.5, "mx3": 0.5}, (-0.117, -0.115, 5.25e-4, -0.115, 4.30e-4)),
+        {"Iyy1": 1, "Iyy2": 1, "Iyy3": 1, "mx2": 0.5, "mx3": 0.5},
+        (-0.117, -0.115, 5.25e-4, -0.115, 4.30e-4),
+    ),
     "Ixz2 - mz2/2 - mz3/2": ({"Ixz2": 1, "mz2": -0.5, "mz3": -0.5}, (0.0, 0.001, 2.06e-4, 0.000, 1.50e-4)),
     "Ixz3 - mz3/2": ({"Ixz3": 1, "mz3": -0.5}, (0.0, -0.001, 1.60e-4, -0.000, 1.14e-4)),
     "Iyz2": ({"Iyz2": 1}, (0.0, -0.001, 1.32e-4, -0.000, 1.06e-4)),
@@ -67,7 +69,7 @@ PAPER: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
     "tau_sc3": ({"tau_sc3": 1}, (-0.3, -0.306, 3.56e-2, -0.307, 3.45e-2)),
     "my2": ({"my2": 1}, (0.0, 0.000, 3.82e-6, 0.000, 2.24e-6)),
     "my3": ({"my3": 1}, (0.0, 0.000, 4.67e-6, 0.000, 2.37e-6)),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,18 @@ def optimal_trajectory(setup: Setup, seed: int) -> Trajectory:
     """The optimum of Szabó 2021, eq. 21: least CondF (eq. 20) between rest at one pose and rest there again, inside limits."""
     limits = Limits.from_robot(setup.model.robot, acceleration=ACCELERATION)
     return design_excitation(
-        setup.model, PERIOD, "frobenius", seed, family="modified_fourier", harmonics=HARMONICS, start=np.zeros(3),
-        limits=limits, budget=120.0, starts=STARTS, jobs=1,
-    ).excitation  # fmt: skip
+        setup.model,
+        PERIOD,
+        "frobenius",
+        seed,
+        family="modified_fourier",
+        harmonics=HARMONICS,
+        start=np.zeros(3),
+        limits=limits,
+        budget=120.0,
+        starts=STARTS,
+        jobs=1,
+    ).excitation
 
 
 def cond_f(setup: Setup, path: Trajectory) -> float:

@@ -69,9 +69,13 @@ class Case:
         v = self.values
         coulomb = v["Fc"] if static else 0.0
         friction = MotorFriction.build(
-            self.robot.n, viscous=v["Fv"], coulomb=coulomb, offset=v["offset"] if static else 0.0,
-            stribeck=STRIBECK * np.asarray(coulomb), width=WIDTH,
-        )  # fmt: skip
+            self.robot.n,
+            viscous=v["Fv"],
+            coulomb=coulomb,
+            offset=v["offset"] if static else 0.0,
+            stribeck=STRIBECK * np.asarray(coulomb),
+            width=WIDTH,
+        )
         return ElasticPlant(self.robot, stiffness=v["K"], rotor_inertia=v["Ia"], ratio=self.ratio, friction=friction)
 
     def model(self, static: bool = True, **options: Any) -> ElasticModel:
@@ -103,13 +107,24 @@ class Case:
 def planar() -> Case:
     """The planar arm in a vertical plane."""
     truth = yaml.safe_load(truth_path("zollo_2r").read_text(encoding="utf-8"))
-    values = {"K": truth["stiffness"], "Ia": truth["rotor_inertia"], "offset": [0.0, 0.0],
-              "Fv": truth["friction"]["viscous"], "Fc": truth["friction"]["coulomb"]}  # fmt: skip
+    values = {
+        "K": truth["stiffness"],
+        "Ia": truth["rotor_inertia"],
+        "offset": [0.0, 0.0],
+        "Fv": truth["friction"]["viscous"],
+        "Fc": truth["friction"]["coulomb"],
+    }
     return Case(
-        "planar", Robot.from_urdf(robot_path("zollo_2r")), np.array(truth["gear"]), {k: np.array(v) for k, v in values.items()},
-        home=np.array([-np.pi / 2, 0.0]), swing=np.array([1.9, 1.9]), points=14,
-        kp=np.array([2000.0, 1000.0]), kd=np.array([300.0, 100.0]),
-    )  # fmt: skip
+        "planar",
+        Robot.from_urdf(robot_path("zollo_2r")),
+        np.array(truth["gear"]),
+        {k: np.array(v) for k, v in values.items()},
+        home=np.array([-np.pi / 2, 0.0]),
+        swing=np.array([1.9, 1.9]),
+        points=14,
+        kp=np.array([2000.0, 1000.0]),
+        kd=np.array([300.0, 100.0]),
+    )
 
 
 def puma(vigorous: bool = True) -> Case:
@@ -129,10 +144,16 @@ def puma(vigorous: bool = True) -> Case:
     lower, upper = robot.limit("lower"), robot.limit("upper")
     swing = np.minimum((upper - lower) / 2, 2.0)
     return Case(
-        "puma560", robot, ratio, values, home=(lower + upper) / 2, swing=swing if vigorous else 0.8 * swing,
-        points=22 if vigorous else 14, kp=np.array([8000.0, 12000, 5000, 1500, 1200, 1200]),
+        "puma560",
+        robot,
+        ratio,
+        values,
+        home=(lower + upper) / 2,
+        swing=swing if vigorous else 0.8 * swing,
+        points=22 if vigorous else 14,
+        kp=np.array([8000.0, 12000, 5000, 1500, 1200, 1200]),
         kd=np.array([700.0, 900, 350, 80, 70, 70]),
-    )  # fmt: skip
+    )
 
 
 def smooth(x: Array) -> Array:
@@ -324,8 +345,10 @@ def spread_table(seeds: int) -> None:
         means = np.array([item.mean for item in found])
         worst = [worst_parameter(item) for item in found]
         often = max(set(worst), key=worst.count)
-        print(f"  {name:<34} {means.min():.2e} to {means.max():.2e}, median {np.median(means):.2e} (paper: {paper:g}); "
-              f"the largest error is most often that of {often} ({worst.count(often)} of {seeds})")  # fmt: skip
+        print(
+            f"  {name:<34} {means.min():.2e} to {means.max():.2e}, median {np.median(means):.2e} (paper: {paper:g}); "
+            f"the largest error is most often that of {often} ({worst.count(often)} of {seeds})"
+        )
 
 
 def main() -> None:

@@ -155,9 +155,18 @@ def design(model: DynamicModel, criterion: str, seed: int, budget: float, starts
         The motion.
     """
     return design_excitation(
-        model, PERIOD, criterion, seed, harmonics=HARMONICS, start=np.zeros(6), limits=e_limits(model.robot), noise=NOISE,
-        budget=budget, starts=starts, jobs=1,
-    ).excitation  # fmt: skip
+        model,
+        PERIOD,
+        criterion,
+        seed,
+        harmonics=HARMONICS,
+        start=np.zeros(6),
+        limits=e_limits(model.robot),
+        noise=NOISE,
+        budget=budget,
+        starts=starts,
+        jobs=1,
+    ).excitation
 
 
 def main() -> None:
@@ -176,16 +185,22 @@ def main() -> None:
     ]
     printed = table_3(judge.model.robot)
     found["Table 3"] = [judge(printed)]
-    print(f"median over {arguments.seeds} seeds, {arguments.budget:g} s a design; weights of acceleration, velocity, gravity "
-          f"{judge.criterion.weights.round(3)}")  # fmt: skip
-    print(f"{'designed by':12s} {'cond(W)':>9s} {'cond(ΩW)':>9s} {'block':>9s} {'acc':>8s} {'vel':>8s} {'grav':>8s}"
-          f" {'param err':>10s} {'scaled err':>11s} {'torque err':>11s}")  # fmt: skip
+    print(
+        f"median over {arguments.seeds} seeds, {arguments.budget:g} s a design; weights of acceleration, velocity, gravity "
+        f"{judge.criterion.weights.round(3)}"
+    )
+    print(
+        f"{'designed by':12s} {'cond(W)':>9s} {'cond(ΩW)':>9s} {'block':>9s} {'acc':>8s} {'vel':>8s} {'grav':>8s}"
+        f" {'param err':>10s} {'scaled err':>11s} {'torque err':>11s}"
+    )
     for name, items in found.items():
         row = [np.median([getattr(item, key) for item in items]) for key in ("cond", "weighted", "block")]
         row += list(np.median([item.parts for item in items], axis=0))
         error, scaled, torque = (np.median([getattr(item, key) for item in items]) for key in ("error", "scaled", "torque"))
-        print(f"{name:12s} {row[0]:9.2f} {row[1]:9.2f} {row[2]:9.2f} {row[3]:8.2f} {row[4]:8.2f} {row[5]:8.2f}"
-              f" {100 * error:9.3f}% {scaled:11.5f} {100 * torque:10.3f}%")  # fmt: skip
+        print(
+            f"{name:12s} {row[0]:9.2f} {row[1]:9.2f} {row[2]:9.2f} {row[3]:8.2f} {row[4]:8.2f} {row[5]:8.2f}"
+            f" {100 * error:9.3f}% {scaled:11.5f} {100 * torque:10.3f}%"
+        )
     for key in ("error", "scaled", "torque"):
         better = [getattr(b, key) < getattr(c, key) for b, c in zip(found["block"], found["cond"], strict=True)]
         print(f"block beats cond in {key}: {sum(better)} of {len(better)} seeds")

@@ -57,16 +57,26 @@ PAPER_OURS = np.array([1.9594, 1.7345, 1.1609, 0.3027, 0.5852, 0.2096])
 ACCELERATION = np.radians(120.0)
 PERIOD = 20.0  # [s]
 #: Table 3, five harmonics a joint.
-TABLE_3_A = np.array([
-    [0.0046, -0.0074, 0.4845, -0.5103, 0.0286], [-0.0406, 0.0597, 0.2492, 0.0678, -0.3361],
-    [-0.1772, 0.0661, 0.1019, 0.0189, -0.0097], [-0.1704, 0.1161, -0.1703, 0.1426, 0.0820],
-    [-0.0210, -0.1317, 0.3614, -0.1994, -0.0094], [0.0673, 0.2685, 0.1682, -0.4241, -0.0763],
-])  # fmt: skip
-TABLE_3_B = np.array([
-    [-0.0053, -0.0182, 0.6963, -0.3354, -0.1411], [-0.0234, -0.2122, 0.1619, -0.1082, 0.0789],
-    [-0.0001, -0.0583, 0.0450, 0.1273, -0.1056], [0.0088, -0.3357, 0.1996, 0.1731, -0.1257],
-    [0.1460, -0.3491, 0.3639, -0.1008, -0.0273], [0.1335, 0.0677, 0.0942, -0.2907, 0.1227],
-])  # fmt: skip
+TABLE_3_A = np.array(
+    [
+        [0.0046, -0.0074, 0.4845, -0.5103, 0.0286],
+        [-0.0406, 0.0597, 0.2492, 0.0678, -0.3361],
+        [-0.1772, 0.0661, 0.1019, 0.0189, -0.0097],
+        [-0.1704, 0.1161, -0.1703, 0.1426, 0.0820],
+        [-0.0210, -0.1317, 0.3614, -0.1994, -0.0094],
+        [0.0673, 0.2685, 0.1682, -0.4241, -0.0763],
+    ]
+)
+TABLE_3_B = np.array(
+    [
+        [-0.0053, -0.0182, 0.6963, -0.3354, -0.1411],
+        [-0.0234, -0.2122, 0.1619, -0.1082, 0.0789],
+        [-0.0001, -0.0583, 0.0450, 0.1273, -0.1056],
+        [0.0088, -0.3357, 0.1996, 0.1731, -0.1257],
+        [0.1460, -0.3491, 0.3639, -0.1008, -0.0273],
+        [0.1335, 0.0677, 0.0942, -0.2907, 0.1227],
+    ]
+)
 TABLE_3_Q0 = np.array([0.3361, -0.2762, -0.0112, -0.2369, 0.1976, 0.4777])
 
 
@@ -156,10 +166,13 @@ class HarmonicArm:
         theta, q, tau = motor(t[kept]), q[kept], tau[kept]
         counts, motor_counts = 2 * np.pi / 2**20, 2 * np.pi / 2**17
         return Recording(
-            name, self.robot.joints, t[kept], np.rint(q / counts + 0.5 * rng.standard_normal(q.shape)) * counts,
+            name,
+            self.robot.joints,
+            t[kept],
+            np.rint(q / counts + 0.5 * rng.standard_normal(q.shape)) * counts,
             effort=tau + self.noise * rng.standard_normal(tau.shape),
             motor_position=np.rint(self.gear * theta / motor_counts) * motor_counts,
-        )  # fmt: skip
+        )
 
 
 def build_arm() -> HarmonicArm:
@@ -226,9 +239,11 @@ def record(
         [log if ripple is None else ripple.cleaned(log, drive) for log in logs] for logs in (train, tests, [sweeps])
     )
     return Data(
-        prepare_logs(train, robot, drive, fixed), prepare_logs(tests, robot, drive, fixed),
-        prepare_log(sweeps, robot, drive, fixed), ripple,
-    )  # fmt: skip
+        prepare_logs(train, robot, drive, fixed),
+        prepare_logs(tests, robot, drive, fixed),
+        prepare_log(sweeps, robot, drive, fixed),
+        ripple,
+    )
 
 
 def compare(arm: HarmonicArm, data: Data, kind: str, rounds: int = 20) -> ThreeLoop:

@@ -89,9 +89,11 @@ def wu(folder: Path) -> list[str]:
 def zollo(_: Path) -> list[str]:
     """Tables 1 and 3 to 6 per parameter, and the spread over motions."""
     lines = ["## Zollo 2015: normalised mean error", "| case | ours, least | ours, most | paper |", "|---|---|---|---|"]
-    cases = (("planar, without static friction", c_elastic_joints.planar, False, 0.00862),
-             ("planar, with static friction", c_elastic_joints.planar, True, 0.103),
-             ("PUMA 560", c_elastic_joints.puma, True, 0.123))  # fmt: skip
+    cases = (
+        ("planar, without static friction", c_elastic_joints.planar, False, 0.00862),
+        ("planar, with static friction", c_elastic_joints.planar, True, 0.103),
+        ("PUMA 560", c_elastic_joints.puma, True, 0.123),
+    )
     tables: list[str] = []
     for name, make, static, paper in cases:
         found = c_elastic_joints.spread(make, static, range(3))

@@ -88,8 +88,14 @@ def inspect(
     reports = examine_logs(recordings, built, drive, project.signal_config())
     for recording, report in zip(recordings, reports, strict=True):
         good &= report.acceptable
-        found.append({"log": recording.name, "rows": len(recording), "acceptable": report.acceptable,
-                      "findings": [finding.as_dict() for finding in report.findings]})  # fmt: skip
+        found.append(
+            {
+                "log": recording.name,
+                "rows": len(recording),
+                "acceptable": report.acceptable,
+                "findings": [finding.as_dict() for finding in report.findings],
+            }
+        )
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
     if write_project is not None:
         write_text(write_project, text)

@@ -79,9 +79,14 @@ def simulate(
     check_output(out)
     with steps() as progress:
         log = run_experiment(
-            project, robot, motion, plant=true_plant(project, robot, truth), name=out.stem, seed=seed,
+            project,
+            robot,
+            motion,
+            plant=true_plant(project, robot, truth),
+            name=out.stem,
+            seed=seed,
             progress=lambda done: progress("simulating", done),
-        )  # fmt: skip
+        )
     write_log(log, out)
     error = ", ".join(f"{value:.2g}" for value in log.tracking_error)
     typer.echo(

@@ -98,8 +98,9 @@ def compare(
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
-        raise LogError("nothing to compare", got=" ".join(map(str, results)),
-                       expected="two or more results, or one URDF and one result")  # fmt: skip
+        raise LogError(
+            "nothing to compare", got=" ".join(map(str, results)), expected="two or more results, or one URDF and one result"
+        )
     found: Comparison | Trend
     if urdfs:
         ident = load(next(path for path in results if path not in urdfs))

@@ -83,17 +83,24 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
     runs = [run for segment in segments for run in _constant_speed_runs(segment, j)]
     where = f"joint '{joint}'"
     if not runs:
-        raise LogError("no runs at constant speed with the other joints still", where=where,
-                       remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)")  # fmt: skip
+        raise LogError(
+            "no runs at constant speed with the other joints still",
+            where=where,
+            remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)",
+        )
     levels = _levels(runs)
     both = [(speed, level) for speed, level in levels if len({run.speed > 0 for run in level}) == 2]
     if not both:
         way = "forwards" if runs[0].speed > 0 else "backwards"
         raise LogError(
-            "no reversals: no speed was driven both ways", where=where, got=f"{len(runs)} run(s), {way} only"
-            if len({run.speed > 0 for run in runs}) == 1 else f"{len(runs)} run(s) at {len(levels)} different speeds",
-            expected="every speed forwards and backwards over the same path", remedy="drive the same path back",
-        )  # fmt: skip
+            "no reversals: no speed was driven both ways",
+            where=where,
+            got=f"{len(runs)} run(s), {way} only"
+            if len({run.speed > 0 for run in runs}) == 1
+            else f"{len(runs)} run(s) at {len(levels)} different speeds",
+            expected="every speed forwards and backwards over the same path",
+            remedy="drive the same path back",
+        )
     rows = [(speed, *found) for speed, level in both if (found := _there_and_back(level)) is not None]
     if not rows:
         raise LogError("the ways there and back do not overlap", where=where, remedy="drive the same path back")

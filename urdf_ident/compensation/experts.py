@@ -61,9 +61,10 @@ class Domain:
             equations = np.unique(np.round(ConvexHull(points).equations, 12), axis=0)
         except (QhullError, ValueError) as error:
             raise EstimationError(
-                "the inputs of the residual span no area", got=f"{len(points)} points",
+                "the inputs of the residual span no area",
+                got=f"{len(points)} points",
                 remedy="record a motion with more load on the joint, or choose other inputs",
-            ) from error  # fmt: skip
+            ) from error
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
     def depth(self, x: Array) -> Array:
@@ -102,8 +103,13 @@ class Experts:
 
     def __post_init__(self) -> None:
         count, d = self.centres.shape
-        for name, shape in (("precisions", (count, d, d)), ("slopes", (count, d)), ("levels", (count,)),
-                            ("logweights", (count,)), ("variances", (count,))):  # fmt: skip
+        for name, shape in (
+            ("precisions", (count, d, d)),
+            ("slopes", (count, d)),
+            ("levels", (count,)),
+            ("logweights", (count,)),
+            ("variances", (count,)),
+        ):
             check_shape(name, getattr(self, name).shape, shape)
         freeze_arrays(self)
 
@@ -185,8 +191,12 @@ class Taught:
     def as_dict(self) -> dict[str, Any]:
         """JSON form; floats survive the round trip exactly."""
         domain = {"normals": self.domain.normals.tolist(), "offsets": self.domain.offsets.tolist()}
-        return {"centre": self.centre.tolist(), "scale": self.scale.tolist(), "experts": self.experts.as_dict(),
-                "domain": domain}  # fmt: skip
+        return {
+            "centre": self.centre.tolist(),
+            "scale": self.scale.tolist(),
+            "experts": self.experts.as_dict(),
+            "domain": domain,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Taught:

@@ -120,9 +120,12 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     speeds = points.speed
     if len(speeds) < LEAST_SPEEDS:
         raise EstimationError(
-            "too few speeds for a friction curve", where=f"joint '{points.joint}'", got=len(speeds),
-            expected=f"at least {LEAST_SPEEDS}, each driven both ways", remedy="drive more speeds",
-        )  # fmt: skip
+            "too few speeds for a friction curve",
+            where=f"joint '{points.joint}'",
+            got=len(speeds),
+            expected=f"at least {LEAST_SPEEDS}, each driven both ways",
+            remedy="drive more speeds",
+        )
     thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
     # Where slow runs say so, friction turns round within a third of the slowest speed: the sign may not be any wider.
     free = replace(Asymmetric(), width=min(SIGN_WIDTH, float(speeds[0]) / 3))

@@ -174,8 +174,12 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Seq
     for log in logs:
         seen = log.report.recording
         if seen.motor_position is None:
-            raise LogError("the log has no motor positions", where=seen.path or seen.name,
-                           expected=f"qm_{seen.joints[0]}, … before the gear", remedy="log both encoders")  # fmt: skip
+            raise LogError(
+                "the log has no motor positions",
+                where=seen.path or seen.name,
+                expected=f"qm_{seen.joints[0]}, … before the gear",
+                remedy="log both encoders",
+            )
         pieces, clock = even_pieces(seen)
         for piece in pieces:
             if piece.qm is None or len(piece.qm) < 64 or clock.rate < 4 * SLOW:

@@ -90,10 +90,16 @@ def candidate(laws: str, kind: str) -> str:
 
 
 def judge(
-    model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog], *, kinds: Sequence[str],
-    use: Sequence[str] = DEFAULT_INPUTS, rounds: int = 20, seed: int = 0,
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    sweeps: Sequence[PreparedLog],
+    *,
+    kinds: Sequence[str],
+    use: Sequence[str] = DEFAULT_INPUTS,
+    rounds: int = 20,
+    seed: int = 0,
     progress: Callable[[str, int], None] | None = None,
-) -> HeldOutComparison:  # fmt: skip
+) -> HeldOutComparison:
     """Runs the loops without each part of the data, with every pair of friction laws and residual, and scores them on it.
 
     Friction measured in runs of one joint need not be the friction of fast motions of all joints. Where it predicts them
@@ -128,9 +134,15 @@ def judge(
         for laws, kind in tried:
             driven = sweeps if laws == "sweeps" else ()
             gains = three_loop(
-                model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=rounds if kind != "none" or driven else 1,
+                model,
+                learn,
+                driven,
+                kind=kind,
+                use=use,
+                held_out=unseen,
+                rounds=rounds if kind != "none" or driven else 1,
                 seed=seed,
-            ).gains  # fmt: skip
+            ).gains
             if gains[0].held_out is None or gains[-1].held_out is None:
                 raise EstimationError("nothing was held out", got=fold)
             errors[candidate(laws, kind)].append(gains[-1].held_out)
@@ -216,6 +228,11 @@ def _cut(log: PreparedLog) -> list[PreparedLog]:
             at += len(segment)
         if pieces:
             name = f"{log.name}[{k + 1}/{PARTS}]"
-            found.append(replace(log, recording=replace(log.recording, name=name),
-                                 conditioned=replace(log.conditioned, segments=tuple(pieces))))  # fmt: skip
+            found.append(
+                replace(
+                    log,
+                    recording=replace(log.recording, name=name),
+                    conditioned=replace(log.conditioned, segments=tuple(pieces)),
+                )
+            )
     return found

@@ -150,9 +150,12 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
     apart = None if segment.qm is None else segment.qm - segment.q
     rate = None if segment.vm is None else segment.vm - segment.v
     return {
-        "deformation": apart, "deformation_rate": rate, "position": segment.q, "velocity": segment.v,
+        "deformation": apart,
+        "deformation_rate": rate,
+        "position": segment.q,
+        "velocity": segment.v,
         "acceleration": segment.a,
-    }  # fmt: skip
+    }
 
 
 def thinned(log: PreparedLog) -> list[Segment]:

@@ -138,9 +138,11 @@ class Residual:
 
     def _missing(self, name: str) -> ModelError:
         return ModelError(
-            f"the residual needs '{name}'", where=f"inputs {', '.join(self.inputs)}", got="nothing",
+            f"the residual needs '{name}'",
+            where=f"inputs {', '.join(self.inputs)}",
+            got="nothing",
             remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
-        )  # fmt: skip
+        )
 
     def _stacked(self, signals: Mapping[str, ArrayLike | None]) -> tuple[Array, bool]:
         columns = []
@@ -236,7 +238,7 @@ def fit_residual(
                 f"a residual on '{name}' was asked for, and the data do not have it",
                 expected="motor and link positions (qm_<joint>, q_<joint>)",
                 remedy="log both encoders, or leave the residual out",
-            )  # fmt: skip
+            )
         columns.append(np.asarray(inputs[name], dtype=float))
         check_shape(name, columns[-1].shape, y.shape)
     if len(y) < 20 * FOLDS:

@@ -120,8 +120,10 @@ class ThreeLoop:
         lines = ["round loop          mean error     gain   " + " ".join(f"{joint:>10.10}" for joint in joints)]
         for item in self.gains:
             shown = item.rmse if item.held_out is None else item.held_out
-            lines.append(f"{item.round:5d} {item.loop:<10} {shown.mean():12.5g} {100 * item.gain:7.2f} %  "
-                         + " ".join(f"{value:10.4g}" for value in shown))  # fmt: skip
+            lines.append(
+                f"{item.round:5d} {item.loop:<10} {shown.mean():12.5g} {100 * item.gain:7.2f} %  "
+                + " ".join(f"{value:10.4g}" for value in shown)
+            )
         lines.append("errors on held-out logs [N·m or N]" if self.gains[0].held_out is not None else "errors in training")
         return "\n".join([*lines, self.residual.summary()])
 
@@ -160,8 +162,10 @@ def three_loop(
         EstimationError: Too little data, or an unknown kind or input.
     """
     if isinstance(model, ElasticModel):
-        raise ModelError("the three loops want a rigid model: springs already explain the deformation",
-                         remedy="set model.elastic: false, or leave the residual out")  # fmt: skip
+        raise ModelError(
+            "the three loops want a rigid model: springs already explain the deformation",
+            remedy="set model.elastic: false, or leave the residual out",
+        )
     if kind not in (*KINDS, "none"):
         raise EstimationError("unknown kind of residual", got=repr(kind), remedy=nearest(kind, (*KINDS, "none")))
     if rounds < 1:
@@ -191,16 +195,23 @@ def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> 
     """
     if any(name.startswith("deformation") for name in use) and any(part.qm is None for part in log.segments):
         raise LogError(
-            "a residual was asked for, and the log has no motor positions", where=log.recording.path or log.name,
+            "a residual was asked for, and the log has no motor positions",
+            where=log.recording.path or log.name,
             expected=f"qm_{log.recording.joints[0]}, … before the gear beside q_{log.recording.joints[0]}, …",
             remedy="log both encoders, or leave the residual out",
-        )  # fmt: skip
+        )
 
 
 def learn_residual(
-    model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], *, kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS, seed: int = 0, like: Residual | None = None,
-) -> Residual:  # fmt: skip
+    model: DynamicModel,
+    theta: Array,
+    logs: Sequence[PreparedLog],
+    *,
+    kind: str = "gmr",
+    use: Sequence[str] = DEFAULT_INPUTS,
+    seed: int = 0,
+    like: Residual | None = None,
+) -> Residual:
     """The third loop alone: a residual on what a model leaves on its logs.
 
     Args:
@@ -232,9 +243,15 @@ class _Loops:
     """The state between loops: parameters of the links, friction curves, residual."""
 
     def __init__(
-        self, model: DynamicModel, logs: Sequence[PreparedLog], sweeps: Sequence[PreparedLog],
-        held_out: Sequence[PreparedLog], kind: str, use: tuple[str, ...], seed: int,
-    ) -> None:  # fmt: skip
+        self,
+        model: DynamicModel,
+        logs: Sequence[PreparedLog],
+        sweeps: Sequence[PreparedLog],
+        held_out: Sequence[PreparedLog],
+        kind: str,
+        use: tuple[str, ...],
+        seed: int,
+    ) -> None:
         self.model, self.logs, self.held_out = model, logs, held_out
         self.kind, self.use, self.seed = kind, use, seed
         self.index = {joint: j for j, joint in enumerate(model.robot.joints)}
@@ -272,9 +289,16 @@ class _Loops:
         errors = np.vstack([self._error(rows, residual=False) for rows in self.rows])
         inputs = {name: np.vstack([rows.inputs[name] for rows in self.rows]) for name in self.use}
         return fit_residual(
-            inputs, errors, joints, kind=self.kind, use=self.use, seed=self.seed, like=self.residual, judge=judge,
+            inputs,
+            errors,
+            joints,
+            kind=self.kind,
+            use=self.use,
+            seed=self.seed,
+            like=self.residual,
+            judge=judge,
             motion=np.vstack([_state(rows) for rows in self.rows]),
-        )  # fmt: skip
+        )
 
     def result(self, converged: bool) -> ThreeLoop:
         """What was found, the residual judged as it is now."""
@@ -305,8 +329,11 @@ class _Loops:
         robot = self.model.robot
         driven = [joint for joint, j in self.index.items() if any(_is_driven(part, j) for part in self.sweeps)]
         if not driven:
-            raise LogError("the sweeps drive no joint while the others are still", where=self.sweeps[0].log,
-                           remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)")  # fmt: skip
+            raise LogError(
+                "the sweeps drive no joint while the others are still",
+                where=self.sweeps[0].log,
+                remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)",
+            )
         before = dict(zip(self.free.names, self.theta, strict=True))
         self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
         kept = [item for item in self.model.terms if not (_is_friction(item) and robot.joints[item.axis] in driven)]

@@ -2,7 +2,7 @@
 
 The unknown is ``x = root (theta − theta0)``: the distance to the prior in standard deviations. Whitened like this
 the solver sees numbers of the same size for a 50 kg base and a 10 g finger. All constraints are kept as plain
-arrays next to what is handed to CVXPY, so that a solution can be judged without believing the solver.
+arrays next to what is handed to CVXPY, so that a solution can be judged without relying on the solver.
 """
 
 from __future__ import annotations
@@ -13,75 +13,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from ..errors import ShapeError, check_shape
+from ..errors import check_shape
 from ..linalg import Array
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..samples import freeze_arrays
-from .half_spaces import HalfSpaces
-
-
-@dataclass(frozen=True, eq=False)
-class LmiOptions:
-    """What is demanded of the bodies, besides being possible.
-
-    Attributes:
-        distance: How far from the prior is measured: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its
-            quadratic approximation).
-        epsilon: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
-        nonnegative: Whether friction, rotor inertia and the like may not be negative.
-        mass_factor: No mass is more than this many times the prior's, or less than its inverse (squared for
-            masses that the prior had to guess): what the data cannot see must not become a link of tonnes. None:
-            no such bounds.
-        total_mass: Known mass of all moving bodies together [kg], or the range (least, most), or None.
-        com_lower, com_upper: Box of each centre of mass in its body frame, shape (n, 3) [m]; ±inf or NaN where
-            unknown; None: no boxes.
-        ellipsoids: Ellipsoids that hold all of each body's matter, shape (n, 4, 4), from :func:`ellipsoid`; NaN
-            where unknown; None: not asked.
-        children: What fixed children weigh in each body, shape (n, 10), from ``model.prior.fixed_children``: the
-            rest must be a possible body too. None: not asked.
-        half_spaces: More demands on theta (friction that dissipates), or None.
-    """
-
-    distance: str = "entropic"
-    epsilon: float = 1e-3
-    nonnegative: bool = True
-    mass_factor: float | None = 10.0
-    total_mass: float | tuple[float, float] | None = None
-    com_lower: Array | None = None
-    com_upper: Array | None = None
-    ellipsoids: Array | None = None
-    children: Array | None = None
-    half_spaces: HalfSpaces | None = None
-
-    def __post_init__(self) -> None:
-        if self.distance not in ("entropic", "euclid"):
-            raise ShapeError("unknown prior distance", got=self.distance, expected="entropic | euclid")
-        if not 0 < self.epsilon < 1:
-            raise ShapeError("epsilon is out of range", got=self.epsilon, expected="0 < epsilon < 1")
-        if self.mass_factor is not None and not self.mass_factor > 1:
-            raise ShapeError("mass_factor is out of range", got=self.mass_factor, expected="mass_factor > 1, or None")
-        freeze_arrays(self)
-
-
-def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | None = None) -> Array:
-    """An ellipsoid for :attr:`LmiOptions.ellipsoids`: a density inside it exists only if ``tr(P Q) ≥ 0``.
-
-    Args:
-        center: In the body frame, shape (3,) [m].
-        semi_axes: Shape (3,) [m].
-        rotation: Of the axes in the body frame, shape (3, 3); None: along the frame's axes.
-
-    Returns:
-        Q of shape (4, 4) with ``[x; 1]ᵀ Q [x; 1] ≥ 0`` inside (Wensing, Kim, Slotine 2018).
-    """
-    c, axes = np.asarray(center, dtype=float), np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
-    shape = (axes / np.square(np.asarray(semi_axes, dtype=float))) @ axes.T
-    return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
+from .options import LmiOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,9 +251,22 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     mass = np.array([back[10 * i, 10 * i : 10 * i + 10] / prior.theta0[10 * i] for i in range(n)])
     mass_scale = np.zeros(n) if prior.mass_std is None else 2.0 / np.square(prior.mass_std)
     return Feasible(
-        names, prior.theta0, back, spread, scale, mass, mass_scale, cones, cone_names, G, h, tuple(rows.names), E, e,
+        names,
+        prior.theta0,
+        back,
+        spread,
+        scale,
+        mass,
+        mass_scale,
+        cones,
+        cone_names,
+        G,
+        h,
+        tuple(rows.names),
+        E,
+        e,
         options.epsilon,
-    )  # fmt: skip
+    )
 
 
 def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptions) -> tuple[Cones, Cones, tuple[str, ...]]:

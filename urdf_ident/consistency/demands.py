@@ -17,7 +17,7 @@ from ..model.inertia import pseudo_inertia
 from ..model.prior import Prior, fixed_children
 from ..model.robot import Body, Robot
 from ..samples import freeze_arrays
-from .cones import LmiOptions, ellipsoid
+from .options import LmiOptions, ellipsoid
 
 #: A drawn link is at least this thick [m]: the flat parts of a mesh are sheet metal, not nothing.
 _THINNEST = 1e-3

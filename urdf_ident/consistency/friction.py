@@ -14,9 +14,9 @@ from ..model.prior import Prior
 from ..model.trained import sliders
 from ..statistics.fit import Fit
 from ..statistics.statistic import StatisticSet
-from .cones import LmiOptions
 from .first_fit import first_fit
 from .half_spaces import HalfSpaces
+from .options import LmiOptions
 from .standard import Standard, prior_with_first_fit
 
 #: The largest load is this many times its root mean square.

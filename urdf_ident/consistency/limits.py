@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..errors import SolverError
 from ..linalg import Array
 from ..model.prior import Prior, metric_root
-from .cones import LmiOptions
 from .lmi import LmiProblem, LmiSolution
+from .options import LmiOptions
 
 #: Increase of the residual over the unconstrained fit's, a fraction, from which on it is said.
 COSTLY = 0.05

@@ -33,7 +33,8 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
 from .barrier import interior, minimise, minimise_roughly
-from .cones import Feasible, LmiOptions, feasible_set
+from .cones import Feasible, feasible_set
+from .options import LmiOptions
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
@@ -297,9 +298,11 @@ class LmiProblem:
         inside = interior(feasible)
         if inside is None:
             raise SolverError(
-                "no solver could handle the physical-consistency problem", status="; ".join(notes), where="LMI",
+                "no solver could handle the physical-consistency problem",
+                status="; ".join(notes),
+                where="LMI",
                 remedy="relax total mass, boxes or children, or use consistency.method: minimum_norm",
-            )  # fmt: skip
+            )
         goal = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
         goal = goal + np.linalg.lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]
         low, high = 0.0, 1.0
@@ -320,9 +323,13 @@ def _infeasible(problem: LmiProblem) -> SolverError:
         least, most = mass_range(rest)
         if np.isfinite(least):
             return SolverError(
-                "the total mass is impossible", where="LMI", status="infeasible", got=f"{options.total_mass} kg",
-                expected=f"between {least:.4g} and {most:.4g} kg", remedy="correct or drop the total mass",
-            )  # fmt: skip
+                "the total mass is impossible",
+                where="LMI",
+                status="infeasible",
+                got=f"{options.total_mass} kg",
+                expected=f"between {least:.4g} and {most:.4g} kg",
+                remedy="correct or drop the total mass",
+            )
     demands: dict[str, dict[str, Any]] = {
         "the boxes of the centres of mass": {"com_lower": None, "com_upper": None},
         "the ellipsoids": {"ellipsoids": None},

@@ -265,9 +265,19 @@ def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: 
     problems = _problems(theta, eigenvalues, excess, found.relative, level)
     correction = "" if level == "ok" else _correction(theta, repaired)
     return InertialFinding(
-        kind, name, joint, theta, repaired, eigenvalues, excess, found.cholesky_tolerance, found.relative, level,
-        problems, correction,
-    )  # fmt: skip
+        kind,
+        name,
+        joint,
+        theta,
+        repaired,
+        eigenvalues,
+        excess,
+        found.cholesky_tolerance,
+        found.relative,
+        level,
+        problems,
+        correction,
+    )
 
 
 def _problems(theta: Array, eigenvalues: Array, excess: float, relative: float, level: str) -> tuple[str, ...]:

@@ -25,10 +25,11 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     """
     if not recording.effort_is_torque and drive.gain_origin in ("effort is a torque", "auto"):
         raise LogError(
-            f"the effort is in {recording.effort_unit}, not a torque", where=recording.path or recording.name,
+            f"the effort is in {recording.effort_unit}, not a torque",
+            where=recording.path or recording.name,
             remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file, or name the controller's target "
             "current and torque (log.columns.effort_target, torque_target): their ratio at rest is the gain",
-        )  # fmt: skip
+        )
     on_motor = recording.position_side == "motor"
 
     def rate(values: object) -> object:

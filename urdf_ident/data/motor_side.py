@@ -121,9 +121,12 @@ def check_gears(recording: Recording, drive: Drive) -> None:
         else:
             what, remedy = "the gear ratio does not fit the log", f"the log says {turned:.4g}: correct drive.reduction"
         raise LogError(
-            what, where=_where(recording, joint), got=f"a motor that turns {turned:.4g} times as far as the joint",
-            expected=f"{ratio:.4g} times", remedy=remedy,
-        )  # fmt: skip
+            what,
+            where=_where(recording, joint),
+            got=f"a motor that turns {turned:.4g} times as far as the joint",
+            expected=f"{ratio:.4g} times",
+            remedy=remedy,
+        )
 
 
 def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection]) -> None:
@@ -154,10 +157,11 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
         correlation = float(spring @ torque) / max(float(np.linalg.norm(spring) * np.linalg.norm(torque)), 1e-300)
         if correlation < _SWAPPED:
             raise LogError(
-                "motor and link encoders are swapped", where=_where(recording, item.joint),
+                "motor and link encoders are swapped",
+                where=_where(recording, item.joint),
                 got=f"torque against deflection: the spring gives work (correlation {correlation:.2f})",
                 remedy="exchange the columns of position and motor position",
-            )  # fmt: skip
+            )
 
 
 def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -> Array:
@@ -177,9 +181,11 @@ def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -
 def _motor_position(recording: Recording) -> Array:
     if recording.motor_position is None:
         raise LogError(
-            "the log has no motor positions, and the joints are modelled as elastic", where=recording.path or recording.name,
-            expected=f"qm_{recording.joints[0]}, … before the gear", remedy="log them, or set model.elastic: false",
-        )  # fmt: skip
+            "the log has no motor positions, and the joints are modelled as elastic",
+            where=recording.path or recording.name,
+            expected=f"qm_{recording.joints[0]}, … before the gear",
+            remedy="log them, or set model.elastic: false",
+        )
     return recording.motor_position
 
 

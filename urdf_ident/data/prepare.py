@@ -164,8 +164,12 @@ def _refuse_copies(recordings: Sequence[Recording]) -> None:
             if same and early.effort is not None and late.effort is not None:
                 same = np.array_equal(early.effort, late.effort, equal_nan=True)
             if same:
-                raise LogError("the same log is given twice", where=late.path or late.name, got=f"the content of {early.name}",
-                               remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
+                raise LogError(
+                    "the same log is given twice",
+                    where=late.path or late.name,
+                    got=f"the content of {early.name}",
+                    remedy="remove one: a log counted twice makes its errors look too small",
+                )
 
 
 def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:

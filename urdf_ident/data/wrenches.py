@@ -31,9 +31,10 @@ def external_torque(recording: Recording, robot: Robot) -> Array | None:
     for frame, wrench in recording.wrenches.items():
         if not model.existFrame(frame):
             raise LogError(
-                f"the wrench of '{frame}' acts on no link of the robot", where=recording.path or recording.name,
+                f"the wrench of '{frame}' acts on no link of the robot",
+                where=recording.path or recording.name,
                 remedy=nearest(frame, [item.name for item in model.frames]),
-            )  # fmt: skip
+            )
         index = model.getFrameId(frame)
         for k, q in enumerate(robot.configuration(recording.position)):
             jacobian = pin.computeFrameJacobian(model, data, q, index, pin.ReferenceFrame.LOCAL)

@@ -78,9 +78,14 @@ class CutoffSweep:
     def as_dict(self) -> dict[str, Any]:
         """The entry in identification.json."""
         return {
-            "cutoffs": self.cutoffs, "mean_rmse": self.mean, "rmse": self.rmse, "folds": list(self.folds),
-            "spectrum": self.spectrum, "chosen": self.chosen, "judged": self.judged,
-        }  # fmt: skip
+            "cutoffs": self.cutoffs,
+            "mean_rmse": self.mean,
+            "rmse": self.rmse,
+            "folds": list(self.folds),
+            "spectrum": self.spectrum,
+            "chosen": self.chosen,
+            "judged": self.judged,
+        }
 
 
 def sweep_cutoff(
@@ -122,8 +127,11 @@ def sweep_cutoff(
     tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
     rows = []
     for cutoff in tried:
-        logs = reference if cutoff == spectrum else prepare_logs(
-            folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)  # fmt: skip
+        logs = (
+            reference
+            if cutoff == spectrum
+            else prepare_logs(folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)
+        )
         rows.append(_held_out(model, [carrying(payload, model.robot, log) for log in logs], judge, progress))
     rmse = np.array(rows)
     return CutoffSweep(

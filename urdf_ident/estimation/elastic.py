@@ -68,15 +68,18 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         for group, k in springs.items():
             if not (np.isfinite(theta[k]) and theta[k] > 0):
                 raise EstimationError(
-                    "no positive stiffness fits the log", where=group.removeprefix("link:"), got=f"{theta[k]:.4g}",
+                    "no positive stiffness fits the log",
+                    where=group.removeprefix("link:"),
+                    got=f"{theta[k]:.4g}",
                     remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
-                )  # fmt: skip
+                )
         if all(abs(theta[k] / old - 1.0) < TOLERANCE for k, old in before.items()):
             return _linear(statistics, springs, theta)
     raise EstimationError(
-        "the stiffness does not converge", got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
+        "the stiffness does not converge",
+        got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
         remedy="the deflection drowns in noise: record more torque, or take these joints as rigid",
-    )  # fmt: skip
+    )
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
@@ -284,10 +287,11 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
             theta[k] = float(torque @ torque) / cross
         if not theta[k] > 0:
             raise EstimationError(
-                "no spring is found between motor and link", where=group.removeprefix("link:"),
+                "no spring is found between motor and link",
+                where=group.removeprefix("link:"),
                 got=f"a stiffness of {theta[k]:.4g}",
                 remedy="its deflection drowns in noise (record more torque, or list it as rigid), or encoders are swapped",
-            )  # fmt: skip
+            )
     return theta
 
 

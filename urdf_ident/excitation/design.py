@@ -223,10 +223,18 @@ def design_excitation(
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
     outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
     settings = {
-        "duration": shape.period, "criterion": criterion, "seed": seed, "family": family, "harmonics": harmonics,
-        "periods": periods, "ramp": shape.ramp, "budget": budget, "start": None if pose is None else pose.tolist(),
-        "end": None if goal is None else goal.tolist(), "global_start": global_start,
-    }  # fmt: skip
+        "duration": shape.period,
+        "criterion": criterion,
+        "seed": seed,
+        "family": family,
+        "harmonics": harmonics,
+        "periods": periods,
+        "ramp": shape.ramp,
+        "budget": budget,
+        "start": None if pose is None else pose.tolist(),
+        "end": None if goal is None else goal.tolist(),
+        "global_start": global_start,
+    }
     found = _finished(plan, outcome, settings, notes)
     return replace(found, elapsed=time.monotonic() - begun)
 
@@ -287,12 +295,24 @@ def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes:
     best, report, clearance, repaired = certified(problem, outcome.candidates)
     full, excitation = model.base(), problem.family.excitation(best.X)
     return Design(
-        trajectory=problem.family.trajectory(best.X), excitation=excitation, model=model, base=full, limits=problem.limits,
-        report=report, criterion=settings["criterion"], value=exact_value(problem, plan.rows, best.X),
-        condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))), noise=plan.rows.noise,
-        scaling=plan.words, starts=outcome.starts, elapsed=0.0, history=outcome.history, settings=settings,
-        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_idle(report)), clearance=clearance,
-    )  # fmt: skip
+        trajectory=problem.family.trajectory(best.X),
+        excitation=excitation,
+        model=model,
+        base=full,
+        limits=problem.limits,
+        report=report,
+        criterion=settings["criterion"],
+        value=exact_value(problem, plan.rows, best.X),
+        condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
+        noise=plan.rows.noise,
+        scaling=plan.words,
+        starts=outcome.starts,
+        elapsed=0.0,
+        history=outcome.history,
+        settings=settings,
+        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_idle(report)),
+        clearance=clearance,
+    )
 
 
 def certified(

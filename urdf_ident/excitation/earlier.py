@@ -67,9 +67,11 @@ def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicMo
     difference = _difference(earlier.robot, model.robot)
     if difference is not None:
         raise FingerprintError(
-            f"the earlier result is for another robot: {difference}", got=earlier.robot.name, expected=model.robot.name,
+            f"the earlier result is for another robot: {difference}",
+            got=earlier.robot.name,
+            expected=model.robot.name,
             remedy="give the identification.json of this robot",
-        )  # fmt: skip
+        )
     if isinstance(earlier, ElasticModel):
         raise ModelError(
             "the earlier result has elastic joints, and motions are designed on the rigid model",

@@ -112,8 +112,9 @@ class Family:
         if self.end is not None and (self.name not in TRAVELLING or self.start is None or self.periods > 1):
             raise LimitError(
                 "a motion that ends in another pose needs a start pose, one period and a family that can travel",
-                got=self.name, expected=" | ".join(TRAVELLING),
-            )  # fmt: skip
+                got=self.name,
+                expected=" | ".join(TRAVELLING),
+            )
         if self.name == "tied_fourier" and self.start is None:
             raise LimitError("a tied Fourier series needs a start pose", remedy="give one, or use modified_fourier")
         for name in ("period", "ramp"):

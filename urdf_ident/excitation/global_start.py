@@ -172,8 +172,11 @@ class _Counted:
 
 def _covariance_adaptation(value: _Counted, start: Array, rng: np.random.Generator, evaluations: int) -> None:
     options: dict[str, Any] = {
-        "popsize": POPULATION, "verbose": -9, "seed": np.nan, "randn": lambda *shape: rng.standard_normal(shape),
-    }  # fmt: skip
+        "popsize": POPULATION,
+        "verbose": -9,
+        "seed": np.nan,
+        "randn": lambda *shape: rng.standard_normal(shape),
+    }
     strategy = _cma().CMAEvolutionStrategy(start, SPREAD, options)
     while value.count + POPULATION <= max(evaluations, POPULATION) and not value.late() and not strategy.stop():
         vectors = strategy.ask()
@@ -187,10 +190,18 @@ def _differential_evolution(value: _Counted, start: Array, rng: np.random.Genera
     first[0] = start
     bounds = np.tile([-4.0, 4.0], (len(start), 1))
     differential_evolution(
-        value, bounds, init=np.clip(first, -4.0, 4.0), maxiter=max(0, evaluations // POPULATION - 1), tol=0.0,
-        strategy="currenttobest1bin", mutation=(0.4, 0.9), recombination=0.9, polish=False, seed=rng,
+        value,
+        bounds,
+        init=np.clip(first, -4.0, 4.0),
+        maxiter=max(0, evaluations // POPULATION - 1),
+        tol=0.0,
+        strategy="currenttobest1bin",
+        mutation=(0.4, 0.9),
+        recombination=0.9,
+        polish=False,
+        seed=rng,
         callback=lambda *_: value.late(),
-    )  # fmt: skip
+    )
 
 
 def _cma() -> Any:

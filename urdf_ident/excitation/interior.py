@@ -229,9 +229,18 @@ def _longest(room: Array, change: Array) -> float:
 
 
 def _search(
-    objective: Value, limits: LinearLimits, X: Array, step: Array, length: float, merit: float, descent: float, mu: float,
-    barrier: float, sharpness: float, finite: Array,
-) -> tuple[float, tuple[float, Array, float] | None]:  # fmt: skip
+    objective: Value,
+    limits: LinearLimits,
+    X: Array,
+    step: Array,
+    length: float,
+    merit: float,
+    descent: float,
+    mu: float,
+    barrier: float,
+    sharpness: float,
+    finite: Array,
+) -> tuple[float, tuple[float, Array, float] | None]:
     """Backtracking with the gradient at hand: cubic or bisection, down to where rounding hides the descent."""
     for _ in range(12):
         trial = X + length * step

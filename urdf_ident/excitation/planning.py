@@ -92,9 +92,10 @@ def _check_pose(name: str, pose: Array, limits: Limits) -> None:
         j = int(np.argmin(room))
         raise LimitError(
             f"the {name} pose is {'outside the position limits' if room[j] < -1e-6 else 'on a position limit'}",
-            where=f"joint '{limits.joints[j]}'", got=f"{pose[j]:.6g}",
+            where=f"joint '{limits.joints[j]}'",
+            got=f"{pose[j]:.6g}",
             expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
-        )  # fmt: skip
+        )
 
 
 def weighted_regressor(

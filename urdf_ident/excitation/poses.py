@@ -82,8 +82,10 @@ class PosesExperiment:
             Several lines of text.
         """
         trajectory = self.trajectory
-        lines = [f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
-                 f"{trajectory.duration:.4g} s in all; then `urdf-ident payload ... --static`"]  # fmt: skip
+        lines = [
+            f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
+            f"{trajectory.duration:.4g} s in all; then `urdf-ident payload ... --static`"
+        ]
         shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
         lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")
         return "\n".join([*lines, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])

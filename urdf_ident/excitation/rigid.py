@@ -103,9 +103,12 @@ class RigidRegressor:
             out[:, self.paths[i], 10 * i : 10 * i + 10] = rows @ self._basis
             moved.append(state)
             for store, item in (
-                (sweep.transforms, transform), (sweep.outer, outer), (sweep.velocity, velocity), (sweep.twists, twists),
+                (sweep.transforms, transform),
+                (sweep.outer, outer),
+                (sweep.velocity, velocity),
+                (sweep.twists, twists),
                 (sweep.fields, field),
-            ):  # fmt: skip
+            ):
                 store.append(item)
         return out, sweep
 

@@ -284,9 +284,10 @@ class Search:
             if self.late and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
                 self.problem.obstacles.dipped.require()
         raise LimitError(
-            "no motion inside the limits shows every parameter", got=f"{TRIES} random motions without one",
+            "no motion inside the limits shows every parameter",
+            got=f"{TRIES} random motions without one",
             remedy="widen the limits, choose another start pose, add harmonics, or leave terms out of the model",
-        )  # fmt: skip
+        )
 
     def _rest(self) -> Array:
         """Unknowns of standing still at a pose where gravity is within the torque limits."""
@@ -309,16 +310,18 @@ class Search:
                 break
         if collided:
             raise LimitError(
-                "no motion without a collision: every pose tried is too close to something", got=f"last {collided}",
+                "no motion without a collision: every pose tried is too close to something",
+                got=f"last {collided}",
                 remedy="correct the world or the collision geometry, choose a free start pose, lower excitation.clearance, or "
                 "set excitation.collisions: false to watch nothing",
-            )  # fmt: skip
+            )
         if not blocked[1]:
             raise LimitError(
                 "no motion inside the limits: the way from start to end, or the ramps, are too fast",
                 remedy="allow a longer duration or longer ramps",
             )
         raise LimitError(
-            "no motion inside the limits: gravity alone breaks a torque limit", got=blocked[1],
+            "no motion inside the limits: gravity alone breaks a torque limit",
+            got=blocked[1],
             remedy="check the torque limits and the masses, or choose another start pose",
-        )  # fmt: skip
+        )

@@ -160,9 +160,14 @@ class ExcitationSection(Section):
         if self.family != "sweeps":
             return design_excitation(model, after=after, collisions=around, progress=progress, **options)
         return bidirectional_experiment(
-            options["limits"], home=options["start"], count=self.speeds, cruise=self.cruise, torque=prior_torque(robot),
-            collisions=around, seed=self.seed,
-        )  # fmt: skip
+            options["limits"],
+            home=options["start"],
+            count=self.speeds,
+            cruise=self.cruise,
+            torque=prior_torque(robot),
+            collisions=around,
+            seed=self.seed,
+        )
 
     def _listed(self, robot: Robot, points: list[list[float]]) -> Array:
         """Via points in model order, shape (K, n)."""

@@ -193,8 +193,12 @@ class _Plan:
             low, high = self.ends(rest)
             for j in self.moving:
                 if not min(high[j] - rest[j], rest[j] - low[j]) > 0:
-                    raise LimitError("the home pose leaves no room", where=f"joint '{self.limits.joints[j]}'",
-                                     got=f"{rest[j]:.6g}", expected=f"between {low[j]:.6g} and {high[j]:.6g}")  # fmt: skip
+                    raise LimitError(
+                        "the home pose leaves no room",
+                        where=f"joint '{self.limits.joints[j]}'",
+                        got=f"{rest[j]:.6g}",
+                        expected=f"between {low[j]:.6g} and {high[j]:.6g}",
+                    )
             if self.collisions is not None:
                 self.collisions.require_free(rest, "the home pose")
             return rest
@@ -204,8 +208,11 @@ class _Plan:
         poses = [middle, *(middle + 0.5 * (high - low) / 2 * rng.uniform(-1.0, 1.0, (_HOMES, len(middle))))]
         scores = [self._score(np.asarray(pose)) for pose in poses]
         if not max(scores) > 0:
-            raise LimitError("no pose is free enough for the sweeps", got=f"{len(poses)} poses tried",
-                             remedy="give one as excitation.start, or check the world")  # fmt: skip
+            raise LimitError(
+                "no pose is free enough for the sweeps",
+                got=f"{len(poses)} poses tried",
+                remedy="give one as excitation.start, or check the world",
+            )
         return np.asarray(poses[int(np.argmax(scores))])
 
     def _score(self, pose: Array) -> float:
@@ -240,8 +247,11 @@ class _Plan:
         for j in self.moving:
             joint, a = self.limits.joints[j], float(self.acceleration[j])
             if not room[j] > 0:
-                raise LimitError("no room for a sweep", where=f"joint '{joint}' at home {rest[j]:.4g}",
-                                 remedy="choose another home pose (excitation.start)")  # fmt: skip
+                raise LimitError(
+                    "no room for a sweep",
+                    where=f"joint '{joint}' at home {rest[j]:.4g}",
+                    remedy="choose another home pose (excitation.start)",
+                )
             most = min(self.fill * float(self.limits.velocity[j]), _reachable(2 * float(room[j]), a, min(self.cruise, 0.5)))
             speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, self.count))
             for speed in speeds[joint]:

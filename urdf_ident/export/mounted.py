@@ -41,12 +41,20 @@ def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, w
     entries = " ".join(f'{key}="{number(inertia[row, column])}"' for key, row, column in _INERTIA)
     end = "\r\n" if "\r\n" in text else "\n"
     lines = [
-        f'  <link name="{free}">', "    <inertial>",
-        f'      <origin xyz="{" ".join(map(number, com))}" rpy="0 0 0"/>', f'      <mass value="{number(mass)}"/>',
-        f"      <inertia {entries}/>", "    </inertial>", "  </link>",
-        f'  <joint name="{free}_mount" type="fixed">', f'    <parent link="{link}"/>', f'    <child link="{free}"/>',
-        '    <origin xyz="0 0 0" rpy="0 0 0"/>', "  </joint>", "",
-    ]  # fmt: skip
+        f'  <link name="{free}">',
+        "    <inertial>",
+        f'      <origin xyz="{" ".join(map(number, com))}" rpy="0 0 0"/>',
+        f'      <mass value="{number(mass)}"/>',
+        f"      <inertia {entries}/>",
+        "    </inertial>",
+        "  </link>",
+        f'  <joint name="{free}_mount" type="fixed">',
+        f'    <parent link="{link}"/>',
+        f'    <child link="{free}"/>',
+        '    <origin xyz="0 0 0" rpy="0 0 0"/>',
+        "  </joint>",
+        "",
+    ]
     at = ends[-1].start()
     lead = "" if text[:at].endswith("\n") else end
     return text[:at] + lead + end.join(lines) + text[at:], free

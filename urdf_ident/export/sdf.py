@@ -48,10 +48,15 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     mover = {_name(joint, "child", where): joint for joint in joints}
     notes: list[str] = []
     frames = {
-        name for link in robot.findall("link") for name in [str(link.get("name"))]
-        if name in mover and mover[name].get("type") == "fixed" and _mass(link) == 0 and link.find("visual") is None
+        name
+        for link in robot.findall("link")
+        for name in [str(link.get("name"))]
+        if name in mover
+        and mover[name].get("type") == "fixed"
+        and _mass(link) == 0
+        and link.find("visual") is None
         and link.find("collision") is None
-    }  # fmt: skip
+    }
     for link in robot.findall("link"):
         name = str(link.get("name"))
         if name == "world" or name in frames:

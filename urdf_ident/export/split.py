@@ -98,10 +98,12 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
             continue
         if found.relative < -ROUNDING and not repair:
             raise ModelError(
-                f"body '{body.name}' is not physically consistent", where=robot.path,
+                f"body '{body.name}' is not physically consistent",
+                where=robot.path,
                 got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
-                expected="mass > 0, triangle inequality", remedy="use the LMI step, or repair=True to write the nearest body",
-            )  # fmt: skip
+                expected="mass > 0, triangle inequality",
+                remedy="use the LMI step, or repair=True to write the nearest body",
+            )
         outside = found.relative < -ROUNDING
         old = bodies[k].copy()
         bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)

@@ -28,8 +28,11 @@ _ONCE = {
 }
 #: Sizes of a shape, and how many words each has.
 _SIZES = {
-    "box": {"size": 3}, "sphere": {"radius": 1}, "cylinder": {"radius": 1, "length": 1}, "capsule": {"radius": 1, "length": 1},
-}  # fmt: skip
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+}
 
 
 @dataclass(frozen=True)

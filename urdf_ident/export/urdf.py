@@ -182,8 +182,9 @@ def _writable(name: str, theta: Array) -> Array:
         raise ModelError(
             f"link '{name}' is not physically consistent",
             got=f"mass {found.mass:.6g} kg, relative margin {found.relative:.3g}",
-            expected="mass > 0, triangle inequality", remedy="repair it first (repaired_theta, or the LMI step)",
-        )  # fmt: skip
+            expected="mass > 0, triangle inequality",
+            remedy="repair it first (repaired_theta, or the LMI step)",
+        )
     return repaired_theta(values)
 
 
@@ -312,6 +313,8 @@ def _compare_torques(robot: Robot, written: Robot, theta: Array) -> None:
     difference = torque_difference(robot, theta, written.model)
     if not difference <= 1e-9:
         raise EstimationError(
-            "the written URDF does not have the identified torques", where=robot.path,
-            got=f"relative difference {difference:.3g}", expected="at most 1e-9",
-        )  # fmt: skip
+            "the written URDF does not have the identified torques",
+            where=robot.path,
+            got=f"relative difference {difference:.3g}",
+            expected="at most 1e-9",
+        )

@@ -197,9 +197,10 @@ class LoadCoulomb(Law):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         if motion.load is None:
             raise ModelError(
-                "load-dependent friction needs a first estimate of the rigid torque", where=f"friction term '{self.name}'",
+                "load-dependent friction needs a first estimate of the rigid torque",
+                where=f"friction term '{self.name}'",
                 remedy="identify, or freeze one: model.with_reference(theta)",
-            )  # fmt: skip
+            )
         return (motion.sign(self.width) * np.abs(motion.load),)
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
@@ -311,9 +312,19 @@ class Asymmetric(Law):
     )
     former: ClassVar[tuple[FormerName, ...]] = (
         FormerName("asymmetric_coulomb", {"plus": "Fcp", "minus": "Fcn"}),
-        FormerName("asymmetric_polynomial", {"plus_1": "Fv1p", "plus_2": "Fv2p", "plus_3": "Fv3p", "minus_1": "Fv1n",
-                                             "minus_2": "Fv2n", "minus_3": "Fv3n", "threshold": "threshold"}),
-    )  # fmt: skip
+        FormerName(
+            "asymmetric_polynomial",
+            {
+                "plus_1": "Fv1p",
+                "plus_2": "Fv2p",
+                "plus_3": "Fv3p",
+                "minus_1": "Fv1n",
+                "minus_2": "Fv2n",
+                "minus_3": "Fv3n",
+                "threshold": "threshold",
+            },
+        ),
+    )
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         v, sign = motion.v, motion.sign(self.width)
@@ -351,16 +362,19 @@ class StribeckArctan(Law):
     }
     formula: ClassVar[str] = "tau_s*2/pi*atan(sharpness*v) + tau_sc*2/pi*atan(stribeck*v) + tau_v*v"
     former: ClassVar[tuple[FormerName, ...]] = (
-        FormerName("arctan", {"stiction": "tau_s", "difference": "tau_sc", "viscous": "tau_v", "sharpness": "sharpness",
-                              "stribeck": "stribeck"}),
-    )  # fmt: skip
+        FormerName(
+            "arctan",
+            {"stiction": "tau_s", "difference": "tau_sc", "viscous": "tau_v", "sharpness": "sharpness", "stribeck": "stribeck"},
+        ),
+    )
 
     def __post_init__(self) -> None:
         if np.any(np.asarray(self.stribeck) >= np.asarray(self.sharpness)):
             raise ModelError(
-                "friction term 'stribeck_arctan' cannot tell its two steps apart", got=f"stribeck {np.max(self.stribeck):g}",
+                "friction term 'stribeck_arctan' cannot tell its two steps apart",
+                got=f"stribeck {np.max(self.stribeck):g}",
                 expected=f"less than sharpness {np.min(self.sharpness):g}",
-            )  # fmt: skip
+            )
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         v = motion.v

@@ -130,9 +130,11 @@ class ElasticModel(DynamicModel):
         if self.drive.coupled.any():
             joint = robot.joints[int(np.argmax(self.drive.coupled))]
             raise ModelError(
-                "elastic joints with a coupled drive are not supported", where=f"joint '{joint}'",
-                expected="a diagonal drive.reduction", remedy="set model.elastic: false",
-            )  # fmt: skip
+                "elastic joints with a coupled drive are not supported",
+                where=f"joint '{joint}'",
+                expected="a diagonal drive.reduction",
+                remedy="set model.elastic: false",
+            )
         if coupling not in COUPLINGS:
             raise ModelError("unknown rotor coupling", got=repr(coupling), remedy=nearest(coupling, COUPLINGS))
         if rows not in ROWS:
@@ -400,9 +402,10 @@ def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
     """
     if segment.qm is None or segment.vm is None or segment.am is None:
         raise ModelError(
-            "elastic joints need the motors' positions", where=segment.log or None,
+            "elastic joints need the motors' positions",
+            where=segment.log or None,
             remedy="log them as qm_<joint> (before the gear), or set model.elastic: false",
-        )  # fmt: skip
+        )
     return segment.qm, segment.vm, segment.am
 
 

@@ -35,8 +35,11 @@ def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int,
     if link in places:
         return places[link]
     if link in robot.description.links:
-        raise ModelError(f"link '{link}' does not move: no joint torque shows a body on it", where=where or robot.path,
-                         expected=f"one of {', '.join(places)}")  # fmt: skip
+        raise ModelError(
+            f"link '{link}' does not move: no joint torque shows a body on it",
+            where=where or robot.path,
+            expected=f"one of {', '.join(places)}",
+        )
     raise ModelError(f"no link is called '{link}'", where=where or robot.path, remedy=nearest(link, places))
 
 
@@ -78,8 +81,12 @@ class Payload:
         xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
         own = from_com(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if not margins(own).relative >= -1e-9:
-            raise ModelError("no body has this inertia", where="drive.payload", got=[xx, xy, xz, yy, yz, zz],
-                             expected="moments about the centre of mass that satisfy the triangle inequality")  # fmt: skip
+            raise ModelError(
+                "no body has this inertia",
+                where="drive.payload",
+                got=[xx, xy, xz, yy, yz, zz],
+                expected="moments about the centre of mass that satisfy the triangle inequality",
+            )
         body, item = moving_link(robot, link, "drive.payload.link")
         return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
 

@@ -232,9 +232,12 @@ def _choose_joints(
     unsupported = [j for j in description.joints.values() if j.type not in (*MOVING_TYPES, "fixed")]
     if unsupported:
         raise ModelError(
-            f"joint '{unsupported[0].name}' has an unsupported type", where=where, got=unsupported[0].type,
-            expected=" | ".join(MOVING_TYPES), remedy="make it fixed, or split it into single joints",
-        )  # fmt: skip
+            f"joint '{unsupported[0].name}' has an unsupported type",
+            where=where,
+            got=unsupported[0].type,
+            expected=" | ".join(MOVING_TYPES),
+            remedy="make it fixed, or split it into single joints",
+        )
     moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
     for name in [*(joints or ()), *lock]:
         if name not in moving:
@@ -257,10 +260,11 @@ def _choose_joints(
         together = dict.fromkeys([*mimics, *(str(moving[name].mimic) for name in mimics)])
         first, others = mimics[0], f" (and {', '.join(mimics[1:])} too)" if len(mimics) > 1 else ""
         raise ModelError(
-            f"joint '{first}' mimics '{moving[first].mimic}'{others}", where=where,
+            f"joint '{first}' mimics '{moving[first].mimic}'{others}",
+            where=where,
             remedy=f"lock {'it' if len(mimics) == 1 else 'them'}: {lock_words(mimics)} in the project file (YAML, given by "
             f"-c); where no log holds what is mimicked either, lock both: {lock_words(together)}",
-        )  # fmt: skip
+        )
     return {name: float(value) for name, value in lock.items()}, order
 
 

@@ -114,9 +114,11 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
                 raise UrdfError(f"joint '{joint.name}' names a link that does not exist", where=where, got=repr(end))
         if joint.child in above:
             raise UrdfError(
-                f"link '{joint.child}' is the child of two joints", where=where, expected="a kinematic tree",
+                f"link '{joint.child}' is the child of two joints",
+                where=where,
+                expected="a kinematic tree",
                 remedy=f"remove joint '{joint.name}' or close the loop outside the URDF",
-            )  # fmt: skip
+            )
         above[joint.child] = joint.parent
     roots = [name for name in links if name not in above]
     if len(roots) != 1:

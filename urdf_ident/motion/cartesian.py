@@ -194,9 +194,12 @@ class _Solver:
             if np.abs(error).max() < _TOLERANCE:
                 break
             jacobian = pin.computeFrameJacobian(
-                self.robot.model, self.data, self.robot.configuration(q[None])[0], self.frame,
+                self.robot.model,
+                self.data,
+                self.robot.configuration(q[None])[0],
+                self.frame,
                 pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
-            )[: len(error)]  # fmt: skip
+            )[: len(error)]
             gram = jacobian @ jacobian.T + damping * np.eye(len(error))
             trial = q + jacobian.T @ np.linalg.solve(gram, error)
             new = self._error(trial, goal)
@@ -274,9 +277,11 @@ def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> Piece
 def _unreachable(frame: str, goal: Array, error: float, when: str) -> LimitError:
     place = ", ".join(f"{x:.4g}" for x in goal)
     return LimitError(
-        f"frame '{frame}' cannot follow the path{when}", where=f"position ({place}) m", got=f"{error:.3g} m or rad off",
+        f"frame '{frame}' cannot follow the path{when}",
+        where=f"position ({place}) m",
+        got=f"{error:.3g} m or rad off",
         remedy="start elsewhere, make the path smaller, or free the orientation",
-    )  # fmt: skip
+    )
 
 
 def _vector(name: str, values: ArrayLike) -> Array:

@@ -153,6 +153,8 @@ def check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
         j = int(np.argmax(jump))
         if jump[j] > TOLERANCE * (1.0 + abs(x[0, j])):
             raise LimitError(
-                f"{what}: the {name} jumps", where=f"joint '{before.joints[j]}'", got=f"{jump[j]:.3g}",
+                f"{what}: the {name} jumps",
+                where=f"joint '{before.joints[j]}'",
+                got=f"{jump[j]:.3g}",
                 remedy="join them with ramped(…)",
-            )  # fmt: skip
+            )

@@ -180,9 +180,11 @@ def random_fourier(
     if not (room > 0).all():
         j = int(np.argmin(room))
         raise LimitError(
-            "the start position leaves no room", where=f"joint '{limits.joints[j]}'", got=f"{centre[j]:.6g}",
+            "the start position leaves no room",
+            where=f"joint '{limits.joints[j]}'",
+            got=f"{centre[j]:.6g}",
             expected=f"between {low[j]:.6g} and {high[j]:.6g}",
-        )  # fmt: skip
+        )
     acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
     decay = 1.0 / np.sqrt(np.arange(1, harmonics))
     free = rng.standard_normal((2, n, harmonics - 1)) * decay

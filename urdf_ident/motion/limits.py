@@ -54,9 +54,11 @@ class Limits:
         if empty.any():
             j = int(np.argmax(empty))
             raise LimitError(
-                "the position limits leave no room", where=f"joint '{self.joints[j]}'",
-                got=f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]", remedy="correct the URDF or the project file",
-            )  # fmt: skip
+                "the position limits leave no room",
+                where=f"joint '{self.joints[j]}'",
+                got=f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]",
+                remedy="correct the URDF or the project file",
+            )
         freeze_arrays(self)
 
     @classmethod
@@ -119,9 +121,10 @@ class Limits:
             if not known.all():
                 j = int(np.argmin(known))
                 raise LimitError(
-                    f"the {kind} limit is unknown", where=f"joint '{self.joints[j]}'",
+                    f"the {kind} limit is unknown",
+                    where=f"joint '{self.joints[j]}'",
                     remedy="state it in the URDF's <limit> or in the project file under excitation",
-                )  # fmt: skip
+                )
 
 
 @dataclass(frozen=True)
@@ -182,10 +185,12 @@ class LimitReport:
         if worst is None or worst.margin >= 0:
             return
         raise LimitError(
-            f"the trajectory leaves the {worst.quantity} limit", where=f"joint '{worst.joint}' at t = {worst.time:.4g} s",
-            got=f"{worst.value:.6g} {worst.unit}", expected=f"|{worst.quantity}| within {worst.limit:.6g} {worst.unit}",
+            f"the trajectory leaves the {worst.quantity} limit",
+            where=f"joint '{worst.joint}' at t = {worst.time:.4g} s",
+            got=f"{worst.value:.6g} {worst.unit}",
+            expected=f"|{worst.quantity}| within {worst.limit:.6g} {worst.unit}",
             remedy="scale the motion down, make it longer, or correct the limit",
-        )  # fmt: skip
+        )
 
     def summary(self) -> str:
         """One line per joint and quantity.
@@ -279,8 +284,15 @@ def _margins(
         unit = joint_units(bool(limits.prismatic[j]))[kind]
         out.append(
             Margin(
-                joint, quantity, float(time[k]), float(signal[k, j]), float(allowance[j]), float(ends[side][j]),
-                float(room[side, k] - allowance[j]), unit, certified and bool(np.isfinite(allowance[j])),
+                joint,
+                quantity,
+                float(time[k]),
+                float(signal[k, j]),
+                float(allowance[j]),
+                float(ends[side][j]),
+                float(room[side, k] - allowance[j]),
+                unit,
+                certified and bool(np.isfinite(allowance[j])),
             )
-        )  # fmt: skip
+        )
     return out

@@ -176,9 +176,11 @@ def constant_speed_sweep(
         needed = speed * (speed / acceleration + 0.1)
         if not speed > 0 or needed >= abs(high - low):
             raise LimitError(
-                "this speed is not reached between the turning points", where=f"joint '{joint}'", got=f"{speed:g}",
+                "this speed is not reached between the turning points",
+                where=f"joint '{joint}'",
+                got=f"{speed:g}",
                 remedy=f"the way must be longer than {needed:.3g}, or the acceleration larger",
-            )  # fmt: skip
+            )
     stops = [rest[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), rest[names.index(joint)]]
     moves = [min(speeds), *(speed for speed in speeds for _ in range(2)), min(speeds)]
     points = np.tile(rest, (len(stops), 1))

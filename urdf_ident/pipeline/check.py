@@ -59,12 +59,22 @@ def check(model: DynamicModel) -> dict[str, Any]:
             for body in robot.bodies
         ],
         "findings": [
-            {"kind": item.kind, "name": item.name, "level": item.level, "problems": list(item.problems),
-             "correction": item.correction, "eigenvalues": item.eigenvalues.tolist()}
-            for item in findings if item.level != "ok"
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "level": item.level,
+                "problems": list(item.problems),
+                "correction": item.correction,
+                "eigenvalues": item.eigenvalues.tolist(),
+            }
+            for item in findings
+            if item.level != "ok"
         ],
         "identifiable": {
-            "parameters": len(model.names), "inertial": model.n_inertial, "base": len(base), "rank_gap": base.rank_gap,
+            "parameters": len(model.names),
+            "inertial": model.n_inertial,
+            "base": len(base),
+            "rank_gap": base.rank_gap,
             "alone": [name for name, kind in kinds if kind == ALONE],
             "in_combination": [name for name, kind in kinds if kind == COMBINED],
             "never": [name for name, kind in kinds if kind == NEVER],
@@ -76,7 +86,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
             ],
         },
         "springs": _springs(model) if isinstance(model, ElasticModel) else [],
-    }  # fmt: skip
+    }
 
 
 def _geometric(model: DynamicModel) -> dict[str, int] | None:
@@ -161,19 +171,25 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
         "    " + (", ".join(seen["never"]) or "-"),
     ]
     if seen["blurred"]:
-        lines.append(f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
-                     "(1.5708 for a right angle): torque could not tell")  # fmt: skip
+        lines.append(
+            f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
+            "(1.5708 for a right angle): torque could not tell"
+        )
     if seen["rank_gap"] < CLEAR:
-        lines.append(f"  this is not clear (rank gap {seen['rank_gap']:.2g}): angles with few digits (1.57 for 1.570796) "
-                     "make parameters that are none; write them in full")  # fmt: skip
+        lines.append(
+            f"  this is not clear (rank gap {seen['rank_gap']:.2g}): angles with few digits (1.57 for 1.570796) "
+            "make parameters that are none; write them in full"
+        )
     ranks = seen["geometric_rank"]
     if ranks is not None and ranks["geometry"] == ranks["regressor"]:
         lines.append(
             f"  geometry alone finds the same {ranks['geometry']} inertial combinations; rank gap {seen['rank_gap']:.0e}"
         )
     elif ranks is not None:
-        lines.append(f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
-                     f"{ranks['regressor']}: limits leave a joint no room, or angles are coarse")  # fmt: skip
+        lines.append(
+            f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
+            f"{ranks['regressor']}: limits leave a joint no room, or angles are coarse"
+        )
     by_motion: dict[str, list[str]] = {}
     for item in seen["verdicts"][: seen["inertial"]]:
         if item["motion"]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -90,21 +91,19 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         if not fit.seen[row] or index >= model.n_inertial:
             continue
         partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
-        owner = model.parameters[int(index)].owner
+        parameter = model.parameters[int(index)]
         note = "with rotor inertia, which a URDF does not hold" if partners & rotors else ""
-        tests.append(
-            _test("inertia", owner, fit.base.labels[row], model.parameters[int(index)].unit, float(stated[row]),
-                  float(fit.params[row]), 0.0, float(fit.bse[row]), np.inf, _dof(ident, row), note)
-        )  # fmt: skip
+        says = _Side(float(stated[row]), 0.0, np.inf)
+        found = _Side(float(fit.params[row]), float(fit.bse[row]), _dof(ident, row))
+        tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, says, found, note))
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
             for word, speed in _speeds(ident, ident, j).items():
                 level_row = _friction_row(ident, j, speed, _load([ident]))
-                value, error = float(level_row @ fit.params), _error(ident, level_row)
-                says = float(entry.friction + entry.damping * speed)
-                tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, value, 0.0, error, np.inf,
-                                   _row_dof(ident, level_row), word))  # fmt: skip
+                says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
+                found = _Side(float(level_row @ fit.params), _error(ident, level_row), _row_dof(ident, level_row))
+                tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, found, word))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
 
@@ -141,16 +140,21 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
 def _same_robot(first: Robot, second: Robot) -> None:
     remedy = "compare results of one robot, with the same joints"
     if first.joints != second.joints:
-        raise FingerprintError("results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints),
-                               remedy=remedy)  # fmt: skip
+        raise FingerprintError(
+            "results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints), remedy=remedy
+        )
     pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
     places = [_places(robot, pose) for robot in (first, second)]
     for name, one, other in zip(first.joints, *places, strict=True):
         if np.abs(one - other).max() > _SAME:
             raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
     if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):
-        raise FingerprintError("the robots stand under different gravity", got=second.model.gravity.linear.tolist(),
-                               expected=first.model.gravity.linear.tolist(), remedy=remedy)  # fmt: skip
+        raise FingerprintError(
+            "the robots stand under different gravity",
+            got=second.model.gravity.linear.tolist(),
+            expected=first.model.gravity.linear.tolist(),
+            remedy=remedy,
+        )
 
 
 def _places(robot: Robot, pose: Array) -> list[Array]:
@@ -164,20 +168,28 @@ def _need_covariance(ident: Identification) -> None:
     seen = ident.fit.seen
     inner = ident.fit.covariance[np.ix_(seen, seen)]
     if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
-        raise EstimationError("a result without covariance cannot be compared", where=ident.model.robot.name,
-                              remedy="identify again with estimation.covariance: auto")  # fmt: skip
+        raise EstimationError(
+            "a result without covariance cannot be compared",
+            where=ident.model.robot.name,
+            remedy="identify again with estimation.covariance: auto",
+        )
 
 
-def _test(
-    kind: str, where: str, what: str, unit: str, before: float, after: float, error_before: float, error_after: float,
-    dof_before: float, dof_after: float, note: str = "",
-) -> Change:  # fmt: skip
-    difference, variance = after - before, error_before**2 + error_after**2
-    below = error_before**4 / dof_before + error_after**4 / dof_after
+class _Side(NamedTuple):
+    """A quantity in one result: value, standard error, degrees of freedom of the error."""
+
+    value: float
+    error: float
+    dof: float
+
+
+def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> Change:
+    difference, variance = after.value - before.value, before.error**2 + after.error**2
+    below = before.error**4 / before.dof + after.error**4 / after.dof
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
     chance = 2.0 * student_tail(abs(difference) / max(error, 1e-300), min(dof, 1e9))
-    return Change(kind, where, what, unit, before, after, difference, error, chance, False, note)
+    return Change(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
 
 
 def _holm(tests: Sequence[Change], level: float) -> list[Change]:
@@ -248,11 +260,9 @@ def _inertia_tests(before: Identification, after: Identification) -> list[Change
         index = int(before.fit.base.independent[row])
         parameter, mine = before.model.parameters[index], before.fit.params[row]
         if before.fit.seen[row] and after.fit.seen[np.flatnonzero(np.abs(other) > 1e-12)].all():
-            tests.append(
-                _test("inertia", parameter.owner, before.fit.base.labels[row], parameter.unit, float(mine),
-                      float(other @ after.fit.params), float(before.fit.bse[row]), _error(after, other), _dof(before, row),
-                      _row_dof(after, other))
-            )  # fmt: skip
+            old = _Side(float(mine), float(before.fit.bse[row]), _dof(before, row))
+            new = _Side(float(other @ after.fit.params), _error(after, other), _row_dof(after, other))
+            tests.append(_test("inertia", parameter.owner, before.fit.base.labels[row], parameter.unit, old, new))
     return tests
 
 
@@ -328,11 +338,13 @@ def _friction_tests(before: Identification, after: Identification) -> list[Chang
                 continue
             seen = before.fit.seen[np.flatnonzero(one)].all() and after.fit.seen[np.flatnonzero(two)].all()
             if seen:
-                spread, more = _spread([(before, one), (after, two)])
-                error = [np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
-                         for item, row in ((before, one), (after, two))]  # fmt: skip
-                test = _test(kind, joint, what, unit, float(one @ before.fit.params), float(two @ after.fit.params), error[0],
-                             error[1], _row_dof(before, one), _row_dof(after, two))  # fmt: skip
+                pairs = ((before, one), (after, two))
+                spread, more = _spread(pairs)
+                sides = []
+                for item, row in pairs:
+                    error = np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
+                    sides.append(_Side(float(row @ item.fit.params), float(error), _row_dof(item, row)))
+                test = _test(kind, joint, what, unit, sides[0], sides[1])
                 tests.append(_judged_by_spread(test, spread))
     return tests
 
@@ -363,7 +375,9 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Change]
     spread = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
     left = difference - columns @ found
     again = [
-        _test("inertia", item.where, item.what, item.unit, 0.0, float(left[k]), 0.0, float(scale[k]), np.inf, np.inf)
+        _test(
+            "inertia", item.where, item.what, item.unit, _Side(0.0, 0.0, np.inf), _Side(float(left[k]), float(scale[k]), np.inf)
+        )
         for k, item in ((own.index(row), item) for item in moved for row in own if before.fit.base.labels[row] == item.what)
     ]
     rest = sum(item.changed for item in _holm(again, level))

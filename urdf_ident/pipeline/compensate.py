@@ -135,18 +135,21 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
     if isinstance(model, ElasticModel):
-        raise ModelError("the three loops want a rigid model: springs already explain the deformation",
-                         remedy="set model.elastic: false, or compensation.residual: none and no --sweeps")  # fmt: skip
+        raise ModelError(
+            "the three loops want a rigid model: springs already explain the deformation",
+            remedy="set model.elastic: false, or compensation.residual: none and no --sweeps",
+        )
     if kind == "none" or not any(name.startswith("deformation") for name in use):
         return
     for log in logs:
         if log.motor_position is None:
             joint = log.joints[0]
             raise LogError(
-                "a residual was asked for, and the log has no motor positions", where=log.path or log.name,
+                "a residual was asked for, and the log has no motor positions",
+                where=log.path or log.name,
                 expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
                 remedy="log both encoders, or leave the residual out",
-            )  # fmt: skip
+            )
 
 
 def _noted(ident: Identification, note: str) -> Identification:

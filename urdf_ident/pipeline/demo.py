@@ -79,9 +79,14 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
         motion = random_fourier(Limits.from_robot(true_robot), SECONDS, 10, 100 * seed + k, fill=0.9, start=_home(true_robot))
         motion.write(folder / f"{name}_trajectory.csv", rate=100)
         log = run_experiment(
-            project, true_robot, motion, plant=plant, name=name, seed=1000 * seed + k,
+            project,
+            true_robot,
+            motion,
+            plant=plant,
+            name=name,
+            seed=1000 * seed + k,
             progress=partial(tell, f"simulating {name}"),
-        )  # fmt: skip
+        )
         logs.append(write_log(log, folder / f"{name}.csv"))
     robot = Robot.from_urdf(wrong)
     model = project.build_model(robot)
@@ -151,10 +156,12 @@ def _project(robot: Robot) -> Project:
         "torque_step": (effort / 2048).tolist(),
     }
     controller = {"type": "pd_gravity", "bandwidth": 8.0, "rate": 500.0}
-    return parse_project({
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-        "simulation": {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller},
-    })  # fmt: skip
+    return parse_project(
+        {
+            "model": {"friction": ["viscous", "coulomb", "offset"]},
+            "simulation": {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller},
+        }
+    )
 
 
 def _home(robot: Robot) -> Array:
@@ -164,8 +171,10 @@ def _home(robot: Robot) -> Array:
 
 def _errors(ident: Identification) -> list[str]:
     score = ident.validation[0]
-    rows = [[joint["joint"], f"{joint['rms_torque']:.2f}", f"{joint['rmse']:.3f}", f"{100 * joint['relative']:.1f} %"]
-            for joint in score["per_joint"]]  # fmt: skip
+    rows = [
+        [joint["joint"], f"{joint['rms_torque']:.2f}", f"{joint['rmse']:.3f}", f"{100 * joint['relative']:.1f} %"]
+        for joint in score["per_joint"]
+    ]
     lines = table(["held-out log", "torque RMS [N·m]", "identified RMSE [N·m]", "relative"], rows)
     names = ("urdf_mean_rmse", "urdf_friction_mean_rmse", "mean_rmse")
     words = ("wrong URDF", "wrong URDF + fitted friction", "identified")

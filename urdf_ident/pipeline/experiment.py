@@ -151,14 +151,23 @@ def run_experiment(
     seed = settings.seed if seed is None else seed
     if not trajectory.duration * max(settings.rate, 1.0 / settings.step) < MOST_SAMPLES:
         raise SimulationError(
-            "the simulation has too many steps", got=f"{trajectory.duration:g} s in steps of {settings.step:g} s",
-            expected=f"fewer than {MOST_SAMPLES:g}", remedy="shorten the motion, or raise simulation.step",
-        )  # fmt: skip
+            "the simulation has too many steps",
+            got=f"{trajectory.duration:g} s in steps of {settings.step:g} s",
+            expected=f"fewer than {MOST_SAMPLES:g}",
+            remedy="shorten the motion, or raise simulation.step",
+        )
     if isinstance(plant, ElasticPlant):
         return simulate_elastic(
-            plant, motor_law(project, plant, robot, trajectory), trajectory, sensors=settings.sensors.build(),
-            rate=settings.rate, seed=seed, step=settings.step, name=name, progress=progress,
-        )  # fmt: skip
+            plant,
+            motor_law(project, plant, robot, trajectory),
+            trajectory,
+            sensors=settings.sensors.build(),
+            rate=settings.rate,
+            seed=seed,
+            step=settings.step,
+            name=name,
+            progress=progress,
+        )
     check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
     substeps = max(1, round(1.0 / (settings.rate * settings.step)))

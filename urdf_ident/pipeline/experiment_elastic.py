@@ -42,7 +42,7 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
         raise ModelError(
             "model.elastic is set, and nothing says how stiff the simulated joints are",
             remedy="give --truth with `stiffness` [N·m/rad] and `rotor_inertia`, or set model.elastic: false",
-        )  # fmt: skip
+        )
     if str(truth).endswith(".json"):
         found, theta = _of_result(truth, robot)
     else:
@@ -50,14 +50,20 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
     where = str(truth)
     if found.stiffness is None:
         raise ModelError(
-            "the truth holds no stiffness, and model.elastic is set", where=where,
+            "the truth holds no stiffness, and model.elastic is set",
+            where=where,
             remedy=f"add `stiffness: [{', '.join(['…'] * robot.n)}]` [N·m/rad], or set model.elastic: false",
-        )  # fmt: skip
+        )
     _check(found, ratio, robot, where)
     return ElasticPlant(
-        robot, stiffness=found.stiffness, rotor_inertia=np.diag(found.rotor), ratio=ratio, damping=found.spring_damping,
-        friction=MotorFriction(found.friction), theta=theta,
-    )  # fmt: skip
+        robot,
+        stiffness=found.stiffness,
+        rotor_inertia=np.diag(found.rotor),
+        ratio=ratio,
+        damping=found.spring_damping,
+        friction=MotorFriction(found.friction),
+        theta=theta,
+    )
 
 
 def motor_law(project: Project, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
@@ -78,19 +84,25 @@ def motor_law(project: Project, plant: ElasticPlant, robot: Robot, trajectory: T
     wanted = project.simulation.controller
     if wanted.type != "pd_gravity":
         raise ProjectError(
-            "elastic joints are driven by PD of the motors with gravity compensation", where="simulation.controller.type",
-            got=wanted.type, expected="pd_gravity",
-        )  # fmt: skip
+            "elastic joints are driven by PD of the motors with gravity compensation",
+            where="simulation.controller.type",
+            got=wanted.type,
+            expected="pd_gravity",
+        )
     if wanted.rate is not None:
         raise ProjectError(
-            "elastic joints are driven by a continuous controller", where="simulation.controller.rate", got=f"{wanted.rate:g}",
+            "elastic joints are driven by a continuous controller",
+            where="simulation.controller.rate",
+            got=f"{wanted.rate:g}",
             remedy="leave it out",
-        )  # fmt: skip
+        )
     if wanted.kp is not None or not wanted.velocity_reference:
         raise ProjectError(
-            "elastic joints are driven by gains from a bandwidth", where="simulation.controller",
-            got="kp, kd or velocity_reference", expected="bandwidth and damping",
-        )  # fmt: skip
+            "elastic joints are driven by gains from a bandwidth",
+            where="simulation.controller",
+            got="kp, kd or velocity_reference",
+            expected="bandwidth and damping",
+        )
     return motor_control(plant, robot, trajectory, bandwidth=wanted.bandwidth, damping=wanted.damping)
 
 
@@ -106,32 +118,38 @@ def _of_result(path: str | Path, robot: Robot) -> tuple[JointTruth, Array]:
     if model.rigid:
         raise ModelError(
             "the stiffness of a joint was not seen in the logs, so that it cannot be simulated",
-            where=f"{path}, joint '{model.rigid[0]}'", remedy="give a YAML truth with `stiffness`",
-        )  # fmt: skip
+            where=f"{path}, joint '{model.rigid[0]}'",
+            remedy="give a YAML truth with `stiffness`",
+        )
     damping = ident.term_values("D") if model.damping else {}
     return (
         JointTruth(
-            rotor, friction, np.asarray(model.drive.reduction), np.array([ident.term_values("K")[j] for j in robot.joints]),
+            rotor,
+            friction,
+            np.asarray(model.drive.reduction),
+            np.array([ident.term_values("K")[j] for j in robot.joints]),
             np.array([damping.get(j, 0.0) for j in robot.joints]),
         ),
         ident.theta[: model.n_inertial],
-    )  # fmt: skip
+    )
 
 
 def _check(truth: JointTruth, ratio: Array, robot: Robot, where: str) -> None:
     """Gears as the project says, a rotor on every joint, none on two."""
     if truth.reduction is not None and not np.allclose(truth.reduction, np.diag(ratio), rtol=1e-3):
         raise ModelError(
-            "the truth's gear ratios are not those of drive.reduction", where=where,
+            "the truth's gear ratios are not those of drive.reduction",
+            where=where,
             got=", ".join(f"{value:g}" for value in np.diag(truth.reduction)),
             expected=", ".join(f"{value:g}" for value in ratio),
             remedy="correct one of them",
-        )  # fmt: skip
+        )
     rotor = np.diag(truth.rotor)
     if not (rotor > 0).all():
         raise ModelError(
-            "elastic joints need rotors", where=f"{where}, joint '{robot.joints[int(np.argmin(rotor))]}'",
+            "elastic joints need rotors",
+            where=f"{where}, joint '{robot.joints[int(np.argmin(rotor))]}'",
             remedy="give `rotor_inertia` [kg·m²] after the gear, or `motor: {inertia: […]}` before it",
-        )  # fmt: skip
+        )
     if np.abs(truth.rotor - np.diag(rotor)).max() > 0:
         raise ModelError("elastic joints with coupled rotors are not supported", where=where, remedy="set model.elastic: false")

@@ -122,5 +122,8 @@ def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) ->
     learnt = {recording.sha256: recording.name for recording in logs if recording.sha256}
     for recording in held_out:
         if recording.sha256 in learnt:
-            raise LogError("this held-out log is also one of the logs to learn from", where=recording.path or recording.name,
-                           remedy="leave it out of one of the two lists")  # fmt: skip
+            raise LogError(
+                "this held-out log is also one of the logs to learn from",
+                where=recording.path or recording.name,
+                remedy="leave it out of one of the two lists",
+            )

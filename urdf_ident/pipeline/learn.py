@@ -175,8 +175,9 @@ def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[P
             return estimated.fit
     if estimated.own_errors:
         if kind not in ("auto", "model"):
-            raise EstimationError(f"method {estimated.fit.method} has errors of its own", where="estimation.covariance",
-                                  got=kind, expected="auto")  # fmt: skip
+            raise EstimationError(
+                f"method {estimated.fit.method} has errors of its own", where="estimation.covariance", got=kind, expected="auto"
+            )
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
     fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)

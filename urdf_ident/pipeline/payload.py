@@ -127,16 +127,26 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
         raise LogError("no loaded log was given", remedy="name at least one")
     seen = ident.fit.seen
     if not (seen.any() and np.isfinite(ident.fit.covariance[np.ix_(seen, seen)]).all() and np.diag(ident.fit.covariance).any()):
-        raise EstimationError("the identification has no covariance, so that no error of the payload can be given",
-                              remedy="identify again with estimation.covariance: auto")  # fmt: skip
+        raise EstimationError(
+            "the identification has no covariance, so that no error of the payload can be given",
+            remedy="identify again with estimation.covariance: auto",
+        )
     learnt = {str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}
     for log in logs:
         if log.sha256 in learnt:
-            raise LogError("this log is one that the unloaded model was learnt from", where=log.path or log.name,
-                           got=learnt[log.sha256], remedy="name logs that carry the payload")  # fmt: skip
+            raise LogError(
+                "this log is one that the unloaded model was learnt from",
+                where=log.path or log.name,
+                got=learnt[log.sha256],
+                remedy="name logs that carry the payload",
+            )
         if tuple(log.joints) != tuple(ident.model.robot.joints):
-            raise LogError("the log is of another robot", where=log.name, got=", ".join(log.joints),
-                           expected=", ".join(ident.model.robot.joints))  # fmt: skip
+            raise LogError(
+                "the log is of another robot",
+                where=log.name,
+                got=", ".join(log.joints),
+                expected=", ".join(ident.model.robot.joints),
+            )
 
 
 def _gain_error(ident: Identification, given: float | None) -> Array:
@@ -186,15 +196,23 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         )
     loud = [name for name, value in fit.sigma.items() if value > _NOISIER * ident.fit.sigma.get(name, np.inf)]
     if loud:
-        notes.append(f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
-                     "not rigid, or friction that has changed?")  # fmt: skip
+        notes.append(
+            f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
+            "not rigid, or friction that has changed?"
+        )
     return tuple(notes)
 
 
 def _result(
-    ident: Identification, problem: PayloadProblem, fit: PayloadFit, link: str, mode: str, logs: tuple[str, ...],
-    notes: tuple[str, ...], rate: float,
-) -> PayloadResult:  # fmt: skip
+    ident: Identification,
+    problem: PayloadProblem,
+    fit: PayloadFit,
+    link: str,
+    mode: str,
+    logs: tuple[str, ...],
+    notes: tuple[str, ...],
+    rate: float,
+) -> PayloadResult:
     nearest = most_likely_body(fit.params, _precision(fit))
     value, raw = _quantities(nearest), _quantities(fit.params)
     slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
@@ -216,9 +234,22 @@ def _result(
     sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
-        ident.model.robot.name, link, value, error, interval, verdicts, advice, sources, f"{how}; {fit.covariance_kind}", mode,
-        logs, notes, dict(fit.changes), dict(fit.sigma), _verdict(float(value[0]), float(error[0]), bool(contains)),
-    )  # fmt: skip
+        ident.model.robot.name,
+        link,
+        value,
+        error,
+        interval,
+        verdicts,
+        advice,
+        sources,
+        f"{how}; {fit.covariance_kind}",
+        mode,
+        logs,
+        notes,
+        dict(fit.changes),
+        dict(fit.sigma),
+        _verdict(float(value[0]), float(error[0]), bool(contains)),
+    )
 
 
 def _precision(fit: PayloadFit) -> Array:

@@ -94,11 +94,25 @@ def _changes(ident: Identification) -> dict[str, Any] | None:
             f"{number(x, 2)} ± {number(e, 1)}"
             for x, e in zip(changes.deviation[:, k], changes.deviation_error[:, k], strict=True)
         ]
-        rows.append({"name": name, "unit": units[name], "mean": changes.mean[k], "error": changes.next_log_error[k],
-                     "spread": changes.spread[k], "logs": each if changes.known else [],
-                     "slope": changes.slope[k], "slope_error": changes.slope_error[k], "left": changes.left[k]})  # fmt: skip
-    return {"known": changes.known, "logs": changes.logs if changes.known else (), "rows": rows,
-            "warm": bool(np.isfinite(changes.slope).any())}  # fmt: skip
+        rows.append(
+            {
+                "name": name,
+                "unit": units[name],
+                "mean": changes.mean[k],
+                "error": changes.next_log_error[k],
+                "spread": changes.spread[k],
+                "logs": each if changes.known else [],
+                "slope": changes.slope[k],
+                "slope_error": changes.slope_error[k],
+                "left": changes.left[k],
+            }
+        )
+    return {
+        "known": changes.known,
+        "logs": changes.logs if changes.known else (),
+        "rows": rows,
+        "warm": bool(np.isfinite(changes.slope).any()),
+    }
 
 
 def _errors(ident: Identification) -> list[dict[str, Any]]:

@@ -38,9 +38,13 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
     """
     changes, model = ident.fit.changes, ident.model
     if changes is None or not changes.known:
-        raise EstimationError("adaptation needs the spread of friction between logs", where=model.robot.name,
-                              got=f"{len(ident.inputs)} log(s)", expected="two or more, better five, of different days",
-                              remedy="record more logs and identify from all of them together")  # fmt: skip
+        raise EstimationError(
+            "adaptation needs the spread of friction between logs",
+            where=model.robot.name,
+            got=f"{len(ident.inputs)} log(s)",
+            expected="two or more, better five, of different days",
+            remedy="record more logs and identify from all of them together",
+        )
     n, laws = model.n, _joint_laws(model)
     load = np.broadcast_to(np.asarray(ident.signals.get("load", 0.0), dtype=float), (n,))
     spread, power, width = np.zeros((n, 2)), np.ones(n), np.full(n, SIGN_WIDTH)

@@ -123,13 +123,16 @@ def html(ident: Record) -> str:
     said = headline(ident)
     kind, errors = joint_errors(ident)
     colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[said.level]
-    parts = [f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{said.level.upper()}</span></b>, "
-             f"{escape(said.cause)}{'<br>' + escape(said.remedy) if said.remedy else ''}</p>"]  # fmt: skip
+    parts = [
+        f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{said.level.upper()}</span></b>, "
+        f"{escape(said.cause)}{'<br>' + escape(said.remedy) if said.remedy else ''}</p>"
+    ]
     if errors:
         rows = "".join(
             f"<tr><td>{escape(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
-            f"<td>{_percent(e.urdf_friction)}</td></tr>" for e in errors
-        )  # fmt: skip
+            f"<td>{_percent(e.urdf_friction)}</td></tr>"
+            for e in errors
+        )
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")

@@ -22,9 +22,19 @@ LARGEST = 1e12
 #: How far a covariance may be from symmetric, and its least eigenvalue below zero, over the largest.
 _ROUNDING = 1e-8
 _SECTIONS = {
-    "robot": dict, "inputs": list, "joints": list, "parameters": dict, "covariance": dict, "signals": dict, "solver": dict,
-    "consistency": dict, "validation": list, "config": dict, "model": dict, "state": dict,
-}  # fmt: skip
+    "robot": dict,
+    "inputs": list,
+    "joints": list,
+    "parameters": dict,
+    "covariance": dict,
+    "signals": dict,
+    "solver": dict,
+    "consistency": dict,
+    "validation": list,
+    "config": dict,
+    "model": dict,
+    "state": dict,
+}
 
 
 def seal(data: Mapping[str, Any]) -> str:
@@ -58,9 +68,10 @@ def check_result(data: Any, schema: str) -> None:
             raise _wrong("is missing or of the wrong kind", name, type(data.get(name)).__name__)
     if "seal" in data and data["seal"] != seal(data):
         raise LogError(
-            "the content was changed after it was written", where="seal",
+            "the content was changed after it was written",
+            where="seal",
             remedy="identify again; an intended edit removes the entry 'seal'",
-        )  # fmt: skip
+        )
     _check_urdf(data["robot"])
     for name in ("inputs", "validation"):
         if not all(isinstance(item, Mapping) for item in data[name]):
@@ -82,11 +93,19 @@ def _check_schema(found: Any, schema: str) -> None:
     if isinstance(found, str) and other == family and number.isdigit():
         newer = int(number[:9]) > int(version)
         raise LogError(
-            f"the result is of {'a newer' if newer else 'an older'} version", where="schema", got=found, expected=schema,
+            f"the result is of {'a newer' if newer else 'an older'} version",
+            where="schema",
+            got=found,
+            expected=schema,
             remedy="update urdf-ident" if newer else "identify again, or read it with the version that wrote it",
-        )  # fmt: skip
-    raise LogError("not an identification.json", where="schema", got=repr(found)[:40], expected=schema,
-                   remedy="name the file that `urdf-ident identify` wrote")  # fmt: skip
+        )
+    raise LogError(
+        "not an identification.json",
+        where="schema",
+        got=repr(found)[:40],
+        expected=schema,
+        remedy="name the file that `urdf-ident identify` wrote",
+    )
 
 
 def _check_urdf(robot: Mapping[str, Any]) -> None:

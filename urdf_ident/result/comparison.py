@@ -112,8 +112,14 @@ class Comparison:
         entries = [{**vars(item), "sentence": item.sentence()} for item in self.tests]
         guess = self.hypothesis
         tool = None if guess is None else {**vars(guess), "sentence": guess.sentence()}
-        out = {"robot": self.robot, "names": list(self.names), "changed": bool(self.changes), "level": self.level,
-               "hypothesis": tool, "tests": entries}  # fmt: skip
+        out = {
+            "robot": self.robot,
+            "names": list(self.names),
+            "changed": bool(self.changes),
+            "level": self.level,
+            "hypothesis": tool,
+            "tests": entries,
+        }
         return dict(plain(out))
 
     def summary(self) -> str:
@@ -180,10 +186,16 @@ class Trend:
         """JSON form."""
         slope, error = self.slopes()
         rows = [
-            {"joint": joint, "speed": self.speed[j], "friction": self.value[:, j], "std_error": self.std_error[:, j],
-             "slope": slope[j], "slope_std_error": error[j]}
+            {
+                "joint": joint,
+                "speed": self.speed[j],
+                "friction": self.value[:, j],
+                "std_error": self.std_error[:, j],
+                "slope": slope[j],
+                "slope_std_error": error[j],
+            }
             for j, joint in enumerate(self.joints)
-        ]  # fmt: skip
+        ]
         return dict(plain({"robot": self.robot, "results": list(self.names), "trend": rows}))
 
     def summary(self) -> str:
@@ -194,8 +206,10 @@ class Trend:
             values = "  ".join(f"{v:.3g}±{e:.1g}" for v, e in zip(self.value[:, j], self.std_error[:, j], strict=True))
             rising = "" if abs(slope[j]) < 3 * error[j] else "  rises" if slope[j] > 0 else "  falls"
             share = 100 / max(abs(float(np.mean(self.value[:, j]))), 1e-300)
-            lines.append(f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
-                         f"each{rising}")  # fmt: skip
+            lines.append(
+                f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
+                f"each{rising}"
+            )
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:

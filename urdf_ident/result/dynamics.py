@@ -75,8 +75,11 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
     """
     speed = _array(ident, "v", v)
     if q is None and any(item.term.loaded or item.term.name == "presliding" for item in ident.model.terms):
-        raise ModelError("friction of this model depends on the position (load or presliding)", got="no q",
-                         remedy="call friction(v, q), or friction(v, q, a)")  # fmt: skip
+        raise ModelError(
+            "friction of this model depends on the position (load or presliding)",
+            got="no q",
+            remedy="call friction(v, q), or friction(v, q, a)",
+        )
     place = np.zeros_like(speed) if q is None else _array(ident, "q", q, speed.shape)
     turn = np.zeros_like(speed) if a is None else _array(ident, "a", a, speed.shape)
     theta = ident.theta.copy()
@@ -124,12 +127,16 @@ def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
         try:
             a = a + np.linalg.solve(mass, rest)
         except np.linalg.LinAlgError as error:
-            raise EstimationError("the mass matrix is singular at this pose", got=q.tolist(),
-                                  remedy="identify with consistency.method: lmi") from error  # fmt: skip
+            raise EstimationError(
+                "the mass matrix is singular at this pose", got=q.tolist(), remedy="identify with consistency.method: lmi"
+            ) from error
     if float(np.abs(rest).max()) <= 1e-6 * scale:
         return a
-    raise EstimationError("no acceleration has this torque", got=f"{np.abs(rest).max():.3g} N·m left after {_STEPS} steps",
-                          remedy="load-dependent friction above 1 is no friction: identify again")  # fmt: skip
+    raise EstimationError(
+        "no acceleration has this torque",
+        got=f"{np.abs(rest).max():.3g} N·m left after {_STEPS} steps",
+        remedy="load-dependent friction above 1 is no friction: identify again",
+    )
 
 
 def to_pinocchio(ident: Record) -> pin.Model:
@@ -171,8 +178,11 @@ def _rigid(ident: Record, q: Array, v: Array) -> Array:
 
 def _need_rigid(ident: Record) -> None:
     if isinstance(ident.model, ElasticModel):
-        raise ModelError("the terms of a model with elastic joints need motor positions too", got="springs",
-                         remedy="identify as rigid, or use torque()")  # fmt: skip
+        raise ModelError(
+            "the terms of a model with elastic joints need motor positions too",
+            got="springs",
+            remedy="identify as rigid, or use torque()",
+        )
 
 
 def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:

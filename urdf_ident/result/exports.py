@@ -157,6 +157,7 @@ def check_source(ident: Record) -> None:
         sha256(read_text(source).encode()),
     ):
         raise FingerprintError(
-            "the URDF has changed since the identification", where=str(source),
+            "the URDF has changed since the identification",
+            where=str(source),
             remedy="identify again, or give --force to write the embedded, older URDF corrected",
-        )  # fmt: skip
+        )

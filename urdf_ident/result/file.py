@@ -169,6 +169,9 @@ def _friction(ident: Record) -> dict[str, dict[str, Any]]:
     for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
         shapes = {key: value for key, value in ident.model.term_of(k).as_dict().items() if key != "term"}
         table[parameter.owner][parameter.symbol] = {
-            "term": ident.model.term_of(k).name, "value": ident.theta[k], "unit": parameter.unit, **shapes,
-        }  # fmt: skip
+            "term": ident.model.term_of(k).name,
+            "value": ident.theta[k],
+            "unit": parameter.unit,
+            **shapes,
+        }
     return table

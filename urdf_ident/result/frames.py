@@ -111,13 +111,23 @@ def parameters(ident: Record) -> Parameters:
     return Parameters(
         tuple(
             ParameterRow(
-                item.name, item.symbol, item.owner, item.unit, float(ident.theta[k]), float(ident.prior.theta0[k]),
-                float(ident.prior.std[k]), float(errors[k]), float(interval[k, 0]), float(interval[k, 1]), float(share[k]),
-                verdict.level, verdict.advice,
+                item.name,
+                item.symbol,
+                item.owner,
+                item.unit,
+                float(ident.theta[k]),
+                float(ident.prior.theta0[k]),
+                float(ident.prior.std[k]),
+                float(errors[k]),
+                float(interval[k, 0]),
+                float(interval[k, 1]),
+                float(share[k]),
+                verdict.level,
+                verdict.advice,
             )
             for k, (item, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
         )
-    )  # fmt: skip
+    )
 
 
 def columns() -> tuple[str, ...]:

@@ -179,8 +179,11 @@ def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
 
 def _need_rigid(ident: Record) -> None:
     if isinstance(ident.model, ElasticModel):
-        raise ModelError("no intervals of torque or mass matrix with elastic joints", got="springs, which are not linear in it",
-                         remedy="read those of the parameters: fit.conf_int(), elasticity")  # fmt: skip
+        raise ModelError(
+            "no intervals of torque or mass matrix with elastic joints",
+            got="springs, which are not linear in it",
+            remedy="read those of the parameters: fit.conf_int(), elasticity",
+        )
 
 
 def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

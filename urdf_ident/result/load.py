@@ -51,9 +51,11 @@ def load(path: str | Path) -> Identification:
         raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
         raise LogError(
-            "not an identification.json, or a damaged one", where=str(path), got=f"{type(error).__name__}: {error}"[:200],
+            "not an identification.json, or a damaged one",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}"[:200],
             remedy="name the file that `urdf-ident identify` wrote",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
@@ -78,9 +80,14 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
     kept = state["prior"]
     prior = Prior(
-        _array(kept["theta0"]), _array(kept["root"]), tuple(kept["origin"]), tuple(kept["notes"]),
-        _array(kept["spread"]), _array(kept["relative_std"]), _array(kept["mass_std"]),
-    )  # fmt: skip
+        _array(kept["theta0"]),
+        _array(kept["root"]),
+        tuple(kept["origin"]),
+        tuple(kept["notes"]),
+        _array(kept["spread"]),
+        _array(kept["relative_std"]),
+        _array(kept["mass_std"]),
+    )
     theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
     ident = Identification(
         model,

@@ -52,8 +52,12 @@ def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -
     wanted = lumped_inertials(empty)
     wanted[carrier] += transform(body.theta, frame.rotation, frame.translation)
     if not np.allclose(theta, wanted, rtol=_SAME, atol=_SAME * float(np.abs(wanted[carrier]).max())):
-        raise EstimationError("the written URDF does not hold the payload", where=robot.path, got=theta[carrier].tolist(),
-                              expected=wanted[carrier].tolist())  # fmt: skip
+        raise EstimationError(
+            "the written URDF does not hold the payload",
+            where=robot.path,
+            got=theta[carrier].tolist(),
+            expected=wanted[carrier].tolist(),
+        )
     found = equivalent_friction(ident)
     xml, more = mjcf.mjcf_text(
         heavy, theta.ravel(), damping=found.damping, frictionloss=found.friction, armature=armature(ident), repair=True

@@ -88,8 +88,15 @@ class PayloadResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of payload.json."""
-        out: dict[str, Any] = {"schema": SCHEMA, "verdict": dict(self.verdict), "robot": self.robot, "link": self.link,
-                               "mode": self.mode, "method": self.method, "logs": list(self.logs)}  # fmt: skip
+        out: dict[str, Any] = {
+            "schema": SCHEMA,
+            "verdict": dict(self.verdict),
+            "robot": self.robot,
+            "link": self.link,
+            "mode": self.mode,
+            "method": self.method,
+            "logs": list(self.logs),
+        }
         for name, part in _PARTS.items():
             low, high = self.interval[part].T
             entry: dict[str, Any] = {"value": self.value[part], "std_error": self.std_error[part], "low": low, "high": high}

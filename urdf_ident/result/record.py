@@ -120,8 +120,9 @@ class Record:
         if apart is None:
             return tau
         if self.residual is None:
-            raise ModelError("a deformation was given, and this result holds no residual",
-                             remedy="leave it out, or learn one (compensate)")  # fmt: skip
+            raise ModelError(
+                "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
+            )
         return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
 
     @property

@@ -16,11 +16,13 @@ from ..linalg import Array
 _ROOT = float(np.sqrt(15.0))
 #: Instants of the stages, as fractions of a step.
 NODES = np.array([0.5 - _ROOT / 10, 0.5, 0.5 + _ROOT / 10])
-_A = np.array([
-    [5 / 36, 2 / 9 - _ROOT / 15, 5 / 36 - _ROOT / 30],
-    [5 / 36 + _ROOT / 24, 2 / 9, 5 / 36 - _ROOT / 24],
-    [5 / 36 + _ROOT / 30, 2 / 9 + _ROOT / 15, 5 / 36],
-])  # fmt: skip
+_A = np.array(
+    [
+        [5 / 36, 2 / 9 - _ROOT / 15, 5 / 36 - _ROOT / 30],
+        [5 / 36 + _ROOT / 24, 2 / 9, 5 / 36 - _ROOT / 24],
+        [5 / 36 + _ROOT / 30, 2 / 9 + _ROOT / 15, 5 / 36],
+    ]
+)
 _B = np.array([5 / 18, 4 / 9, 5 / 18])
 #: The last step's stages carried on to the next one: where Newton starts.
 _AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
@@ -92,9 +94,11 @@ class Collocation:
             found = self._solve(self._inverse, k, x, v, guess, _PATIENT_ROUNDS)
         if found is None:
             raise SimulationError(
-                "the plant cannot be integrated", where=f"t = {k * self.step:.4g} s", got=f"step {self.step:g} s",
+                "the plant cannot be integrated",
+                where=f"t = {k * self.step:.4g} s",
+                got=f"step {self.step:g} s",
                 remedy="take a shorter step, softer gains, or a wider smooth sign of friction",
-            )  # fmt: skip
+            )
         self._stages, h = found, self.step
         return x + h * v + h**2 * (_B @ _A @ found), v + h * (_B @ found)
 

@@ -250,8 +250,11 @@ class StickSlip:
             rise = after[k] - before[k]
             cubic = [slope[k] + slope_end[k] - 2 * rise, 3 * rise - 2 * slope[k] - slope_end[k], slope[k], before[k]]
             if not np.isfinite(cubic).all():
-                raise SimulationError("the motion grows without bound", where=f"t = {t:.4g} s",
-                                      remedy="check friction and masses, or take smaller steps")  # fmt: skip
+                raise SimulationError(
+                    "the motion grows without bound",
+                    where=f"t = {t:.4g} s",
+                    remedy="check friction and masses, or take smaller steps",
+                )
             roots = np.roots(cubic)
             real = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real <= 1)]
             parts[k] = real.min() if len(real) else before[k] / (before[k] - after[k])

@@ -202,9 +202,11 @@ class RigidPlant:
             if not values[0] > 1e-12 * abs(values[-1]):
                 j = int(np.argmax(np.abs(vectors[:, 0])))
                 raise SimulationError(
-                    "the mass matrix is not positive definite", where=f"joint '{self.robot.joints[j]}'",
-                    got=f"smallest eigenvalue {values[0]:.3g}", remedy="give the body an inertia, or the joint a rotor",
-                )  # fmt: skip
+                    "the mass matrix is not positive definite",
+                    where=f"joint '{self.robot.joints[j]}'",
+                    got=f"smallest eigenvalue {values[0]:.3g}",
+                    remedy="give the body an inertia, or the joint a rotor",
+                )
 
 
 def _inertia(ten: Array, body: str) -> pin.Inertia:

@@ -104,8 +104,12 @@ def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
     """A gain of every joint, listed in the robot's order, in model order."""
     values = np.atleast_1d(np.asarray(gain, dtype=float))
     if len(values) not in (1, robot.n):
-        raise ModelError("one number per joint is needed", where=f"simulation.controller.{name}", got=len(values),
-                         expected=f"{robot.n}, in the order {', '.join(robot.order)}")  # fmt: skip
+        raise ModelError(
+            "one number per joint is needed",
+            where=f"simulation.controller.{name}",
+            got=len(values),
+            expected=f"{robot.n}, in the order {', '.join(robot.order)}",
+        )
     listed = np.broadcast_to(values, (robot.n,))
     return np.array([listed[robot.order.index(joint)] for joint in robot.joints])
 

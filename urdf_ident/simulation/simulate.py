@@ -123,9 +123,14 @@ def simulate(
     truth = Segment(name, 0.0, rate, q, v, a, tau)
     seen = measure(truth, sensors or Sensors(), seed, np.asarray(robot.prismatic))
     recording = Recording(
-        name, robot.joints, seen.time, seen.position, velocity=seen.velocity, effort=seen.torque,
+        name,
+        robot.joints,
+        seen.time,
+        seen.position,
+        velocity=seen.velocity,
+        effort=seen.torque,
         effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
-    )  # fmt: skip
+    )
     return SimulatedLog(recording, truth, friction, trajectory.evaluate(time)[0], f"rk4, step {step:.3g} s")
 
 
@@ -143,8 +148,14 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
         OutputError: It cannot be written.
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
-    signals = {"q": recording.position, "v": recording.velocity, "a": recording.acceleration, "tau": recording.effort,
-               "qm": recording.motor_position, "position_target": recording.position_target}  # fmt: skip
+    signals = {
+        "q": recording.position,
+        "v": recording.velocity,
+        "a": recording.acceleration,
+        "tau": recording.effort,
+        "qm": recording.motor_position,
+        "position_target": recording.position_target,
+    }
     present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
     return write_text(path, table_text(recording.joints, recording.time, present))
 
@@ -187,9 +198,11 @@ class _Drive:
             self._every = round(ratio)
             if self._every < 1 or abs(ratio - self._every) > 1e-6:
                 raise SimulationError(
-                    "control instants must fall on integration steps", got=f"{control_rate} Hz",
-                    expected=f"{1 / step:g} Hz divided by a whole number", remedy="change control_rate or substeps",
-                )  # fmt: skip
+                    "control instants must fall on integration steps",
+                    got=f"{control_rate} Hz",
+                    expected=f"{1 / step:g} Hz divided by a whole number",
+                    remedy="change control_rate or substeps",
+                )
             self._step, self._period = step, 1.0 / control_rate
 
     @property
@@ -264,7 +277,9 @@ class Guard:
         j = int(np.argmax(error))
         if error[j] > self.trip:
             raise SimulationError(
-                "the controller diverges", where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
-                got=f"{error[j]:.3g} off the reference", expected=f"less than {self.trip:g}",
+                "the controller diverges",
+                where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
+                got=f"{error[j]:.3g} off the reference",
+                expected=f"less than {self.trip:g}",
                 remedy="lower simulation.controller.bandwidth or simulation.step, or raise simulation.controller.rate",
-            )  # fmt: skip
+            )

@@ -50,8 +50,10 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
     times = max(1, math.ceil(fastest / (_REACH * rate * substeps)))
     if 1.0 / (rate * substeps * times) < _FINEST:
         raise SimulationError(
-            "the closed loop is too fast to be integrated", where=f"joint '{trajectory.joints[worst]}'",
-            got=f"a pole at {fastest:.3g} 1/s", expected=f"at most {_REACH / _FINEST:.3g} 1/s",
+            "the closed loop is too fast to be integrated",
+            where=f"joint '{trajectory.joints[worst]}'",
+            got=f"a pole at {fastest:.3g} 1/s",
+            expected=f"at most {_REACH / _FINEST:.3g} 1/s",
             remedy="lower simulation.controller.bandwidth, or give rotor inertia with --truth",
-        )  # fmt: skip
+        )
     return substeps * times

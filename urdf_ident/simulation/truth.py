@@ -18,8 +18,21 @@ from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
 #: Keys that matter to a rigid plant, and those that other readers use.
-KEYS = ("robot", "joints", "rotor_inertia", "reduction", "motor", "friction", "stiffness", "spring_damping", "gear",
-        "dh_theta", "dh", "torque_noise", "drive_gain")  # fmt: skip
+KEYS = (
+    "robot",
+    "joints",
+    "rotor_inertia",
+    "reduction",
+    "motor",
+    "friction",
+    "stiffness",
+    "spring_damping",
+    "gear",
+    "dh_theta",
+    "dh",
+    "torque_noise",
+    "drive_gain",
+)
 
 
 @dataclass(frozen=True, eq=False)

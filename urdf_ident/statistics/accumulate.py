@@ -57,10 +57,12 @@ def accumulate(
     if total == 0:
         longest = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
         raise EstimationError(
-            "the log is shorter than the filter", where=log, got=f"{longest[0]:.3g} s of motion in one piece",
+            "the log is shorter than the filter",
+            where=log,
+            got=f"{longest[0]:.3g} s of motion in one piece",
             expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
             remedy="record longer, or raise signals.decimate",
-        )  # fmt: skip
+        )
     layouts = tuple(
         Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
         for group, some in zip(model.groups, model.compact, strict=True)
@@ -152,9 +154,16 @@ def build_statistics(
         row_filter = RowFilter(log.conditioned.factor)
         conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
         part = accumulate(
-            model, log.name, log.segments, row_filter, blocks=blocks, conditioning=conditioning, progress=done,
-            weights=None if weights is None else weights[log.name], kept=kept,
-        )  # fmt: skip
+            model,
+            log.name,
+            log.segments,
+            row_filter,
+            blocks=blocks,
+            conditioning=conditioning,
+            progress=done,
+            weights=None if weights is None else weights[log.name],
+            kept=kept,
+        )
         total = part if total is None else total.merged(part)
     if total is None:
         raise EstimationError("no log to estimate from")

@@ -188,9 +188,11 @@ def fit_base(
     rows = sum(statistics.rows.values())
     if rows <= len(base):
         raise EstimationError(
-            "fewer rows than parameters", got=f"{rows} rows", expected=f"> {len(base)}",
+            "fewer rows than parameters",
+            got=f"{rows} rows",
+            expected=f"> {len(base)}",
             remedy="record longer or more logs, or raise signals.decimate",
-        )  # fmt: skip
+        )
     first = solve(statistics.stacked(weights, base.independent), rows, reference)
     sigma = group_sigma(statistics, base, first, weights)
     if method == "ols" or weights is not None:
@@ -247,9 +249,16 @@ def _fit(
         "row_weights": dict(weights),
     }
     return Fit(
-        base, solution.estimate, solution.covariance(), solution.seen, dict(sigma), solution.rows, solution.dof,
-        solution.condition, **extra,
-    )  # fmt: skip
+        base,
+        solution.estimate,
+        solution.covariance(),
+        solution.seen,
+        dict(sigma),
+        solution.rows,
+        solution.dof,
+        solution.condition,
+        **extra,
+    )
 
 
 def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, weights: Mapping[str, float]) -> Array:

@@ -59,6 +59,11 @@ def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
     data = statistics.stacked(fit.weights, fit.base.independent)
     found = solve(np.vstack([data, np.column_stack([S, S @ mean])]), fit.rows + len(S), mean)
     return replace(
-        fit, params=found.estimate, covariance=found.covariance(1.0), seen=found.seen, method="ridge",
-        covariance_kind="posterior of independent residuals and the prior", condition=found.condition,
-    )  # fmt: skip
+        fit,
+        params=found.estimate,
+        covariance=found.covariance(1.0),
+        seen=found.seen,
+        method="ridge",
+        covariance_kind="posterior of independent residuals and the prior",
+        condition=found.condition,
+    )

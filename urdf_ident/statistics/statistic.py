@@ -217,8 +217,11 @@ class StatisticSet:
             FingerprintError: They belong to different models or conditionings, or share a log's name.
         """
         if other.fingerprint != self.fingerprint:
-            raise FingerprintError("statistics of different models or conditionings cannot be merged",
-                                   got=other.fingerprint, expected=self.fingerprint)  # fmt: skip
+            raise FingerprintError(
+                "statistics of different models or conditionings cannot be merged",
+                got=other.fingerprint,
+                expected=self.fingerprint,
+            )
         both = set(self.logs) & set(other.logs)
         if both:
             raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")

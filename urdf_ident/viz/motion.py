@@ -193,8 +193,12 @@ def _is_trajectory(path: Path, robot: Robot) -> bool:
 def _columns(joints: tuple[str, ...], robot: Robot) -> list[int]:
     if set(robot.joints) - set(joints):
         absent = sorted(set(robot.joints) - set(joints))
-        raise LogError("the motion does not hold every joint", got=", ".join(joints), expected=", ".join(absent),
-                       remedy="lock the joints that do not move: `robot: {lock: {…}}` in the project file")  # fmt: skip
+        raise LogError(
+            "the motion does not hold every joint",
+            got=", ".join(joints),
+            expected=", ".join(absent),
+            remedy="lock the joints that do not move: `robot: {lock: {…}}` in the project file",
+        )
     return [joints.index(name) for name in robot.joints]
 
 
@@ -207,8 +211,12 @@ def _clean(name: str, time: Array, position: Array, where: str = "") -> Motion:
     forward[1:] = time[index][1:] > latest[:-1]
     index = index[forward]
     if len(index) < 2:
-        raise LogError("fewer than two rows can be played", where=where or name, got=f"{len(index)} of {len(time)}",
-                       remedy="look at it with `urdf-ident inspect`")  # fmt: skip
+        raise LogError(
+            "fewer than two rows can be played",
+            where=where or name,
+            got=f"{len(index)} of {len(time)}",
+            remedy="look at it with `urdf-ident inspect`",
+        )
     lost = len(time) - len(index)
     notes = (f"{name}: {lost} of {len(time)} rows left out (unreadable, or time does not increase)",) if lost else ()
     return Motion(name, time[index], position[index], notes)

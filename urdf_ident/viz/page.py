@@ -59,8 +59,10 @@ def player_page(
     shapes, notes = robot_shapes(robot)
     first = course(robot, shapes, position)
     extent = [first.extent]
-    commands = [*robot_commands(robot, shapes, first.base, "/robot"),
-                *inertia_commands(robot, first.base, "/inertia/robot", _INERTIA)]  # fmt: skip
+    commands = [
+        *robot_commands(robot, shapes, first.base, "/robot"),
+        *inertia_commands(robot, first.base, "/inertia/robot", _INERTIA),
+    ]
     movers = [[f"/robot/{name}", f"/inertia/robot/{name}"] for name in _joint_paths(robot)]
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
     trail, step = trail_commands("/trail/robot", first.tip, rate, thickness)
@@ -73,8 +75,10 @@ def player_page(
         moved = position if beside is None else frames_at(beside, robot, len(position), rate)
         second, more, note = _other_course(robot, other, moved)
         same = _alike(first, second, 1e-6 * reach(robot))
-        commands += [*robot_commands(other, more, second.base, "/other", ghost=True),
-                     *inertia_commands(other, second.base, "/inertia/other", OTHER)]  # fmt: skip
+        commands += [
+            *robot_commands(other, more, second.base, "/other", ghost=True),
+            *inertia_commands(other, second.base, "/inertia/other", OTHER),
+        ]
         movers += [[f"/other/{name}", f"/inertia/other/{name}"] for name in _joint_paths(other)]
         if not same:
             trail, step = trail_commands("/trail/other", second.tip, rate, thickness, OTHER)
@@ -95,15 +99,24 @@ def player_page(
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
     points = outermost(np.concatenate(extent))
     data: dict[str, Any] = {
-        "title": robot.name, "subtitle": motion.name, "duration": motion.duration, "rate": rate, "frames": len(position),
-        "joints": _joint_entries(robot), "values": _float32(position), "movers": movers,
-        "poses": _float32(np.concatenate(poses, axis=1)), "trails": trails, "legend": legend,
+        "title": robot.name,
+        "subtitle": motion.name,
+        "duration": motion.duration,
+        "rate": rate,
+        "frames": len(position),
+        "joints": _joint_entries(robot),
+        "values": _float32(position),
+        "movers": movers,
+        "poses": _float32(np.concatenate(poses, axis=1)),
+        "trails": trails,
+        "legend": legend,
         "robots": ["/robot"] if other is None else ["/robot", "/other"],
-        "speed": _speed(first, rate) if trails else None, "camera": _camera(points),
+        "speed": _speed(first, rate) if trails else None,
+        "camera": _camera(points),
         "layers": _layers(trails, other is not None, collisions, near, masses=other is not None and same),
         "nearest": None if near is None else nearest_entry(near, first.base, _float32),
         "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
-    }  # fmt: skip
+    }
     title = f"{robot.name}: {motion.name}"
     return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
@@ -112,8 +125,12 @@ def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, 
     """The second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:
-        raise ModelError(f"the second robot has no moving joint '{absent[0]}'", where=other.path,
-                         expected=", ".join(robot.joints), remedy="the two URDFs must share joint names")  # fmt: skip
+        raise ModelError(
+            f"the second robot has no moving joint '{absent[0]}'",
+            where=other.path,
+            expected=", ".join(robot.joints),
+            remedy="the two URDFs must share joint names",
+        )
     q = np.zeros((len(position), other.n))
     for j, name in enumerate(robot.joints):
         q[:, other.index(name)] = position[:, j]
@@ -151,8 +168,12 @@ def _speed(found: Course, rate: float) -> dict[str, Any]:
 def _camera(points: Array) -> dict[str, Any]:
     low, high = points.min(axis=0), points.max(axis=0)
     size = float(np.linalg.norm(high - low)) / 2
-    return {"points": points.round(5).tolist(), "centre": ((low + high) / 2).tolist(), "size": size,
-            "direction": view_direction(points).tolist()}  # fmt: skip
+    return {
+        "points": points.round(5).tolist(),
+        "centre": ((low + high) / 2).tolist(),
+        "size": size,
+        "direction": view_direction(points).tolist(),
+    }
 
 
 def _layers(

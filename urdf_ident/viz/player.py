@@ -198,8 +198,10 @@ def _free_port(port: int | None) -> int:
         except OutputError:
             continue
         return number
-    raise OutputError(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
-                      remedy="end other viewers, name a free port with --port, or write a file with --html FILE")  # fmt: skip
+    raise OutputError(
+        f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
+        remedy="end other viewers, name a free port with --port, or write a file with --html FILE",
+    )
 
 
 def _try_port(port: int) -> None:

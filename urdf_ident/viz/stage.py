@@ -9,8 +9,12 @@ from ..model.geometry import Shape
 from .scene import add_shape
 from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
 
-_DEFAULTS = ("/Grid", "/Axes", "/Background", *(f"/Lights/{name}" for name in (
-    "PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight", "SpotLight")))  # fmt: skip
+_DEFAULTS = (
+    "/Grid",
+    "/Axes",
+    "/Background",
+    *(f"/Lights/{name}" for name in ("PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight", "SpotLight")),
+)
 _FLOOR, _LINES = (0.97, 0.975, 0.985), (0.55, 0.62, 0.70)
 _FADE = ((0.0, 1.0), (0.35, 1.0), (0.6, 0.75), (0.8, 0.3), (1.0, 0.0))  # share of the radius, opacity
 _SPOKES, _PIECES = 72, 48
@@ -67,8 +71,13 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
     for order, (name, kind, material, look, data) in enumerate(layers, start=-len(layers)):
         item = SceneObject(f"/stage/{name}")
         geometry = item.geometry(type="BufferGeometry", data=data)
-        item.child(kind, geometry=geometry, material=item.material(type=material, **look), renderOrder=order,
-                   receiveShadow=name == "shadow")  # fmt: skip
+        item.child(
+            kind,
+            geometry=geometry,
+            material=item.material(type=material, **look),
+            renderOrder=order,
+            receiveShadow=name == "shadow",
+        )
         commands.append(item.command())
     return commands
 
@@ -94,12 +103,27 @@ def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
 def _lights(centre: Array, size: float) -> list[Command]:
     """A warm key light that throws shadows, a cool fill light, and the sky."""
     box = 1.3 * size
-    camera = {"uuid": "shadow camera", "type": "OrthographicCamera", "left": -box, "right": box, "top": box, "bottom": -box,
-              "near": 0.1 * size, "far": 9 * size, "zoom": 1}  # fmt: skip
+    camera = {
+        "uuid": "shadow camera",
+        "type": "OrthographicCamera",
+        "left": -box,
+        "right": box,
+        "top": box,
+        "bottom": -box,
+        "near": 0.1 * size,
+        "far": 9 * size,
+        "zoom": 1,
+    }
     shadow = {"bias": -0.0004, "radius": 5, "mapSize": [2048, 2048], "camera": camera}
     key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
-    key.child("DirectionalLight", at(centre + size * np.array([2.0, -1.6, 3.6])), color=0xFFF4E6, intensity=1.22,
-              castShadow=True, shadow=shadow)  # fmt: skip
+    key.child(
+        "DirectionalLight",
+        at(centre + size * np.array([2.0, -1.6, 3.6])),
+        color=0xFFF4E6,
+        intensity=1.22,
+        castShadow=True,
+        shadow=shadow,
+    )
     fill.child("DirectionalLight", at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
     sky.child("HemisphereLight", at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
     return [key.command(), fill.command(), sky.command()]

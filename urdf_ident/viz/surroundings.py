@@ -183,8 +183,12 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     """
     ends = nearest.ends @ base[:3, :3].T + base[:3, 3]
     table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])
-    return {"step": nearest.step, "table": pack(table), "names": [" – ".join(pair) for pair in nearest.names],
-            "required": np.maximum(nearest.required, -1e9).tolist()}  # fmt: skip
+    return {
+        "step": nearest.step,
+        "table": pack(table),
+        "names": [" – ".join(pair) for pair in nearest.names],
+        "required": np.maximum(nearest.required, -1e9).tolist(),
+    }
 
 
 def _rod(radius: float) -> Command:

@@ -70,8 +70,12 @@ class SceneObject:
     def command(self) -> Command:
         """The command that puts it into the scene."""
         group = {"uuid": self.path, "type": "Group", "children": self._children}
-        whole = {"metadata": {"version": 4.5, "type": "Object"}, "geometries": self._geometries,
-                 "materials": self._materials, "object": group}  # fmt: skip
+        whole = {
+            "metadata": {"version": 4.5, "type": "Object"},
+            "geometries": self._geometries,
+            "materials": self._materials,
+            "object": group,
+        }
         return {"type": "set_object", "path": self.path, "object": whole}
 
     def _store(self, store: list[Entry], kind: str, entry: Entry) -> str:

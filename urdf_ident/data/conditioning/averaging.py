@@ -59,9 +59,13 @@ class Averaged:
     def as_dict(self) -> dict[str, Any]:
         """The entry ``periods`` of a log in identification.json."""
         return {
-            "seconds": self.seconds, "count": self.count, "start": self.start, "harmonics": self.harmonics,
-            "noise": self.noise.tolist(), "wild": self.outliers,
-        }  # fmt: skip
+            "seconds": self.seconds,
+            "count": self.count,
+            "start": self.start,
+            "harmonics": self.harmonics,
+            "noise": self.noise.tolist(),
+            "wild": self.outliers,
+        }
 
     def describe(self) -> str:
         """What was done, in one line."""

@@ -39,8 +39,13 @@ def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
     """
     time = recording.time
     if len(time) < 10 or not (np.diff(time) > 0).all():
-        raise LogError("the log has no usable clock", where=recording.name, got=f"{len(time)} samples",
-                       expected="ten or more samples with increasing time", remedy="run the quality check first")  # fmt: skip
+        raise LogError(
+            "the log has no usable clock",
+            where=recording.name,
+            got=f"{len(time)} samples",
+            expected="ten or more samples with increasing time",
+            remedy="run the quality check first",
+        )
     holes = [name for name, array in recording.signals() if not np.isfinite(array).all()]
     if holes:
         raise LogError(f"values of {', '.join(holes)} are missing", where=recording.name, remedy="run the quality check first")
@@ -65,10 +70,12 @@ def _resample(part: Recording, rate: float, even: bool) -> Piece:
     if not (time[-1] - time[0]) * rate < min(MOST_SAMPLES, 100.0 * len(time) + 1e6):  # one stamp far from all others
         worst = int(np.argmax(np.diff(time)))
         raise LogError(
-            "the clock jumps too far to be made even", where=f"{part.name}, row {worst + 1}",
-            got=f"{time[worst + 1] - time[worst]:.3g} s between two rows", expected=f"about {1 / rate:.3g} s",
+            "the clock jumps too far to be made even",
+            where=f"{part.name}, row {worst + 1}",
+            got=f"{time[worst + 1] - time[worst]:.3g} s between two rows",
+            expected=f"about {1 / rate:.3g} s",
             remedy="cut the log there, or correct the time stamp",
-        )  # fmt: skip
+        )
     grid = np.arange(time[0], time[-1], 1 / rate)
 
     def cubic(x: Array | None) -> Array | None:

@@ -77,8 +77,12 @@ class SignalConfig:
             if value != "auto" and not (number and math.isfinite(value) and value > 0):
                 raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
         if self.velocity not in ("auto", "logged", "differentiated"):
-            raise LogError("unknown source of velocity", where="signals.velocity", got=self.velocity,
-                           expected="auto, logged or differentiated")  # fmt: skip
+            raise LogError(
+                "unknown source of velocity",
+                where="signals.velocity",
+                got=self.velocity,
+                expected="auto, logged or differentiated",
+            )
         if self.periodic not in ("auto", "on", "off"):
             raise LogError("unknown choice", where="signals.periodic", got=self.periodic, expected="auto, on or off")
 
@@ -169,17 +173,23 @@ def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetit
     asked = config.periodic == "on"
     if pieces[0].qm is not None:  # a spring's deflection is small against the motion, and lives beyond the motion's harmonics
         if asked:
-            raise LogError("a log with motor positions is not averaged: its deflections are too small for that", where=name,
-                           got="signals.periodic: on", expected="auto or off")  # fmt: skip
+            raise LogError(
+                "a log with motor positions is not averaged: its deflections are too small for that",
+                where=name,
+                got="signals.periodic: on",
+                expected="auto or off",
+            )
         return None
     demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
     found = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
     if asked and found is None:
         raise LogError(
-            "the motion does not repeat: there are no whole periods to average", where=name,
+            "the motion does not repeat: there are no whole periods to average",
+            where=name,
             got="no two equal periods in a row" if len(pieces) == 1 else f"{len(pieces)} pieces between pauses",
-            expected="two or more whole periods", remedy="set signals.periodic: auto, or record several periods",
-        )  # fmt: skip
+            expected="two or more whole periods",
+            remedy="set signals.periodic: auto, or record several periods",
+        )
     return found
 
 
@@ -234,8 +244,9 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     if len(recordings) > 1 and odd is not None:
         words = f"{words} ({recordings[odd].name}), so in all logs"
     chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
-    return replace(config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason,
-                   velocity_reason=words, chosen=chosen)  # fmt: skip
+    return replace(
+        config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, velocity_reason=words, chosen=chosen
+    )
 
 
 def _rate_words(clock: Clock) -> str:
@@ -258,8 +269,12 @@ def _cutoff(pieces: list[Piece], rate: float, config: SignalConfig, name: str) -
         stretches += [(piece, begin, end) for begin, end in _motions(np.abs(speed) > thresholds, config.rest_time * rate)]
     longest = max((end - begin for _, begin, end in stretches), default=0)
     if longest < max(32, 0.2 * rate):
-        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
-                       remedy="record a motion that moves every joint")  # fmt: skip
+        raise LogError(
+            "the robot does not move",
+            where=name,
+            expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+            remedy="record a motion that moves every joint",
+        )
     kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
     travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
     movers = travel > 1e-3 * travel.max()
@@ -311,10 +326,11 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
     if not still.any() or still.all() or segments[0].qm is not None:
         return segments
     return [
-        replace(part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v),
-                a=np.where(still, 0.0, part.a))
+        replace(
+            part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v), a=np.where(still, 0.0, part.a)
+        )
         for part in segments
-    ]  # fmt: skip
+    ]
 
 
 def _cut_rest(
@@ -332,8 +348,12 @@ def _cut_rest(
     longest = max((len(segment) for segment in found), default=0)
     kept = [segment for segment in found if len(segment) >= min(config.shortest * rate, 0.5 * longest)]
     if not kept:
-        raise LogError("the robot does not move", where=name, expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
-                       remedy="record a motion that moves every joint")  # fmt: skip
+        raise LogError(
+            "the robot does not move",
+            where=name,
+            expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+            remedy="record a motion that moves every joint",
+        )
     total = sum(len(piece.q) for piece in pieces) / rate
     used = sum(len(segment) for segment in kept) / rate
     why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "

@@ -22,9 +22,14 @@ SHORTEST, SHORT = 1.0, 5.0
 _DEGREE = 180 / np.pi
 #: Ratio (dq/dt) / v that a wrong unit makes → what the project file should say.
 _RATIOS = (
-    (_DEGREE, "position: deg"), (1 / (2 * np.pi), "position: rev"), (1e3, "position: mm"),
-    (1 / _DEGREE, "velocity: deg/s"), (np.pi / 30, "velocity: rpm"), (2 * np.pi, "velocity: rev/s"), (1e-3, "velocity: mm/s"),
-)  # fmt: skip
+    (_DEGREE, "position: deg"),
+    (1 / (2 * np.pi), "position: rev"),
+    (1e3, "position: mm"),
+    (1 / _DEGREE, "velocity: deg/s"),
+    (np.pi / 30, "velocity: rpm"),
+    (2 * np.pi, "velocity: rev/s"),
+    (1e-3, "velocity: mm/s"),
+)
 
 
 def check_effort(state: Examination, robot: Robot) -> None:
@@ -36,23 +41,36 @@ def check_effort(state: Examination, robot: Robot) -> None:
     """
     recording = state.recording
     if recording.effort is None:
-        state.add("effort-missing", "refused", "the log holds no efforts (torques, forces or currents)",
-                  remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`")  # fmt: skip
+        state.add(
+            "effort-missing",
+            "refused",
+            "the log holds no efforts (torques, forces or currents)",
+            remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
+        )
         return
     travel = np.ptp(recording.position, axis=0)
     for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
         value = f"is {recording.effort[0, j]:.4g} throughout"
         if travel[j] > 0.01:
-            state.add("effort-dead", "refused", f"the joint moves and its effort {value}", joint=robot.joints[j],
-                      remedy="check the column and its sensor")  # fmt: skip
+            state.add(
+                "effort-dead",
+                "refused",
+                f"the joint moves and its effort {value}",
+                joint=robot.joints[j],
+                remedy="check the column and its sensor",
+            )
         else:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
         for j in np.flatnonzero(np.percentile(np.abs(recording.effort), 99, axis=0) > 2 * limits):
-            state.add("effort-beyond-limit", "warning", f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, "
-                      f"the URDF allows {limits[j]:.4g}", joint=robot.joints[j],
-                      remedy="is it a current, or on the motor side? See `log: {units: ..., side: ...}`")  # fmt: skip
+            state.add(
+                "effort-beyond-limit",
+                "warning",
+                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, the URDF allows {limits[j]:.4g}",
+                joint=robot.joints[j],
+                remedy="is it a current, or on the motor side? See `log: {units: ..., side: ...}`",
+            )
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:
@@ -79,17 +97,25 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
         if suspects.any() and fits[kind].all():
             j = int(np.flatnonzero(suspects)[0])
             state.add(
-                "position-unit", "refused",
+                "position-unit",
+                "refused",
                 f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
-                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if revolute else 'm'}", joint=robot.joints[j],
+                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if revolute else 'm'}",
+                joint=robot.joints[j],
                 remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
-            )  # fmt: skip
+            )
             return
     beyond = (q > upper + 0.01) | (q < lower - 0.01)
     for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
-        state.add("position-beyond-limit", "warning", f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
-                  f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g}", joint=robot.joints[j],
-                  at=np.flatnonzero(beyond[:, j]), remedy="check joint offsets, signs and units")  # fmt: skip
+        state.add(
+            "position-beyond-limit",
+            "warning",
+            f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
+            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g}",
+            joint=robot.joints[j],
+            at=np.flatnonzero(beyond[:, j]),
+            remedy="check joint offsets, signs and units",
+        )
 
 
 def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
@@ -120,10 +146,11 @@ def check_motion(state: Examination, robot: Robot) -> None:
     travel = np.ptp(np.percentile(state.recording.position, [0.5, 99.5], axis=0), axis=0)
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
-            "at-rest", "refused",
+            "at-rest",
+            "refused",
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
             remedy="record a motion that moves every joint; a log at rest shows gravity alone",
-        )  # fmt: skip
+        )
         return
     if seconds < SHORTEST:
         state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
@@ -132,9 +159,12 @@ def check_motion(state: Examination, robot: Robot) -> None:
     for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * clock.rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(
-            "joint-at-rest", "warning", f"the joint does not move{exact}: its friction cannot be seen",
-            joint=robot.joints[j], remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
-        )  # fmt: skip
+            "joint-at-rest",
+            "warning",
+            f"the joint does not move{exact}: its friction cannot be seen",
+            joint=robot.joints[j],
+            remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
+        )
 
 
 def check_clipped(state: Examination, robot: Robot) -> None:
@@ -164,10 +194,15 @@ def check_clipped(state: Examination, robot: Robot) -> None:
         if own.any():
             clipped |= own
             state.add(
-                "effort-clipped", "warning", f"{100 * own.mean():.3g} % of the efforts stand at the end of their range "
-                f"({levels[0]:.4g} to {levels[-1]:.4g}), as if clipped; left out", joint=robot.joints[j],
-                at=np.flatnonzero(own), size=float(own.mean()), remedy="widen the range of the sensor or the logger",
-            )  # fmt: skip
+                "effort-clipped",
+                "warning",
+                f"{100 * own.mean():.3g} % of the efforts stand at the end of their range "
+                f"({levels[0]:.4g} to {levels[-1]:.4g}), as if clipped; left out",
+                joint=robot.joints[j],
+                at=np.flatnonzero(own),
+                size=float(own.mean()),
+                remedy="widen the range of the sensor or the logger",
+            )
     if clipped.mean() > 0.2:
         share = f"{100 * clipped.mean():.3g} %"
         state.add("effort-clipped", "refused", f"{share} of the rows hold a clipped effort", remedy="record it again, slower")
@@ -220,9 +255,13 @@ def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int,
     for begin, end in sorted(set(runs)):
         frozen[begin:end] = True
         state.add(
-            "channel-frozen", "warning", f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
-            joint=joint, at=[begin], remedy="check the connection to the sensor",
-        )  # fmt: skip
+            "channel-frozen",
+            "warning",
+            f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
+            joint=joint,
+            at=[begin],
+            remedy="check the connection to the sensor",
+        )
 
 
 def _runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -272,10 +311,13 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     common = float(np.median(match.scale[known])) if len(known) else 1.0
     if not foreign and len(known) > 1 and abs(common - 1) > 0.02 and (np.abs(match.scale[known] / common - 1) < 0.02).all():
         state.add(
-            "time-scale", "refused", f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
-            f"1 s of the log is {common:.4g} s", size=common,
+            "time-scale",
+            "refused",
+            f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
+            f"1 s of the log is {common:.4g} s",
+            size=common,
             remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocities are scaled leave them out",
-        )  # fmt: skip
+        )
     elif foreign:
         _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
     elif scaled:
@@ -302,8 +344,13 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDAr
             own = max(likeness[i, i], likeness[j, j])
             if moves[i] and moves[j] and own < 0.8 and min(likeness[i, j], likeness[j, i]) > 0.95:
                 one, other = robot.joints[i], robot.joints[j]
-                state.add("velocities-exchanged", "refused", f"the velocities of {one} and {other} look swapped", joint=one,
-                          remedy="correct the order of the position or velocity columns in the project file")  # fmt: skip
+                state.add(
+                    "velocities-exchanged",
+                    "refused",
+                    f"the velocities of {one} and {other} look swapped",
+                    joint=one,
+                    remedy="correct the order of the position or velocity columns in the project file",
+                )
                 found = True
     return found
 
@@ -311,8 +358,13 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDAr
 def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
     wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
     for j in wrong:
-        state.add("velocity-sign", "refused", "the logged velocity has the opposite sign of dq/dt", joint=robot.joints[j],
-                  remedy="correct the sign of the position or of the velocity, or leave the velocity columns out")  # fmt: skip
+        state.add(
+            "velocity-sign",
+            "refused",
+            "the logged velocity has the opposite sign of dq/dt",
+            joint=robot.joints[j],
+            remedy="correct the sign of the position or of the velocity, or leave the velocity columns out",
+        )
     return len(wrong) > 0
 
 
@@ -324,9 +376,10 @@ def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: N
             if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
                 continue
             state.add(
-                "velocity-unit", "refused",
+                "velocity-unit",
+                "refused",
                 f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
                 remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`",
-            )  # fmt: skip
+            )
             return True
     return False

@@ -97,8 +97,12 @@ def sample(
     Returns:
         The samples; None where nothing is measured.
     """
-    parts = [(k, cutoff, part) for k, (segments, cutoff) in enumerate(logs) for part in segments
-             if part.tau is not None and len(part) > 20]  # fmt: skip
+    parts = [
+        (k, cutoff, part)
+        for k, (segments, cutoff) in enumerate(logs)
+        for part in segments
+        if part.tau is not None and len(part) > 20
+    ]
     if not parts:
         return None
     seconds = sum(len(part) / part.rate for _, _, part in parts)

@@ -74,9 +74,16 @@ class Examination:
         return any(finding.severity == "refused" for finding in self.findings)
 
     def add(
-        self, id: str, severity: str, message: str, *, joint: str | None = None,
-        at: Sequence[int] | np.ndarray[Any, Any] | None = None, remedy: str | None = None, size: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        id: str,
+        severity: str,
+        message: str,
+        *,
+        joint: str | None = None,
+        at: Sequence[int] | np.ndarray[Any, Any] | None = None,
+        remedy: str | None = None,
+        size: float | None = None,
+    ) -> None:
         """Notes a finding.
 
         Args:

@@ -62,8 +62,12 @@ def repair_values(state: Examination, robot: Robot) -> None:
             changes[name] = None
         elif holes.any():
             clean = _bridge(state.recording.time, clean)
-            state.add("values-bridged", "repaired", f"{int(holes.sum())} missing value(s) of {name} were interpolated",
-                      at=np.flatnonzero(holes.any(axis=1)))  # fmt: skip
+            state.add(
+                "values-bridged",
+                "repaired",
+                f"{int(holes.sum())} missing value(s) of {name} were interpolated",
+                at=np.flatnonzero(holes.any(axis=1)),
+            )
             changes[name] = clean
     for frame in list(wrenches):
         wrenches[frame] = changes.pop(f"wrench {frame}", wrenches[frame])
@@ -95,8 +99,13 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
         fixed[:, j] = np.unwrap(position[:, j])
         if target is not None:
             target[:, j] = fixed[:, j] + np.angle(np.exp(1j * (target[:, j] - fixed[:, j])))
-        state.add("position-wrapped", "repaired", f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
-                  joint=robot.joints[j], at=np.flatnonzero(whole[:, j]) + 1)  # fmt: skip
+        state.add(
+            "position-wrapped",
+            "repaired",
+            f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
+            joint=robot.joints[j],
+            at=np.flatnonzero(whole[:, j]) + 1,
+        )
     state.recording = replace(state.recording, position=fixed, position_target=target)
 
 
@@ -142,8 +151,13 @@ def repair_order(state: Examination) -> None:
         keep[index[drops]] = False
     lost = ~keep
     if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
-        state.add("time-backwards", "refused", f"time runs backwards at {len(first)} place(s)", at=first + 1,
-                  remedy="split the file where the clock restarts, or sort it by time")  # fmt: skip
+        state.add(
+            "time-backwards",
+            "refused",
+            f"time runs backwards at {len(first)} place(s)",
+            at=first + 1,
+            remedy="split the file where the clock restarts, or sort it by time",
+        )
         return
     _drop(state, lost, "time-out-of-order", "are out of order in time")
 
@@ -174,10 +188,11 @@ def repair_clock(state: Examination) -> None:
     found = device_clock(state.recording.time, state.recording.position)
     if found is not None:
         state.add(
-            "clock-jitter", "repaired",
+            "clock-jitter",
+            "repaired",
             f"the time stamps jitter by {100 * found.spread_before:.2g} % of a period; the motion shows an even clock of "
             f"{1e3 * found.period:.6g} ms behind them (within {100 * found.spread_after:.2g} %), which is used instead",
-        )  # fmt: skip
+        )
         if found.lost:
             state.add("samples-lost", "info", f"{found.lost} sample(s) of the device are not in the log; interpolated")
         repeated = np.concatenate([[False], np.diff(found.time) <= 0])
@@ -192,17 +207,20 @@ def repair_clock(state: Examination) -> None:
     clock = read_clock(state.recording.time)
     if found is None and not clock.even:
         state.add(
-            "clock-uneven", "repaired",
+            "clock-uneven",
+            "repaired",
             f"intervals vary by {100 * clock.jitter:.2g} % of a period around {1e3 * clock.period:.4g} ms; "
             f"the log is resampled evenly at {clock.rate:.4g} Hz",
-        )  # fmt: skip
+        )
     if len(clock.gaps):
         longest = float(np.diff(state.recording.time)[clock.gaps].max())
         state.add(
-            "clock-gaps", "repaired",
+            "clock-gaps",
+            "repaired",
             f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
-            f"{longest:.3g} s; the log is split there", at=clock.gaps + 1,
-        )  # fmt: skip
+            f"{longest:.3g} s; the log is split there",
+            at=clock.gaps + 1,
+        )
 
 
 def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
@@ -235,16 +253,24 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
         if bad.any():
             worst = float(np.nanmax(np.abs(array[bad, j])))
             state.add(
-                "values-impossible", "repaired",
+                "values-impossible",
+                "repaired",
                 f"{int(bad.sum())} value(s) of {name} are impossible (up to {worst:.3g}); left out",
-                joint=joint, at=np.flatnonzero(bad),
-            )  # fmt: skip
+                joint=joint,
+                at=np.flatnonzero(bad),
+            )
         if name in _SPIKE:
             stuck = _sentinels(clean[:, j])
             if stuck.any():
                 words = f"{int(stuck.sum())} value(s) of {name} are exactly {clean[stuck, j][0]:.6g} between others; left out"
-                state.add("values-sentinel", "repaired", words, joint=joint, at=np.flatnonzero(stuck),
-                          remedy="what does the logger write where it has no value?")  # fmt: skip
+                state.add(
+                    "values-sentinel",
+                    "repaired",
+                    words,
+                    joint=joint,
+                    at=np.flatnonzero(stuck),
+                    remedy="what does the logger write where it has no value?",
+                )
             clean[stuck, j] = np.nan
             spikes = _spikes(clean[:, j], _SPIKE[name])
             words = f"{int(spikes.sum())} spike(s) of {name} left out"
@@ -292,10 +318,13 @@ def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
-            "channel-missing", "refused", f"{share:.3g} % of the {name} values are missing or impossible",
-            joint=robot.joints[j], at=np.flatnonzero(holes[:, j]),
+            "channel-missing",
+            "refused",
+            f"{share:.3g} % of the {name} values are missing or impossible",
+            joint=robot.joints[j],
+            at=np.flatnonzero(holes[:, j]),
             remedy="check the column and its sensor, or record the log again",
-        )  # fmt: skip
+        )
 
 
 def _bridge(time: Array, x: Array) -> Array:

@@ -53,7 +53,7 @@ def cause(robot: Robot, found: Hypothesis) -> str:
         "effort-scale": lambda: f" (× {np.exp(-found.size):.3g})",
         "time-scale": lambda: f" (1 s of the log is {found.size:.3g} s)",
         "effort-delay": lambda: f" ({1e3 * found.size:.3g} ms)",
-    }.get(found.id)  # fmt: skip
+    }.get(found.id)
     return words + (size() if size else "")
 
 
@@ -93,8 +93,17 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
     severity = "refused" if _refuses(step, sound) else "warning"
-    return Finding(id, severity, None, None, f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
-                   f"to decide: {', or '.join(list(tests)[:3])}", step.gain, step.certainty, ids)  # fmt: skip
+    return Finding(
+        id,
+        severity,
+        None,
+        None,
+        f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
+        f"to decide: {', or '.join(list(tests)[:3])}",
+        step.gain,
+        step.certainty,
+        ids,
+    )
 
 
 def against(
@@ -156,8 +165,17 @@ def changes(robot: Robot, change: Change) -> Finding:
         when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     joint = robot.joints[change.joint]
     others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
-    return Finding(id, "warning", joint, None, f"{what} {when}, most on this joint", remedy, change.gain,
-                   float(1 - np.exp(-4 * change.gain)), tuple(dict.fromkeys((id, *others))))  # fmt: skip
+    return Finding(
+        id,
+        "warning",
+        joint,
+        None,
+        f"{what} {when}, most on this joint",
+        remedy,
+        change.gain,
+        float(1 - np.exp(-4 * change.gain)),
+        tuple(dict.fromkeys((id, *others))),
+    )
 
 
 def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
@@ -234,34 +252,49 @@ def _position_sign(robot: Robot, step: Step) -> _Worded:
 
 def _axis_sign(robot: Robot, step: Step) -> _Worded:
     whose = _joints(robot, step.found.joints)
-    return (f"{whose} turns the other way: position and effort both have the wrong sign",
-            "reverse the axis of the joint in the URDF, or both columns", None)  # fmt: skip
+    return (
+        f"{whose} turns the other way: position and effort both have the wrong sign",
+        "reverse the axis of the joint in the URDF, or both columns",
+        None,
+    )
 
 
 def _effort_scale(robot: Robot, step: Step) -> _Worded:
     whose, factor = _joints(robot, step.found.joints), float(np.exp(-step.found.size))
-    return (f"the effort of {whose} is {factor:.3g} times what the other joints' efforts ask for",
-            f"multiply its drive.gain by {1 / factor:.3g}, or check its unit", factor)  # fmt: skip
+    return (
+        f"the effort of {whose} is {factor:.3g} times what the other joints' efforts ask for",
+        f"multiply its drive.gain by {1 / factor:.3g}, or check its unit",
+        factor,
+    )
 
 
 def _position_zero(robot: Robot, step: Step) -> _Worded:
     whose, zero = _joints(robot, step.found.joints), float(step.found.size)
-    return (f"the zero of {whose} is not the URDF's: {zero:+.3g} rad ({np.degrees(zero):+.3g}°) have to be added",
-            f"in the project file: `drive: {{joint_offset: [...]}}` with {zero:.4g} for it", zero)  # fmt: skip
+    return (
+        f"the zero of {whose} is not the URDF's: {zero:+.3g} rad ({np.degrees(zero):+.3g}°) have to be added",
+        f"in the project file: `drive: {{joint_offset: [...]}}` with {zero:.4g} for it",
+        zero,
+    )
 
 
 def _exchanged(robot: Robot, step: Step) -> _Worded:
     i, j = (robot.joints[k] for k in step.found.joints)
     what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
     key = ("effort", "position", "position and log.columns.effort")[int(step.found.size)]
-    return (f"{what} look exchanged: what is logged for {i} fits {j}, what is logged for {j} fits {i}",
-            f"correct the order of the columns (their names, or log.columns.{key})", None)  # fmt: skip
+    return (
+        f"{what} look exchanged: what is logged for {i} fits {j}, what is logged for {j} fits {i}",
+        f"correct the order of the columns (their names, or log.columns.{key})",
+        None,
+    )
 
 
 def _time_scale(robot: Robot, step: Step) -> _Worded:
     size = step.found.size
-    return (f"the clock is wrong: 1 s of the log is {size:.3g} s", f"correct the time column's unit or `log: {{rate: ...}}` "
-            f"(it is {1 / size:.4g} times what is used now)", size)  # fmt: skip
+    return (
+        f"the clock is wrong: 1 s of the log is {size:.3g} s",
+        f"correct the time column's unit or `log: {{rate: ...}}` (it is {1 / size:.4g} times what is used now)",
+        size,
+    )
 
 
 def _delay(robot: Robot, step: Step) -> _Worded:
@@ -275,9 +308,11 @@ def _gravity(robot: Robot, step: Step) -> _Worded:
     old = np.asarray(robot.model.gravity.linear)
     cosine = float(new @ old) / max(float(np.linalg.norm(new) * np.linalg.norm(old)), 1e-300)
     vector = ", ".join(f"{value:.4g}" for value in new)
-    return (f"gravity along [{vector}] in the base frame explains the efforts",
-            f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`",
-            float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))))  # fmt: skip
+    return (
+        f"gravity along [{vector}] in the base frame explains the efforts",
+        f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`",
+        float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))),
+    )
 
 
 def _weightless(robot: Robot, step: Step) -> _Worded:

@@ -20,24 +20,41 @@ Column = int | str
 
 #: Quantities of a log in the order they are read → the prefix of their default column names.
 PREFIXES = {
-    "position": "q", "velocity": "v", "acceleration": "a", "effort": "tau",
-    "motor_position": "qm", "motor_velocity": "vm", "effort_target": "effort_target", "torque_target": "torque_target",
-    "position_target": "position_target", "temperature": "temperature",
-}  # fmt: skip
+    "position": "q",
+    "velocity": "v",
+    "acceleration": "a",
+    "effort": "tau",
+    "motor_position": "qm",
+    "motor_velocity": "vm",
+    "effort_target": "effort_target",
+    "torque_target": "torque_target",
+    "position_target": "position_target",
+    "temperature": "temperature",
+}
 #: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
 ALIASES = {
-    "position": ("position", "pos"), "velocity": ("velocity", "vel", "dq", "qd"),
-    "acceleration": ("acceleration", "acc", "ddq"), "effort": ("effort", "torque"),
-    "motor_position": ("motor_position",), "motor_velocity": ("motor_velocity",), "temperature": ("temp",),
-}  # fmt: skip
+    "position": ("position", "pos"),
+    "velocity": ("velocity", "vel", "dq", "qd"),
+    "acceleration": ("acceleration", "acc", "ddq"),
+    "effort": ("effort", "torque"),
+    "motor_position": ("motor_position",),
+    "motor_velocity": ("motor_velocity",),
+    "temperature": ("temp",),
+}
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 _NUMBERED = {
-    "position": "q|pos|position", "velocity": "dq|qd|qdot|v|vel|velocity", "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
-    "effort": "tau|torque|effort", "motor_position": "qm", "motor_velocity": "vm|dqm|qmd",
-    "position_target": "position_target", "effort_target": "effort_target", "torque_target": "torque_target",
+    "position": "q|pos|position",
+    "velocity": "dq|qd|qdot|v|vel|velocity",
+    "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
+    "effort": "tau|torque|effort",
+    "motor_position": "qm",
+    "motor_velocity": "vm|dqm|qmd",
+    "position_target": "position_target",
+    "effort_target": "effort_target",
+    "torque_target": "torque_target",
     "temperature": "temperature|temp",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -155,10 +172,12 @@ def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> t
         return (_locate(table, columns[0], quantity),) * robot.n
     if len(columns) != robot.n:
         raise LogError(
-            f"{len(columns)} columns of {quantity} for {robot.n} joints", where=f"log.columns.{quantity}", got=columns,
+            f"{len(columns)} columns of {quantity} for {robot.n} joints",
+            where=f"log.columns.{quantity}",
+            got=columns,
             expected=f"one per joint, in the order {', '.join(robot.order)}",
             remedy=_too_few(len(columns), robot),
-        )  # fmt: skip
+        )
     located = [_locate(table, column, quantity) for column in columns]
     if len(set(located)) != len(located):
         raise LogError("a column is listed twice", where=f"log.columns.{quantity}", got=columns, expected="different columns")
@@ -169,14 +188,22 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
     where = f"{table.path} (log.columns.{quantity})"
     if isinstance(column, str):
         if table.names is None:
-            raise LogError(f"column '{column}' is a name and the log has no header", where=where,
-                           remedy=f"give its number, 0 to {table.width - 1}")  # fmt: skip
+            raise LogError(
+                f"column '{column}' is a name and the log has no header",
+                where=where,
+                remedy=f"give its number, 0 to {table.width - 1}",
+            )
         if column not in table.names:
             raise LogError(f"no column '{column}'", where=where, remedy=nearest(column, table.names))
         return table.names.index(column)
     if not 0 <= column < table.width:
-        raise LogError("no such column", where=where, got=column, expected=f"0 to {table.width - 1} (counted from 0)",
-                       remedy="correct the column number in the project file")  # fmt: skip
+        raise LogError(
+            "no such column",
+            where=where,
+            got=column,
+            expected=f"0 to {table.width - 1} (counted from 0)",
+            remedy="correct the column number in the project file",
+        )
     return column
 
 
@@ -202,9 +229,11 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
             missing = next(name for name in wanted if name not in names)
             spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
             raise LogError(
-                f"the log has no column '{missing}'", where=table.path, got=f"{len(present)} of {len(wanted)} joints",
+                f"the log has no column '{missing}'",
+                where=table.path,
+                got=f"{len(present)} of {len(wanted)} joints",
                 remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
-            )  # fmt: skip
+            )
         if present:
             found[key] = tuple(names.index(name) for name in wanted)
     return found, []
@@ -227,16 +256,21 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     missing = [joint for joint in robot.joints if prefix + joint not in names]
     if len(missing) == robot.n:
         raise LogError(
-            "no column holds a joint position", where=table.path, got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
-            expected=f"{prefix}{robot.joints[0]}, …", remedy="describe the columns in the project file (`log: {columns: ...}`)",
-        )  # fmt: skip
+            "no column holds a joint position",
+            where=table.path,
+            got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
+            expected=f"{prefix}{robot.joints[0]}, …",
+            remedy="describe the columns in the project file (`log: {columns: ...}`)",
+        )
     if missing:
         several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
         wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
         raise LogError(
-            f"{several} missing from the log", where=table.path, expected=wanted,
+            f"{several} missing from the log",
+            where=table.path,
+            expected=wanted,
             remedy=f"record what moves, and lock what does not: {lock_words(missing)} in the project file",
-        )  # fmt: skip
+        )
 
 
 def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
@@ -252,10 +286,12 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
             continue
         if len(numbers) != robot.n:
             raise LogError(
-                f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}", where=table.path,
-                got=f"{(table.names or ())[numbers[first]]} …", expected=", ".join(robot.order),
+                f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}",
+                where=table.path,
+                got=f"{(table.names or ())[numbers[first]]} …",
+                expected=", ".join(robot.order),
                 remedy=_too_few(len(numbers), robot),
-            )  # fmt: skip
+            )
         found[key] = tuple(numbers[first + robot.order.index(joint)] for joint in robot.joints)
     if not found:
         return {}, []
@@ -278,9 +314,11 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
         missing = [name for name in wanted if name not in names]
         if missing:
             raise LogError(
-                f"the wrench of '{frame}' has no column '{missing[0]}'", where=table.path, expected=", ".join(wanted),
+                f"the wrench of '{frame}' has no column '{missing[0]}'",
+                where=table.path,
+                expected=", ".join(wanted),
                 remedy="a wrench needs its six columns",
-            )  # fmt: skip
+            )
         found[frame] = tuple(names.index(name) for name in wanted)
     return found
 

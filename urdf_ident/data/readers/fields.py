@@ -15,9 +15,12 @@ from .columns import PREFIXES, ColumnMap, LogLayout, find_columns
 from .tables import Table
 
 _KIND = {
-    "motor_position": "position", "position_target": "position", "motor_velocity": "velocity", "effort_target": "effort",
+    "motor_position": "position",
+    "position_target": "position",
+    "motor_velocity": "velocity",
+    "effort_target": "effort",
     "torque_target": "effort",
-}  # fmt: skip
+}
 _MOTOR = ("motor_position", "motor_velocity")
 
 
@@ -57,9 +60,12 @@ def recording_fields(
             rows = cells.rows
         elif len(cells.rows) != len(rows):
             raise LogError(
-                "the parts of a split log differ in length", where=table.path, got=f"{len(cells.rows)} rows",
-                expected=f"{len(rows)} as in {tables[0][0].path}", remedy="cut them to the same rows",
-            )  # fmt: skip
+                "the parts of a split log differ in length",
+                where=table.path,
+                got=f"{len(cells.rows)} rows",
+                expected=f"{len(rows)} as in {tables[0][0].path}",
+                remedy="cut them to the same rows",
+            )
         units.update(found.units)
         for (quantity, _), array in zip(groups, cells.groups, strict=True):
             if quantity == "time":
@@ -70,17 +76,29 @@ def recording_fields(
                 values[quantity] = array
         notes += [*table.notes, *found.notes]
     if "position" not in values:
-        raise LogError("the log holds no joint positions", where=path, expected="q_<joint> columns",
-                       remedy="describe the columns in the project file (`log: {columns: ...}`)")  # fmt: skip
+        raise LogError(
+            "the log holds no joint positions",
+            where=path,
+            expected="q_<joint> columns",
+            remedy="describe the columns in the project file (`log: {columns: ...}`)",
+        )
     described = replace(layout, units={**units, **layout.units})
     if time is not None:
         time = _seconds(time, described)
     effort_unit = _to_si(values, robot, described)
     return dict(
-        name=name, joints=robot.joints, time=_clock(time, len(rows), layout, path), **values,
-        effort_unit=effort_unit, position_side=layout.position_side, effort_side=layout.effort_side, wrenches=wrenches,
-        path=path, rows=rows, notes=tuple(notes),
-    )  # fmt: skip
+        name=name,
+        joints=robot.joints,
+        time=_clock(time, len(rows), layout, path),
+        **values,
+        effort_unit=effort_unit,
+        position_side=layout.position_side,
+        effort_side=layout.effort_side,
+        wrenches=wrenches,
+        path=path,
+        rows=rows,
+        notes=tuple(notes),
+    )
 
 
 def _check_layout(layout: LogLayout) -> None:
@@ -104,15 +122,20 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
         column = own.columns.get("time")
         free = [k for k in range(table.width) if k != column]
         if len(free) != robot.n:
-            raise LogError(f"the {whole[0]} file has {len(free)} columns for {robot.n} joints", where=table.path,
-                           remedy=f"list them in `log: {{columns: {{{whole[0]}: [...]}}}}`, or lock joints")  # fmt: skip
+            raise LogError(
+                f"the {whole[0]} file has {len(free)} columns for {robot.n} joints",
+                where=table.path,
+                remedy=f"list them in `log: {{columns: {{{whole[0]}: [...]}}}}`, or lock joints",
+            )
         own = replace(own, columns={**own.columns, whole[0]: free})
     if table.names is None and "position" in quantities and "position" not in own.columns:
         raise LogError(
-            "the log has no header", where=table.path, expected="a first line t,q_<joint>,…",
+            "the log has no header",
+            where=table.path,
+            expected="a first line t,q_<joint>,…",
             remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
             "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which",
-        )  # fmt: skip
+        )
     return find_columns(table, robot, own, [q for q in quantities if q != "time"])
 
 
@@ -120,8 +143,12 @@ def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Arr
     if time is not None:
         return time
     if layout.rate is None:
-        raise LogError("the log has no time column", where=where, expected="a column 't' [s]",
-                       remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]")  # fmt: skip
+        raise LogError(
+            "the log has no time column",
+            where=where,
+            expected="a column 't' [s]",
+            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]",
+        )
     return np.asarray(np.arange(count) / layout.rate)
 
 
@@ -144,20 +171,30 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
             continue
         kind = _KIND.get(quantity, quantity)
         if not isinstance(given, str) and len(given) != robot.n:
-            raise LogError(f"{len(given)} units for {robot.n} joints", where=f"log.units.{quantity}", got=list(given),
-                           expected=f"one for all, or one per joint in the order {', '.join(robot.order)}")  # fmt: skip
+            raise LogError(
+                f"{len(given)} units for {robot.n} joints",
+                where=f"log.units.{quantity}",
+                got=list(given),
+                expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
+            )
         names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
         units = [parse_unit(name, kind) for name in names]
         on_motor = quantity in _MOTOR or (layout.position_side == "motor" and kind != "effort")
-        factors = [_factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
-                   for unit, sliding in zip(units, robot.prismatic, strict=True)]  # fmt: skip
+        factors = [
+            _factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
+            for unit, sliding in zip(units, robot.prismatic, strict=True)
+        ]
         if any(factor != 1.0 for factor in factors):
             array *= np.array(factors)
         if quantity == "effort":
             kinds = {"torque" if unit.kind == "force" else unit.kind for unit in units}
             if len(kinds) > 1:
-                raise UnitError("efforts of one log cannot be of several kinds", where="log.units.effort", got=", ".join(given),
-                                expected="all torques and forces, or all currents")  # fmt: skip
+                raise UnitError(
+                    "efforts of one log cannot be of several kinds",
+                    where="log.units.effort",
+                    got=", ".join(given),
+                    expected="all torques and forces, or all currents",
+                )
             effort_unit = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[units[0].kind]
     return effort_unit
 

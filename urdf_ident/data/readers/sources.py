@@ -187,8 +187,12 @@ def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...
         for path in group if len(group) > 1 else ():
             digest = tuple(file_hash(part) for _, part in found[path])
             if digest in seen:
-                raise LogError("the same log is given twice", where=path, got=f"the content of {seen[digest]}",
-                               remedy="remove one: a log counted twice makes its errors look too small")  # fmt: skip
+                raise LogError(
+                    "the same log is given twice",
+                    where=path,
+                    got=f"the content of {seen[digest]}",
+                    remedy="remove one: a log counted twice makes its errors look too small",
+                )
             seen[digest] = path
 
 

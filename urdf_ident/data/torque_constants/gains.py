@@ -127,10 +127,11 @@ def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Esti
     for value, where in known:
         if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
             raise LogError(
-                f"target torque over target current of {joint} is no constant", where=signals[0].name,
+                f"target torque over target current of {joint} is no constant",
+                where=signals[0].name,
                 got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
                 remedy="check the columns effort_target and torque_target, or give drive.gain",
-            )  # fmt: skip
+            )
 
 
 def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
@@ -153,7 +154,7 @@ def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Seque
             raise LogError(
                 f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
                 remedy="log a motion that loads it, standstill included, or give drive.gain",
-            )  # fmt: skip
+            )
     gain, error, origin = [item.value for item in best], [item.error for item in best], list(words)
     for j, item in enumerate(best):
         if rest[j].known:

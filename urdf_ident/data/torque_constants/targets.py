@@ -67,8 +67,9 @@ class Targets:
             missing = "current (effort_target)" if recording.effort_target is None else "torque (torque_target)"
             raise LogError(
                 f"drive.gain: auto needs the controller's target torque and target current; there is no target {missing}",
-                where=where, remedy="name both in `log: {columns: ...}`, or give drive.gain",
-            )  # fmt: skip
+                where=where,
+                remedy="name both in `log: {columns: ...}`, or give drive.gain",
+            )
         usable = np.isfinite(recording.time)
         for x in (recording.position, recording.effort_target, recording.torque_target):
             usable &= (np.isfinite(x) & (np.abs(x) < 1e6)).all(axis=1)
@@ -105,9 +106,11 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
     ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / max(np.sum(current[pairs] ** 2), 1e-300))
     if current[pairs].any() and not 0.2 < ratio < 5.0:
         raise LogError(
-            "the measured and the target current differ in size: one of them is in another unit", where=where,
-            got=f"a ratio of {ratio:.3g}", remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
-        )  # fmt: skip
+            "the measured and the target current differ in size: one of them is in another unit",
+            where=where,
+            got=f"a ratio of {ratio:.3g}",
+            remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
+        )
 
 
 def _resting(time: Array, q: Array) -> NDArray[np.bool_]:
@@ -135,10 +138,11 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
         low, high = min(x.min() for x in arrays), max(x.max() for x in arrays)
         if low == high:
             raise LogError(
-                f"the target {what} of {joint} is {low:.4g} throughout, so it holds no torque constant", where=signals[0].name,
+                f"the target {what} of {joint} is {low:.4g} throughout, so it holds no torque constant",
+                where=signals[0].name,
                 expected=f"a target {what} that follows the motion",
                 remedy=f"check the column of {key}, or give drive.gain",
-            )  # fmt: skip
+            )
 
 
 def _resolution(x: Array) -> float:

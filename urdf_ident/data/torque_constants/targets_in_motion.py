@@ -64,9 +64,9 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     spread = np.array([np.interp(fine, _LEADS, row / max(row.min(), 1e-300)) for row in scatter]).sum(axis=0)
     best = errors.min(axis=1)
     known = [j for j, item in enumerate(rest) if item.known]
-    misfit = spread if not known else sum(
-        ((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known
-    )  # fmt: skip
+    misfit = (
+        spread if not known else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
+    )
     start = int(np.argmin(misfit))
     pairs = 0
     misfit = np.zeros_like(fine)

@@ -48,15 +48,20 @@ class ClosedLoop:
         for log in self.logs:
             if log.report.recording.position_target is None:
                 raise EstimationError(
-                    "there is no reference to simulate", where=log.name, got="no position_target_<joint> columns",
+                    "there is no reference to simulate",
+                    where=log.name,
+                    got="no position_target_<joint> columns",
                     expected="the positions that the controller was told to follow",
                     remedy="log them and name them in log.columns.position_target, describe the controller in "
                     "simulation.controller, or use method wls",
-                )  # fmt: skip
+                )
 
             if any(segment.external is not None for segment in log.segments):
-                raise EstimationError("a log with known external torques or a payload cannot be simulated", where=log.name,
-                                      remedy="leave it out, or use method wls")  # fmt: skip
+                raise EstimationError(
+                    "a log with known external torques or a payload cannot be simulated",
+                    where=log.name,
+                    remedy="leave it out, or use method wls",
+                )
 
     def __call__(self, params: Array) -> list[Recording]:
         """Simulates all logs.
@@ -88,15 +93,23 @@ class ClosedLoop:
         start = (recording.position[0], reference.evaluate([0.0])[1][0])
         try:
             clean = simulate(
-                plant, controller, reference, rate=rate, substeps=substeps, control_rate=self.settings.controller.rate,
-                name=log.name, limits=_unlimited(robot.joints), start=start,
-            ).truth  # fmt: skip
+                plant,
+                controller,
+                reference,
+                rate=rate,
+                substeps=substeps,
+                control_rate=self.settings.controller.rate,
+                name=log.name,
+                limits=_unlimited(robot.joints),
+                start=start,
+            ).truth
         except SimulationError as error:
             raise EstimationError(
-                "the controller does not keep the simulated robot on the log's reference", where=log.name,
+                "the controller does not keep the simulated robot on the log's reference",
+                where=log.name,
                 got=f"{error.what} ({error.where})",
                 remedy="check simulation.controller: type, bandwidth [Hz] or kp and kd, rate",
-            ) from error  # fmt: skip
+            ) from error
         at = recording.time[0] + clean.time
         _check_faithful(log, at, clean.q)
         return Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
@@ -116,10 +129,12 @@ def _check_faithful(log: PreparedLog, time: Array, q: Array) -> None:
     worst = int(np.argmax(np.where(moving, share, 0.0)))
     if moving[worst] and share[worst] > FAITHFUL:
         raise EstimationError(
-            "the simulated motion is not that of the log", where=f"{log.name}, {log.recording.joints[worst]}",
-            got=f"{100 * share[worst]:.3g} % of the motion apart", expected=f"at most {100 * FAITHFUL:g} %",
+            "the simulated motion is not that of the log",
+            where=f"{log.name}, {log.recording.joints[worst]}",
+            got=f"{100 * share[worst]:.3g} % of the motion apart",
+            expected=f"at most {100 * FAITHFUL:g} %",
             remedy="check log.columns.position_target and simulation.controller (bandwidth, or kp and kd)",
-        )  # fmt: skip
+        )
 
 
 def _unlimited(joints: tuple[str, ...]) -> Limits:

@@ -79,8 +79,11 @@ def fit_didim(
         params = fit.params
         if moved.max(initial=0.0) < CONVERGED:
             return DidimFit(replace(fit, method="didim"), statistics, tuple(clean), turn)
-    raise EstimationError("simulation and estimate do not converge", got=f"{ROUNDS} simulations",
-                          remedy="check simulation.controller, or use method iv or wls")  # fmt: skip
+    raise EstimationError(
+        "simulation and estimate do not converge",
+        got=f"{ROUNDS} simulations",
+        remedy="check simulation.controller, or use method iv or wls",
+    )
 
 
 def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:

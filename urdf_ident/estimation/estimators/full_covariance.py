@@ -127,8 +127,9 @@ class CrossFactor:
         covariance = np.asarray(error.T @ error / max(self.rows - fit.seen.sum() / len(self.model.groups), 1.0))
         spread = np.sqrt(np.diag(covariance))
         if not (spread > 0).all():
-            raise EstimationError("a residual is exactly zero", where=self.model.groups[int(np.argmin(spread))].name,
-                                  remedy="use method wls")  # fmt: skip
+            raise EstimationError(
+                "a residual is exactly zero", where=self.model.groups[int(np.argmin(spread))].name, remedy="use method wls"
+            )
         if np.linalg.cond(covariance / np.outer(spread, spread)) > SINGULAR:
             raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
         return covariance

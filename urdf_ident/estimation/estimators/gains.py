@@ -50,11 +50,15 @@ def resolve_drive(
     if payload is None or not wanted:
         return resolve_gain(drive, logs)
     if isinstance(model, ElasticModel):
-        raise ModelError("torque constants from a payload are for rigid joints", where="drive.payload",
-                         remedy="give drive.gain, or identify as rigid first")  # fmt: skip
+        raise ModelError(
+            "torque constants from a payload are for rigid joints",
+            where="drive.payload",
+            remedy="give drive.gain, or identify as rigid first",
+        )
     if drive.coupled.any() and any(log.effort_side != "motor" for log in logs):
-        raise ModelError("coupled axes need efforts logged at the motors", where="log.side.effort", got="joint",
-                         expected="motor")  # fmt: skip
+        raise ModelError(
+            "coupled axes need efforts logged at the motors", where="log.side.effort", got="joint", expected="motor"
+        )
     scale = replace(drive, gain=np.ones(model.n), gain_origin="one, until the payload sets the scale")
     unit = model.unloaded().with_drive(scale)
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)

@@ -122,9 +122,12 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
     begin, end = log.segments[0].time[0], log.segments[-1].time[-1]
     if begin < clean.time[0] - 1e-9 or end > clean.time[-1] + 1e-9:
         raise EstimationError(
-            "the simulated motion does not cover the log", where=log.name, got=f"{clean.time[0]:.4g} to {clean.time[-1]:.4g} s",
-            expected=f"{begin:.4g} to {end:.4g} s", remedy="simulate the whole reference",
-        )  # fmt: skip
+            "the simulated motion does not cover the log",
+            where=log.name,
+            got=f"{clean.time[0]:.4g} to {clean.time[-1]:.4g} s",
+            expected=f"{begin:.4g} to {end:.4g} s",
+            remedy="simulate the whole reference",
+        )
     grid = np.arange(int(np.floor((clean.time[-1] - clean.time[0]) * rate + 1e-9)) + 1) / rate
     segments = []
     for segment in log.segments:
@@ -170,9 +173,10 @@ def instrumented(
     for segment in segments:
         if segment.twin is None:
             raise EstimationError(
-                "instruments need a noise-free simulated motion of the same reference", where=log,
+                "instruments need a noise-free simulated motion of the same reference",
+                where=log,
                 remedy="simulate the closed loop (controller and reference) and pass it, or use method wls",
-            )  # fmt: skip
+            )
     total = sum(row_filter.output_rows(len(segment)) for segment in segments)
     if total == 0:
         raise EstimationError("the log is shorter than the filter", where=log, remedy="record longer")
@@ -250,9 +254,10 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     Z, W, y = factor[:, :b], factor[:b, b : 2 * b], factor[:b, -1]
     if len(factor) < b or np.linalg.matrix_rank(_unit_columns(Z[:b])) < b or np.linalg.matrix_rank(_unit_columns(W)) < b:
         raise EstimationError(
-            "the simulated motion does not excite every parameter", got=f"{int(least.seen.sum())} of {b} seen by least squares",
+            "the simulated motion does not excite every parameter",
+            got=f"{int(least.seen.sum())} of {b} seen by least squares",
             remedy="fit fewer terms, or use a motion that shows them",
-        )  # fmt: skip
+        )
     params = linalg.solve(W, y)
     residual = factor[:, -1] - factor[:, b : 2 * b] @ params
     variance = float(residual @ residual) / (rows - b)
@@ -263,10 +268,14 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     if units >= 4:
         inflation = max(1.0, float(np.median(np.diag(jackknife) / np.diag(textbook))))
     fit = replace(
-        least, params=params, covariance=jackknife if units >= 4 else textbook, method="iv", seen=np.ones(b, dtype=bool),
+        least,
+        params=params,
+        covariance=jackknife if units >= 4 else textbook,
+        method="iv",
+        seen=np.ones(b, dtype=bool),
         covariance_kind=f"leaving out each of {units} stretches of time" if units >= 4 else "model-based (IV)",
         error_dof=np.full(b, units - 1.0) if units >= 4 else None,
-    )  # fmt: skip
+    )
     return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation), statistics=statistics)
 
 
@@ -304,8 +313,11 @@ def iterate_instrumental(
             if moved.max() < CONVERGED:
                 return replace(fresh, rounds=turn)
         found, params = fresh, fresh.fit.params
-    raise EstimationError("instruments and estimate do not converge", got=f"{ROUNDS} simulations",
-                          remedy="does the simulated controller follow the logged reference?")  # fmt: skip
+    raise EstimationError(
+        "instruments and estimate do not converge",
+        got=f"{ROUNDS} simulations",
+        remedy="does the simulated controller follow the logged reference?",
+    )
 
 
 def _stacked(

@@ -131,8 +131,9 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
         raise EstimationError("unknown estimation.method", got=repr(method), remedy=nearest(method, METHODS))
     if isinstance(model, ElasticModel):
         if method in RIGID_ONLY:
-            raise EstimationError(f"estimation.method {method} is for rigid joints", got="elastic joints",
-                                  expected="auto, ols or wls")  # fmt: skip
+            raise EstimationError(
+                f"estimation.method {method} is for rigid joints", got="elastic joints", expected="auto, ols or wls"
+            )
         return Trust("ols" if method == "ols" else "wls")
     if method not in ("auto", "irls"):
         return Trust(method)
@@ -218,8 +219,15 @@ def _robust(
 ) -> Estimated:
     found = fit_robust(converged.model, logs, converged.fit.base, loss=loss, reference=reference, start=converged.fit)
     details = {"loss": loss, "rounds": found.rounds, "down_weighted": dict(found.down_weighted), "scale": dict(found.scale)}
-    return replace(plain, fit=found.fit, statistics=found.statistics, logs=(), details=details,
-                   refit=_by_weights_of(found.fit, reference), solved=found.statistics)  # fmt: skip
+    return replace(
+        plain,
+        fit=found.fit,
+        statistics=found.statistics,
+        logs=(),
+        details=details,
+        refit=_by_weights_of(found.fit, reference),
+        solved=found.statistics,
+    )
 
 
 def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
@@ -237,9 +245,14 @@ def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Cl
     }
     size = f"; it moves by up to {test['largest']:.2g} standard errors" if found.test.rejected else ""
     return Estimated(
-        found.fit, converged.statistics.shifted(change), f"as configured; {found.test.describe()}{size}", own_errors=True,
-        details=details, refit=lambda part: fit_instrumental(part, base).fit, solved=found.statistics,
-    )  # fmt: skip
+        found.fit,
+        converged.statistics.shifted(change),
+        f"as configured; {found.test.describe()}{size}",
+        own_errors=True,
+        details=details,
+        refit=lambda part: fit_instrumental(part, base).fit,
+        solved=found.statistics,
+    )
 
 
 def _judged_by_instruments(
@@ -261,16 +274,26 @@ def _didim(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoo
     base = converged.fit.base
     found = fit_didim(converged.model, logs, base, loop, converged.fit.params, reference=reference)
     return Estimated(
-        found.fit, found.statistics, logs=found.logs, details={"rounds": found.rounds},
-        refit=lambda part: fit_base(part, base, reference=reference), solved=found.statistics,
-    )  # fmt: skip
+        found.fit,
+        found.statistics,
+        logs=found.logs,
+        details={"rounds": found.rounds},
+        refit=lambda part: fit_base(part, base, reference=reference),
+        solved=found.statistics,
+    )
 
 
 def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
     found = fit_full_covariance(converged.model, logs, converged.fit.base, converged.fit, reference=reference)
     details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
-    return Estimated(found.fit, found.statistics, logs=(), details=details, refit=_by_weights_of(found.fit, reference),
-                     solved=found.statistics)  # fmt: skip
+    return Estimated(
+        found.fit,
+        found.statistics,
+        logs=(),
+        details=details,
+        refit=_by_weights_of(found.fit, reference),
+        solved=found.statistics,
+    )
 
 
 def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
@@ -290,8 +313,16 @@ def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], r
     def refit(part: StatisticSet) -> Fit:
         return fit_total_least_squares(part, fit_base(part, base, reference=reference), noise).fit
 
-    return Estimated(found.fit, statistics.shifted(change), why, logs=(), details=details, refit=refit, solved=statistics,
-                     spread=found.spread)  # fmt: skip
+    return Estimated(
+        found.fit,
+        statistics.shifted(change),
+        why,
+        logs=(),
+        details=details,
+        refit=refit,
+        solved=statistics,
+        spread=found.spread,
+    )
 
 
 def _by_weights_of(fit: Fit, reference: Array | None) -> Callable[[StatisticSet], Fit]:

@@ -62,8 +62,11 @@ def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Arra
     diagonal = np.abs(np.diag(R))
     if len(R) < data.shape[1] or diagonal.min() <= np.finfo(float).eps * len(R):
         if len(R) >= data.shape[1] - 1 and diagonal[:-1].min(initial=1.0) > np.finfo(float).eps * len(R):
-            return np.asarray(linalg.solve_triangular(R[:-1, :-1] if len(R) == data.shape[1] else R[:, :-1],
-                                                      R[: data.shape[1] - 1, -1]) * norms[-1] / norms[:-1])  # fmt: skip
+            return np.asarray(
+                linalg.solve_triangular(R[:-1, :-1] if len(R) == data.shape[1] else R[:, :-1], R[: data.shape[1] - 1, -1])
+                * norms[-1]
+                / norms[:-1]
+            )
         raise EstimationError("total least squares: columns depend on each other", remedy="leave out what the data do not see")
     if not np.any(N):
         raise EstimationError("total least squares needs something noisy", got="no noise at all")
@@ -209,8 +212,11 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
             spread[np.ix_(seen, seen)] = inside
             found = replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls")
             return TotalFit(found, spread, turn)
-    raise EstimationError("total least squares does not converge", got=f"{ROUNDS} rounds",
-                          remedy="the positions are too noisy for this motion: use method wls or iv")  # fmt: skip
+    raise EstimationError(
+        "total least squares does not converge",
+        got=f"{ROUNDS} rounds",
+        remedy="the positions are too noisy for this motion: use method wls or iv",
+    )
 
 
 def _sigma(statistics: StatisticSet, base: BaseParameters, params: Array, fit: Fit) -> dict[str, float]:

@@ -244,8 +244,12 @@ class _Solved:
         self.base, self.b = loaded.extended(problem.fit.base), len(problem.fit.base)
         rows = sum(self.statistics.rows.values())
         if rows <= len(self.base) - self.b:
-            raise EstimationError("too few rows for an unknown body", got=rows, expected=f"> {len(self.base) - self.b}",
-                                  remedy="record a longer log")  # fmt: skip
+            raise EstimationError(
+                "too few rows for an unknown body",
+                got=rows,
+                expected=f"> {len(self.base) - self.b}",
+                remedy="record a longer log",
+            )
         self.weights = dict(problem.fit.row_weights or problem.fit.weights)
         for _ in range(_WEIGHTINGS):
             self.solution = self._solve(rows)
@@ -310,17 +314,38 @@ class _Solved:
         own = fit.dof if fit.error_dof is None else float(np.min(fit.error_dof))
         cut = (part, part)
         return PayloadFit(
-            self.method, self.params, noise.matrix[cut], model[cut], gains[cut], self.solution.seen[part], np.array(dof), own,
-            self.information, changes, self.sigma, self.solution.rows, noise.kind, rounds, converged,
-        )  # fmt: skip
+            self.method,
+            self.params,
+            noise.matrix[cut],
+            model[cut],
+            gains[cut],
+            self.solution.seen[part],
+            np.array(dof),
+            own,
+            self.information,
+            changes,
+            self.sigma,
+            self.solution.rows,
+            noise.kind,
+            rounds,
+            converged,
+        )
 
     def _noise(self) -> Covariance:
         """Of the loaded logs' noise, memory and all."""
         extra: dict[str, Any] = {"covariance_kind": "independent residuals", "row_weights": self.weights}
         fit = Fit(
-            self.base, self.solution.estimate, self.solution.root @ self.solution.root.T, self.solution.seen, self.sigma,
-            self.solution.rows, self.solution.dof, self.solution.condition, "wls", **extra,
-        )  # fmt: skip
+            self.base,
+            self.solution.estimate,
+            self.solution.root @ self.solution.root.T,
+            self.solution.seen,
+            self.sigma,
+            self.solution.rows,
+            self.solution.dof,
+            self.solution.condition,
+            "wls",
+            **extra,
+        )
         held = self.method == "held"
         return covariance_at(fit, self.statistics, self.solution, model=self.loaded, logs=self.logs, complete=held)  # type: ignore[arg-type]
 

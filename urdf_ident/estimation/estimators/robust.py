@@ -131,7 +131,7 @@ def fit_robust(
                     f"IRLS with {step} weights does not converge",
                     got=f"{moved.max():.2g} standard errors after {ROUNDS} rounds",
                     remedy="use loss huber, or look for a log that does not fit the others",
-                )  # fmt: skip
+                )
     low = {
         name: float(np.mean(np.concatenate([w[:, g] for parts in weights.values() for w in parts]) < 0.5))
         for g, name in enumerate(scale)

@@ -104,9 +104,11 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Pose
                 directions.append(before)
     if len(places) < _FEWEST:
         raise EstimationError(
-            "too few poses at rest", got=len(places), expected=f"at least {_FEWEST}, each held {2 * DWELL:g} s",
+            "too few poses at rest",
+            got=len(places),
+            expected=f"at least {_FEWEST}, each held {2 * DWELL:g} s",
             remedy="`design --family poses` plans them, or use the motion without --static",
-        )  # fmt: skip
+        )
     return Poses(robot.joints, np.array(places), np.array(torques), np.array(directions))
 
 
@@ -218,8 +220,10 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: Poses) -> tuple[Array, 
             sigma.append(max(float(np.sqrt(rest @ rest / max(len(rest) - leverage, 1.0))), 1e-9))
         weights = [1.0 / value for value in sigma]
     if not found.seen[0]:
-        raise EstimationError("the weight of a body on this link turns no joint in these poses",
-                              remedy="poses in which gravity loads the joints before it, or another link")  # fmt: skip
+        raise EstimationError(
+            "the weight of a body on this link turns no joint in these poses",
+            remedy="poses in which gravity loads the joints before it, or another link",
+        )
     root = found.root[:10]
     stacked = np.vstack([w * part[:, :-1] for w, part in zip(weights, lean, strict=True)])
     known = np.flatnonzero(fit.seen)
@@ -234,13 +238,25 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: Poses) -> tuple[Array, 
     dof = max(total - found.rank, 1)
     own = fit.dof if fit.error_dof is None else float(np.min(fit.error_dof))
     params = np.where(found.seen[:10], found.estimate[:10], 0.0)
-    shares = {f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
-              for j, joint in enumerate(poses.joints)}  # fmt: skip
+    shares = {
+        f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
+        for j, joint in enumerate(poses.joints)
+    }
     finished = PayloadFit(
-        "held", params, root @ root.T, response @ fit.covariance[np.ix_(known, known)] @ response.T, gains, found.seen[:10],
-        np.full(10, float(dof)), own, np.asarray(np.linalg.qr(information, mode="r")), shares,
-        dict(zip(rows.groups, sigma, strict=True)), total, f"{len(poses)} poses at rest, independent of each other",
-    )  # fmt: skip
+        "held",
+        params,
+        root @ root.T,
+        response @ fit.covariance[np.ix_(known, known)] @ response.T,
+        gains,
+        found.seen[:10],
+        np.full(10, float(dof)),
+        own,
+        np.asarray(np.linalg.qr(information, mode="r")),
+        shares,
+        dict(zip(rows.groups, sigma, strict=True)),
+        total,
+        f"{len(poses)} poses at rest, independent of each other",
+    )
     return params, finished
 
 

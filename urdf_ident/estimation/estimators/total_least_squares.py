@@ -107,9 +107,11 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
     carried = [payload.on(log.name) for log in logs]
     if all(carried) or not any(carried):
         raise EstimationError(
-            "torque constants need logs with and without the payload", got=f"{sum(carried)} of {len(logs)} logs carry it",
-            where="drive.payload.logs", remedy="record the same motions with and without it, and name the loaded logs",
-        )  # fmt: skip
+            "torque constants need logs with and without the payload",
+            got=f"{sum(carried)} of {len(logs)} logs carry it",
+            where="drive.payload.logs",
+            remedy="record the same motions with and without it, and name the loaded logs",
+        )
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
     gain = _converged(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
@@ -127,9 +129,11 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
     if unknown.any():
         k = int(np.argmax(unknown))
         raise EstimationError(
-            "the payload hardly loads this joint: its torque constant cannot be found", where=groups[k],
-            got=f"{gain[k]:.4g} ± {spread[k]:.2g}", remedy="move it more with the payload, or give drive.gain",
-        )  # fmt: skip
+            "the payload hardly loads this joint: its torque constant cannot be found",
+            where=groups[k],
+            got=f"{gain[k]:.4g} ± {spread[k]:.2g}",
+            remedy="move it more with the payload, or give drive.gain",
+        )
     return DriveGains(groups, gain, spread)
 
 
@@ -186,9 +190,10 @@ def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> 
             return gain
     restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
     raise EstimationError(
-        f"the torque constants of {', '.join(restless)} do not converge", got=", ".join(f"{g:.4g}" for g in gain),
+        f"the torque constants of {', '.join(restless)} do not converge",
+        got=", ".join(f"{g:.4g}" for g in gain),
         remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
-    )  # fmt: skip
+    )
 
 
 def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:

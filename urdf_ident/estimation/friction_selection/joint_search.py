@@ -129,9 +129,7 @@ class JointSearch:
     def _options(self, rest: Laws) -> list[Candidate]:
         """Single columns that may be added: not there yet, nor what a law that is there replaces."""
         taken = {name for key in rest for name in REPLACES.get(key[0], ())}
-        options = [
-            law for law in self.candidates if law.key not in rest and law.key[0] not in taken and len(law.columns) == 1
-        ]  # fmt: skip
+        options = [law for law in self.candidates if law.key not in rest and law.key[0] not in taken and len(law.columns) == 1]
         return [law for law, good in zip(options, self._excited(rest, options), strict=True) if good]
 
     def _excited(self, rest: Laws, options: Sequence[Candidate]) -> list[bool]:

@@ -137,9 +137,14 @@ def select_friction(
     if more and gain.mean() <= standard_error(gain):
         return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
     return Selected(
-        narrow, search.trials(state), statistics.logs, statistics.groups, first, after,
+        narrow,
+        search.trials(state),
+        statistics.logs,
+        statistics.groups,
+        first,
+        after,
         _notes(statistics.logs, first, after) + _one_way(model, motion),
-    )  # fmt: skip
+    )
 
 
 def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Selected:

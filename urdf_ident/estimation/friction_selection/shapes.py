@@ -181,9 +181,11 @@ def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
                 unit = shape.units[bool(model.robot.prismatic[item.axis])]
                 raise ModelError(
                     f"'{name}' of friction term '{item.term.name}' is outside the speeds of the logs",
-                    where=f"joint '{model.robot.joints[item.axis]}'", got=f"{value:g} {unit}",
-                    expected=f"less than {top:.3g} {unit}, the top speed", remedy=f"lower it, or write {name}: auto",
-                )  # fmt: skip
+                    where=f"joint '{model.robot.joints[item.axis]}'",
+                    got=f"{value:g} {unit}",
+                    expected=f"less than {top:.3g} {unit}, the top speed",
+                    remedy=f"lower it, or write {name}: auto",
+                )
 
 
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
@@ -232,9 +234,11 @@ def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
             joint = model.robot.joints[item.axis]
             if "elastic" in model.as_dict():
                 raise ModelError(
-                    "free friction shapes with elastic joints are not supported", where=f"joint '{joint}'",
-                    got=f"{item.term.name}.{name}: auto", remedy="give a number",
-                )  # fmt: skip
+                    "free friction shapes with elastic joints are not supported",
+                    where=f"joint '{joint}'",
+                    got=f"{item.term.name}.{name}: auto",
+                    remedy="give a number",
+                )
             axis = excited(model, motion, item)
             if not (axis.speed > 0 and axis.way > 0):
                 raise ModelError(
@@ -268,9 +272,13 @@ class _Trials:
     """One pass over the data in which some terms come in several versions; what is common to all is projected out."""
 
     def __init__(
-        self, model: DynamicModel, build: Build, base: BaseParameters, weights: Mapping[str, float],
+        self,
+        model: DynamicModel,
+        build: Build,
+        base: BaseParameters,
+        weights: Mapping[str, float],
         versions: Mapping[int, Sequence[Term]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         independent = np.zeros(len(model.parameters), dtype=bool)
         independent[base.independent] = True
         common = [np.flatnonzero(independent[: model.n_inertial])]
@@ -395,8 +403,18 @@ def _reports(
         low, high = min(position, ends[0]), max(position, ends[1])
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
         unit = shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"]
-        reports.append(ShapeReport(
-            model.robot.joints[applied.axis], applied.term.name, item.shape, unit, value, start, (item.low, item.high),
-            (min(value, item.value(low)), max(value, item.value(high))), at_bound, at_bound is None and high - low < 0.5, gain,
-        ))  # fmt: skip
+        which = (model.robot.joints[applied.axis], applied.term.name, item.shape)
+        reports.append(
+            ShapeReport(
+                *which,
+                unit,
+                value,
+                start,
+                (item.low, item.high),
+                (min(value, item.value(low)), max(value, item.value(high))),
+                at_bound,
+                at_bound is None and high - low < 0.5,
+                gain,
+            )
+        )
     return tuple(reports)

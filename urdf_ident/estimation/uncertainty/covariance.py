@@ -206,8 +206,7 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bo
     logs = int(between.dof) + 1
     ratio = np.where(seen & (within.spread > 0), between.spread / np.maximum(within.spread, 1e-300), 1.0)
     common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)))
-    limit = common * np.sqrt(chi_square_quantile(1 - CHANCE, between.dof) / between.dof)
-    alone = ratio > limit
+    alone = ratio > common * np.sqrt(chi_square_quantile(1 - CHANCE, between.dof) / between.dof)
     scale = np.where(alone, ratio, common)
     if common == 1.0 and not alone.any():
         return replace(within, kind=f"{within.kind}; {logs} logs agree with it")
@@ -220,9 +219,13 @@ class _Work:
     """One fit and all that its covariances share."""
 
     def __init__(
-        self, fit: Fit, statistics: StatisticSet, model: DynamicModel | None, logs: tuple[PreparedLog, ...],
+        self,
+        fit: Fit,
+        statistics: StatisticSet,
+        model: DynamicModel | None,
+        logs: tuple[PreparedLog, ...],
         solution: Solution | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
@@ -268,8 +271,11 @@ class _Work:
         """The model, when rows can be made again."""
         if self.model is None or not self.has_rows:
             got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
-            raise EstimationError(f"covariance '{kind}' needs the rows in order of time", got=got,
-                                  remedy="use auto, jackknife, bootstrap or log; in Python give model and logs")  # fmt: skip
+            raise EstimationError(
+                f"covariance '{kind}' needs the rows in order of time",
+                got=got,
+                remedy="use auto, jackknife, bootstrap or log; in Python give model and logs",
+            )
         return self.model
 
     def _scores(self, names: Sequence[Sequence[tuple[str, int]]]) -> tuple[Array, Array]:
@@ -354,9 +360,10 @@ class _Work:
         found = find_period(self.logs)
         if found is None or found.count < 2:
             raise EstimationError(
-                "the motion does not repeat: there is no scatter between periods", where=", ".join(self.statistics.logs),
+                "the motion does not repeat: there is no scatter between periods",
+                where=", ".join(self.statistics.logs),
                 remedy="use covariance: auto, or record several periods of one motion",
-            )  # fmt: skip
+            )
         return found
 
     def by_period(self, period: Period) -> Covariance:

@@ -181,11 +181,17 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
     for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
         text = ""
         if kind == NEVER:
-            text = "no motion shows it as the robot stands; mounted at a slant, gravity would" if tilted[k] != NEVER else (
-                "no joint torque ever shows it: weigh the link, or put a force sensor under the base")  # fmt: skip
+            text = (
+                "no motion shows it as the robot stands; mounted at a slant, gravity would"
+                if tilted[k] != NEVER
+                else ("no joint torque ever shows it: weigh the link, or put a force sensor under the base")
+            )
         elif kind != ALONE:
-            text = "only mounting the robot at a slant shows it alone" if tilted[k] == ALONE else (
-                "no motion takes it apart: only other knowledge of a part does (a weighed link, a data sheet)")  # fmt: skip
+            text = (
+                "only mounting the robot at a slant shows it alone"
+                if tilted[k] == ALONE
+                else ("no motion takes it apart: only other knowledge of a part does (a weighed link, a data sheet)")
+            )
         found.append((k, name, kind, text))
     return found
 

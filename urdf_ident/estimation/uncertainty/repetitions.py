@@ -66,9 +66,10 @@ def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str,
     if freedom == 0:
         raise EstimationError(
             "maximum likelihood takes the noise from repetitions, and no log repeats its motion",
-            where=", ".join(log.name for log in logs), expected="three or more periods, or signals.periodic: on",
+            where=", ".join(log.name for log in logs),
+            expected="three or more periods, or signals.periodic: on",
             remedy="record several periods of one motion, or use estimation.method: wls",
-        )  # fmt: skip
+        )
     return {group.name: float(np.sqrt(total / freedom)) for group, total in zip(model.groups, squares, strict=True)}
 
 
@@ -103,8 +104,11 @@ def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict
     sigma = scatter_sigma(model, logs)
     for group, value in sigma.items():
         if not value > 0:
-            raise EstimationError("the periods do not differ at all: there is no noise to weight by", where=group,
-                                  remedy="use estimation.method: wls")  # fmt: skip
+            raise EstimationError(
+                "the periods do not differ at all: there is no noise to weight by",
+                where=group,
+                remedy="use estimation.method: wls",
+            )
     return {group: 1.0 / value for group, value in sigma.items()}
 
 

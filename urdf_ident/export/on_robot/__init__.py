@@ -86,7 +86,9 @@ def _require_rest(trajectory: Trajectory, limits: Limits) -> None:
     if share.max() > 0.01:
         row, j = np.unravel_index(int(np.argmax(share)), share.shape)
         raise LimitError(
-            f"the motion does not {'begin' if row == 0 else 'end'} at rest", where=f"joint '{trajectory.joints[j]}'",
-            got=f"{v[row, j]:.4g}", expected=f"at most {0.01 * limits.velocity[j]:.4g}",
+            f"the motion does not {'begin' if row == 0 else 'end'} at rest",
+            where=f"joint '{trajectory.joints[j]}'",
+            got=f"{v[row, j]:.4g}",
+            expected=f"at most {0.01 * limits.velocity[j]:.4g}",
             remedy="design it with `urdf-ident design`, which begins and ends at rest",
-        )  # fmt: skip
+        )

@@ -50,8 +50,12 @@ class Tree:
 
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 _ALIGNED = {f"JointModel{kind}{axis}": vector for kind in ("R", "RUB", "P") for axis, vector in _AXES.items()}
-_ANY_AXIS = ("JointModelRevoluteUnaligned", "JointModelRevoluteUnboundedUnalignedTpl", "JointModelRevoluteUnboundedUnaligned",
-             "JointModelPrismaticUnaligned")  # fmt: skip
+_ANY_AXIS = (
+    "JointModelRevoluteUnaligned",
+    "JointModelRevoluteUnboundedUnalignedTpl",
+    "JointModelRevoluteUnboundedUnaligned",
+    "JointModelPrismaticUnaligned",
+)
 
 
 def tree_of(robot: Robot) -> Tree | None:

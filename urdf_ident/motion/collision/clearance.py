@@ -70,10 +70,11 @@ class Clearance:
             return
         raise LimitError(
             "the motion collides" if self.distance < 0 else "the motion comes too close",
-            where=f"{self.first} and {self.second} at t = {self.time:.4g} s", got=f"{self.distance:.4g} m",
+            where=f"{self.first} and {self.second} at t = {self.time:.4g} s",
+            got=f"{self.distance:.4g} m",
             expected=f"at least {self.required:.4g} m",
             remedy="make it smaller, lower excitation.clearance, or design it with more time (excitation.budget)",
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

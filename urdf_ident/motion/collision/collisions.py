@@ -112,9 +112,12 @@ class Collisions:
         if self.pairs[p].second < 0:
             state = "puts the tool outside its box"
         raise LimitError(
-            f"{what} {state}", where=" and ".join(self.pairs[p].names), got=f"{distance[p]:.4g} m",
-            expected=f"at least {self.required[p]:.4g} m", remedy="choose another pose or clearance, or correct the world",
-        )  # fmt: skip
+            f"{what} {state}",
+            where=" and ".join(self.pairs[p].names),
+            got=f"{distance[p]:.4g} m",
+            expected=f"at least {self.required[p]:.4g} m",
+            remedy="choose another pose or clearance, or correct the world",
+        )
 
     def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
         """Lower bounds of distances, quickly: from one ball around each link, and where that is close, from several.

@@ -58,16 +58,19 @@ def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> N
         pair, most = collisions.pairs[p], float(distance[:, p].max())
         if pair.second < 0:
             raise LimitError(
-                "the tool is outside its box on every configuration tried", where=pair.names[0],
-                got=f"{-most:.3g} m outside at best", remedy="enlarge the box, or correct `base` in the world file",
-            )  # fmt: skip
+                "the tool is outside its box on every configuration tried",
+                where=pair.names[0],
+                got=f"{-most:.3g} m outside at best",
+                remedy="enlarge the box, or correct `base` in the world file",
+            )
         overlap = most < 0
         raise LimitError(
             "they overlap on every configuration tried" if overlap else "the clearance cannot be kept",
-            where=" and ".join(pair.names), got=f"{abs(most):.3g} m {'deep' if overlap else 'apart'} at best",
+            where=" and ".join(pair.names),
+            got=f"{abs(most):.3g} m {'deep' if overlap else 'apart'} at best",
             expected=f"at least {collisions.required[p]:.3g} m apart",
             remedy="check sizes and places in the world file [m], choose a smaller clearance, or `allow` this pair",
-        )  # fmt: skip
+        )
 
 
 def never_close(collisions: Collisions, pair: int) -> bool:

@@ -188,9 +188,11 @@ def _object(name: str, entry: Any, where: str) -> Shape | Plane:
         path = find_mesh(str(entry["mesh"]), Path(where))
         if path is None:
             raise ProjectError(
-                f"{owner}: the mesh cannot be read", where=where, got=entry["mesh"],
+                f"{owner}: the mesh cannot be read",
+                where=where,
+                got=entry["mesh"],
                 expected=f"a file beside the world file, {', '.join(MESH_FORMATS)}",
-            )  # fmt: skip
+            )
         return Shape(name, "mesh", tuple(scale.tolist()), placement, mesh=path)
     size = _numbers(entry[kind], _SIZES[kind], where, owner)
     if not (size > 0).all():
@@ -204,8 +206,12 @@ def _tool(data: Mapping[str, Any], where: str) -> ToolBox | None:
         return None
     _check_keys(entry, ("frame", "box"), where, "tool")
     if not isinstance(entry.get("frame"), str) or not isinstance(entry.get("box"), list) or len(entry["box"]) != 2:
-        raise ProjectError("'tool' needs a frame and a box", where=where, got=entry,
-                           expected="tool: {frame: NAME, box: [[x, y, z], [x, y, z]]}")  # fmt: skip
+        raise ProjectError(
+            "'tool' needs a frame and a box",
+            where=where,
+            got=entry,
+            expected="tool: {frame: NAME, box: [[x, y, z], [x, y, z]]}",
+        )
     lower, upper = (_numbers(corner, 3, where, "tool.box") for corner in entry["box"])
     if not (upper > lower).all():
         raise ProjectError(

@@ -97,9 +97,15 @@ class Plots:
         joint = robot.description.joints[curve.joint]
         units = joint_units(bool(robot.prismatic[j]))
         draw_friction(
-            axis, curve, units["torque"], units["velocity"], palette, j=j,
-            speeds=None if traces is None else traces.speeds, urdf=(joint.damping, joint.friction),
-        )  # fmt: skip
+            axis,
+            curve,
+            units["torque"],
+            units["velocity"],
+            palette,
+            j=j,
+            speeds=None if traces is None else traces.speeds,
+            urdf=(joint.damping, joint.friction),
+        )
 
     def parameters(self) -> Array:
         """Estimates with 95 % intervals: a picture a body, beside its prior, and one a kind of joint term.
@@ -226,8 +232,11 @@ class Plots:
         """
         logs = self._ident.traces.logs if self._ident.traces is not None else ()
         if not logs:
-            raise ModelError("the series of the logs are not at hand", expected="series.json beside identification.json",
-                             remedy="`urdf-ident report OUT/identification.json LOG...` makes them from logs")  # fmt: skip
+            raise ModelError(
+                "the series of the logs are not at hand",
+                expected="series.json beside identification.json",
+                remedy="`urdf-ident report OUT/identification.json LOG...` makes them from logs",
+            )
         found = next((item for item in logs if log in (None, item.log)), None)
         if found is None:
             raise ModelError("no series of this log", got=repr(log), expected=", ".join(item.log for item in logs))

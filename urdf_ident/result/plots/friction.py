@@ -12,9 +12,16 @@ from .style import PALETTE, Palette, dress
 
 
 def draw_friction(
-    axis: Any, curve: FrictionCurve, unit: str, rate: str, palette: Palette = PALETTE, *, speeds: SpeedProfile | None = None,
-    j: int = 0, urdf: tuple[float, float] | None = None,
-) -> None:  # fmt: skip
+    axis: Any,
+    curve: FrictionCurve,
+    unit: str,
+    rate: str,
+    palette: Palette = PALETTE,
+    *,
+    speeds: SpeedProfile | None = None,
+    j: int = 0,
+    urdf: tuple[float, float] | None = None,
+) -> None:
     """Draws the friction torque of one joint against its speed.
 
     Args:

@@ -41,9 +41,10 @@ class MotorFriction:
         for each in (*truth.joint, *truth.motor):
             if each.law.memory or each.law.loaded:
                 raise SimulationError(
-                    "this friction cannot be simulated with elastic joints", got=type(each.law).__name__,
+                    "this friction cannot be simulated with elastic joints",
+                    got=type(each.law).__name__,
                     remedy="take another law in the truth, or simulate the robot as rigid",
-                )  # fmt: skip
+                )
         self.truth, self.width = truth, width
         self._direction = np.sign(truth.velocity(np.ones(truth.n)))
         self._still = np.zeros(truth.sliders)

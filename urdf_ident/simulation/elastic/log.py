@@ -98,9 +98,15 @@ def simulate_elastic(
     truth = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau, run.qm, run.vm, run.am)
     seen = measure(truth, chosen, seed, np.asarray(robot.prismatic), plant.ratio)
     recording = Recording(
-        name, robot.joints, seen.time, seen.position, velocity=seen.velocity, effort=seen.torque,
-        effort_unit="N" if bool(robot.prismatic.all()) else "N·m", motor_position=seen.motor_position,
-    )  # fmt: skip
+        name,
+        robot.joints,
+        seen.time,
+        seen.position,
+        velocity=seen.velocity,
+        effort=seen.torque,
+        effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
+        motor_position=seen.motor_position,
+    )
     friction = np.array([plant.friction.torque(speed) for speed in run.vm])
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")

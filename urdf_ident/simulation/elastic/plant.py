@@ -90,10 +90,12 @@ class ElasticPlant:
             if not good.all():
                 j = int(np.argmin(good))
                 raise SimulationError(
-                    f"impossible {name}", where=f"joint '{robot.joints[j]}'", got=f"{values[j]:g}",
+                    f"impossible {name}",
+                    where=f"joint '{robot.joints[j]}'",
+                    got=f"{values[j]:g}",
                     expected="not zero" if name == "gear ratio" else "a positive number",
                     remedy="a joint without elasticity is a very stiff one, or model it as rigid",
-                )  # fmt: skip
+                )
         self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta)
         self._data = self.model.createData()
         self._order = np.concatenate([self._links, self._rotors])
