@@ -191,7 +191,7 @@ def test_each_method_knows_its_distances(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="'f-test' has no limit"):
         parse_project({"estimation": {"essential": {"rule": "f-test", "limit": 6}}})
     robot = robot_3r()
-    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=6.0), robot)]
+    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=12.0), robot)]
     laws, found = DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), {}
     for distance in ("euclid", "plain"):
         wanted = {"consistency": {"method": "minimum_norm", "distance": distance}}
