@@ -62,14 +62,14 @@ def test_columns_are_matched_by_joint_name_in_model_order(tmp_path: Path, robot:
 def test_all_default_quantities_and_wrench(tmp_path: Path, robot: Robot) -> None:
     names = [f"{p}_{j}" for p in ("q", "v", "a", "tau", "qm", "vm") for j in ("zeta", "alpha", "slide")]
     wrench = [f"wrench_tool_{axis}" for axis in ("fx", "fy", "fz", "mx", "my", "mz")]
-    header = ",".join(["t", *names, *wrench, "q_finger", "temperature"])
+    header = ",".join(["t", *names, *wrench, "q_finger", "humidity"])
     values = np.arange(len(header.split(",")), dtype=float)
     text = header + "\n" + "\n".join(",".join(map(str, values + k)) for k in range(3))
     log = read_recording(write(tmp_path, text), robot)
     np.testing.assert_array_equal(log.effort[0], [11, 12, 10])
     np.testing.assert_array_equal(log.motor_velocity[0], [17, 18, 16])
     np.testing.assert_array_equal(log.wrenches["tool"][0], [19, 20, 21, 22, 23, 24])
-    assert any("temperature" in note for note in log.notes)
+    assert any("humidity" in note for note in log.notes)
     assert not any("q_finger" in note for note in log.notes)  # a locked joint's column is no surprise
 
 
@@ -129,7 +129,7 @@ def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -
 def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
     log = read_recording(write(tmp_path, table()), robot, LogLayout(units={"position": ["deg", "rad", "mm"]}))
     np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])
-    with pytest.raises(UnitError, match="sliding"):
+    with pytest.raises(UnitError, match="prismatic"):
         read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
 
 

@@ -208,7 +208,7 @@ def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[Pre
 def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
     trials = chosen.as_dict()["trials"]
     names = {trial["term"] for trial in trials}
-    assert len(trials) == 3 * len(names) == 27
+    assert len(trials) == 3 * len(names) == 33
     for trial in trials:
         axis = chosen.model.robot.index(trial["joint"])
         assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
@@ -333,6 +333,6 @@ def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp
     assert counts == list(range(1, len(counts) + 1))
     assert len(counts) >= 3
     again = load(result.save(tmp_path / "identification.json"))
-    assert len(again.selection["trials"]) == len(result.selection["trials"]) == 27
+    assert len(again.selection["trials"]) == len(result.selection["trials"]) == 33
     _, q, v, a = fourier(3, 3.0, 50.0, 9)
     np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))

@@ -1,8 +1,8 @@
 """A first value of friction and rotor inertia, which a URDF lacks: bounded, physical, and in proportion to the torque.
 
 Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
-signs, and what cancels in the data does not cancel elsewhere. So each parameter is believed to contribute no more than the
-torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, and friction may not drive. A bias (offset of an amplifier) is believed
+signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than the
+torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, and friction may not drive. A bias (offset of an amplifier) is expected
 to be much smaller: a joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
 """
 
@@ -18,6 +18,7 @@ from scipy.linalg import block_diag
 from ..errors import EstimationError
 from ..friction import bias_symbols
 from ..linalg import Array
+from ..model.elasticity import SPRING_TERMS
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
@@ -30,7 +31,9 @@ Columns = NDArray[np.intp]
 
 #: How large a bias may be beside the torque, a fraction.
 BIAS = 0.03
-#: Residual of a row group, a fraction of its torque, below which nobody believes a model to be true.
+#: Parameters of the springs of elastic joints: not bounded, for they balance each other.
+_SPRINGS = frozenset(symbol for term in SPRING_TERMS for symbol in term.symbols)
+#: Residual of a row group, a fraction of its torque, below which no model is taken to be true.
 _BEST = 1e-3
 
 
@@ -41,7 +44,7 @@ class FirstFit:
     Attributes:
         values: Shape (k,); NaN where the data do not see a parameter.
         size: The value with which each alone would be as large as the torque (a bias: as 3 % of it), shape (k,); inf
-            where unseen.
+            where unseen, and for the springs of elastic joints, whose torque and preload may exceed the measured one.
     """
 
     values: Array
@@ -86,24 +89,25 @@ def first_fit(
     share = np.where([parameters[int(k)].symbol in bias_symbols() for k in chosen], BIAS, 1.0)
     size = np.where(seen, share * effort / np.where(seen, length, 1.0), np.inf)
     usable = seen & (size > 0)
+    springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
     values = np.full(len(chosen), np.nan)
     values[seen & ~usable] = 0.0
     if usable.any():
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
         signs = _physical_rows(parameters, chosen, physics)[:, usable]
         own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
-        ridge = np.diag(1.0 / size[usable])
-        believed = block_diag(ridge) if inertial is None else block_diag(inertial.root, ridge)
+        ridge = np.diag(np.where(springs, 0.0, 1.0 / size)[usable])
+        prior_rows = block_diag(ridge) if inertial is None else block_diag(inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the noise that is left
             rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
             right = [r / s for r, s in zip(rights, noise, strict=True)]
-            A = np.vstack([*rows, np.sqrt(_OVERRATED) * believed])
-            x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(believed))]), own)
+            A = np.vstack([*rows, np.sqrt(_OVERRATED) * prior_rows])
+            x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
             left = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
             noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
         values[usable] = x[len(bodies) :]
-    return FirstFit(values, size)
+    return FirstFit(values, np.where(springs, np.inf, size))
 
 
 def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:

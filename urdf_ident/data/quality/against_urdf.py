@@ -58,7 +58,8 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
     if lengths[1] == 0:
         return []
     scale = _scale_of_inertia(robot, case, reading)
-    if scale > 0 and lengths[0] < _WEIGHTLESS * scale * lengths[1] and scale * lengths[1] > 0.2 * torque:
+    weight = min(scale, 1.0) * lengths[1]  # rotors behind gears add inertia without weight, so a scale above 1 proves nothing
+    if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
         return [_weightless()]
     if lengths[0] < 0.2 * torque:  # no gravity in the efforts
         return []
