@@ -47,6 +47,8 @@ def page() -> str:
     ]
     lines += ["a shape given as `auto` is fitted.", "", "| law | shapes | what it is |", "|---|---|---|"]
     for name, law in FRICTION.items():
+        if not law.__module__.startswith("urdf_ident."):  # laws of other packages, scripts and tests register here as well
+            continue
         shapes = ", ".join(f"`{shape}`" for shape in law.shapes) or "-"
         lines.append(f"| `{name}` | {shapes} | {_sentence(law)} |")
     return "\n".join(lines) + "\n"
