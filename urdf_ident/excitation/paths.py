@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +27,8 @@ from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
 from ..motion.point_to_point import TrapezoidalTrajectory
 from .criteria import SPECTRAL, condition_number, criterion_value
+from .planned import PlannedMotion
 from .planning import rigid_for_planning, row_weights, usable_limits, weighted_regressor
-from .report import closest_lines
 from .rows import designable
 
 if TYPE_CHECKING:
@@ -51,48 +50,23 @@ DRAWN = 12
 INSTANTS = 16
 
 
-@dataclass(frozen=True, eq=False)
-class PathExperiment:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PathExperiment(PlannedMotion):
     """A motion of given shape inside the limits of the robot.
 
     Attributes:
-        trajectory: The motion.
-        limits: The limits that it keeps.
-        report: How much room it leaves.
         words: What it is, in a line.
-        clearance: Closest calls with links and world, or None where collisions were not asked for.
-        notes: What the user should know.
     """
 
-    trajectory: Trajectory
-    limits: Limits
-    report: LimitReport
     words: str
-    clearance: ClearanceReport | None = None
-    notes: tuple[str, ...] = ()
 
-    def write(self, path: str | Path, rate: float = 100.0) -> Path:
-        """Writes the motion as the default trajectory CSV.
-
-        Args:
-            path: The file.
-            rate: Samples per second [Hz].
+    def describe(self) -> list[str]:
+        """What the motion is.
 
         Returns:
-            The path written.
-
-        Raises:
-            OutputError: It cannot be written.
+            One line of text.
         """
-        return self.trajectory.write(path, rate)
-
-    def summary(self) -> str:
-        """What it is, and how close it comes to the limits.
-
-        Returns:
-            Several lines of text.
-        """
-        return "\n".join([self.words, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])
+        return [self.words]
 
 
 def design_circle(
@@ -162,7 +136,9 @@ def design_circle(
             at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
             slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if k else ()
             found = () if start is not None else (f"starts at {at}",)
-            return PathExperiment(motion, limits, report, words, clearance, (*notes, *slow, *found))
+            return PathExperiment(
+                trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
+            )
     raise LimitError(
         "no pose was found from which this circle can be driven" if start is None else "this circle cannot be driven from here",
         got=str(last),
@@ -268,7 +244,14 @@ def design_points(
     words = f"points: {len(chosen)} via points {how}, {motion.duration:.4g} s"
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
     slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
-    return PathExperiment(motion, limits, report, words, clearance, (*notes, *planned_on, *left_out, *slower))
+    return PathExperiment(
+        trajectory=motion,
+        limits=limits,
+        report=report,
+        words=words,
+        clearance=clearance,
+        notes=(*notes, *planned_on, *left_out, *slower),
+    )
 
 
 @dataclass(frozen=True, eq=False)

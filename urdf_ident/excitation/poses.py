@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,11 +17,11 @@ from ..errors import LimitError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.engine import pinocchio as engine
-from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import LimitReport, Limits, Torque, check_limits
+from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import TrapezoidalTrajectory
-from .report import closest_lines
+from .planned import PlannedMotion
 
 if TYPE_CHECKING:
     from ..model.robot import Robot
@@ -37,49 +36,25 @@ _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
 _STEP, _ROUNDS = 0.05, 6
 
 
-@dataclass(frozen=True, eq=False)
-class PosesExperiment:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PosesExperiment(PlannedMotion):
     """Poses at rest, each reached from both sides.
 
     Attributes:
-        trajectory: The whole motion.
         poses: Shape (P, n) [rad or m].
         information: Per number of the body (mass, three of centre of mass times mass) the standard error for torque noise of
             one at every joint and pose.
-        limits: The limits that it keeps.
-        report: How much room it leaves.
-        clearance: Closest calls with links and world, or None where collisions were not asked for.
-        notes: What the user should know.
     """
 
     trajectory: TrapezoidalTrajectory
     poses: Array
     information: Mapping[str, float]
-    limits: Limits
-    report: LimitReport
-    clearance: ClearanceReport | None = None
-    notes: tuple[str, ...] = ()
 
-    def write(self, path: str | Path, rate: float = 100.0) -> Path:
-        """Writes the motion as the default trajectory CSV.
-
-        Args:
-            path: The file.
-            rate: Samples per second [Hz].
-
-        Returns:
-            The path written.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
-        return self.trajectory.write(path, rate)
-
-    def summary(self) -> str:
+    def describe(self) -> list[str]:
         """How many poses, how long, what they show.
 
         Returns:
-            Several lines of text.
+            Lines of text.
         """
         trajectory = self.trajectory
         lines = [
@@ -88,7 +63,7 @@ class PosesExperiment:
         ]
         shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
         lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")
-        return "\n".join([*lines, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])
+        return lines
 
 
 def design_poses(
@@ -141,7 +116,15 @@ def design_poses(
     report.require()
     names = ("mass [kg]", "m·x [kg·m]", "m·y [kg·m]", "m·z [kg·m]")
     notes = () if collisions is None else collisions.notes
-    return PosesExperiment(trajectory, order, dict(zip(names, errors.tolist(), strict=True)), limits, report, clearance, notes)
+    return PosesExperiment(
+        trajectory=trajectory,
+        poses=order,
+        information=dict(zip(names, errors.tolist(), strict=True)),
+        limits=limits,
+        report=report,
+        clearance=clearance,
+        notes=notes,
+    )
 
 
 def _drawn(robot: Robot, limits: Limits, way: Array, seed: int) -> Array:

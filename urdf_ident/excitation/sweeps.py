@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
 from ..linalg import Array
-from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.compose import SequenceTrajectory
-from ..motion.limits import LimitReport, Limits, Torque, check_limits
+from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
-from .report import closest_lines
+from .planned import PlannedMotion
 
 #: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
 LEAST_SPEEDS = 4
@@ -42,28 +42,19 @@ _SHORTER, _ROUNDS = 0.85, 8
 _STEP = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class BidirectionalExperiment:
-    """Constant-speed runs of all joints, one after the other.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BidirectionalExperiment(PlannedMotion):
+    """Constant-speed runs of all joints, one after the other; the motion starts and ends at rest at the home pose.
 
     Attributes:
-        trajectory: The whole motion; starts and ends at rest at the home pose.
         speeds: Joint → speeds driven in both directions [rad/s or m/s].
-        limits: The limits that it keeps.
-        report: How much room it leaves.
-        clearance: Closest calls with links and world, or None where collisions were not asked for.
-        notes: What the user should know.
     """
 
     trajectory: SequenceTrajectory
     speeds: Mapping[str, tuple[float, ...]]
-    limits: Limits
-    report: LimitReport
-    clearance: ClearanceReport | None = None
-    notes: tuple[str, ...] = ()
 
     def write(self, path: str | Path, rate: float = 500.0) -> Path:
-        """Writes the motion as the default trajectory CSV.
+        """Writes the motion as the default trajectory CSV, see :meth:`PlannedMotion.write`.
 
         Args:
             path: The file.
@@ -71,23 +62,20 @@ class BidirectionalExperiment:
 
         Returns:
             The path written.
-
-        Raises:
-            OutputError: It cannot be written.
         """
-        return self.trajectory.write(path, rate)
+        return super().write(path, rate)
 
-    def summary(self) -> str:
-        """Which speeds are driven, and how close the motion comes to the limits.
+    def describe(self) -> list[str]:
+        """Which speeds are driven.
 
         Returns:
-            Several lines of text.
+            Lines of text.
         """
         lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
         for joint, speeds in self.speeds.items():
             unit = "m" if self.limits.prismatic[self.limits.joints.index(joint)] else "rad"
             lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}/s")
-        return "\n".join([*lines, *closest_lines(self.report, self.clearance), *(f"note: {note}" for note in self.notes)])
+        return lines
 
 
 def bidirectional_experiment(
@@ -147,7 +135,9 @@ def bidirectional_experiment(
     report = check_limits(trajectory, limits, torque=torque, rate=200.0)
     report.require()
     notes = () if collisions is None else collisions.notes
-    return BidirectionalExperiment(trajectory, speeds, limits, report, clearance, notes)
+    return BidirectionalExperiment(
+        trajectory=trajectory, speeds=speeds, limits=limits, report=report, clearance=clearance, notes=notes
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..result.friction_curves import friction_curves
@@ -28,15 +29,7 @@ def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     Returns:
         SVG elements.
     """
-    found = []
-    for j, joint in enumerate(ident.model.robot.joints):
-
-        def draw(figure: Any, j: int = j, joint: str = joint) -> None:
-            top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.08))
-            draw_torque(top, trace, j, joint, ident.plot.unit(j), MARKED, residual=under)
-
-        found.append(svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}"))
-    return found
+    return [_torque(ident, trace, j, joint) for j, joint in enumerate(ident.model.robot.joints)]
 
 
 def friction_pictures(ident: Identification) -> list[str]:
@@ -48,14 +41,8 @@ def friction_pictures(ident: Identification) -> list[str]:
     Returns:
         SVG elements.
     """
-    found = []
-    for curve in friction_curves(ident):
-
-        def draw(figure: Any, curve: Any = curve) -> None:
-            ident.plot.draw_friction(figure.subplots(gridspec_kw=_margins(2.3)), curve, MARKED)
-
-        found.append(svg(draw, _WIDTH, 2.3, f"Friction torque of {curve.joint} against its speed"))
-    return found
+    title = "Friction torque of {} against its speed"
+    return [_picture(2.3, title.format(curve.joint), ident.plot.draw_friction, curve) for curve in friction_curves(ident)]
 
 
 def change_pictures(ident: Identification) -> list[str]:
@@ -67,19 +54,15 @@ def change_pictures(ident: Identification) -> list[str]:
     Returns:
         SVG elements.
     """
-    changes, found = ident.fit.changes, []
+    changes = ident.fit.changes
     if changes is None:
         return []
     units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
-    for k, name in enumerate(changes.parameters):
-        if changes.known and not changes.spread[k] > 0:
-            continue
-
-        def draw(figure: Any, k: int = k, name: str = name) -> None:
-            draw_changes(figure.subplots(gridspec_kw=_margins(2.0)), changes, k, units[name], MARKED)
-
-        found.append(svg(draw, _WIDTH, 2.0, f"Deviations of {name} from its mean"))
-    return found
+    return [
+        _picture(2.0, f"Deviations of {name} from its mean", draw_changes, changes, k, units[name])
+        for k, name in enumerate(changes.parameters)
+        if not changes.known or changes.spread[k] > 0
+    ]
 
 
 def parameter_pictures(ident: Identification) -> list[str]:
@@ -92,15 +75,11 @@ def parameter_pictures(ident: Identification) -> list[str]:
         SVG elements.
     """
     bodies, terms = ident.plot.parameter_groups()
-    found = []
-    for groups, drawing, left in ((bodies, draw_parameters, _LEFT), (terms, draw_terms, 0.36)):
-        for title, rows in groups.items():
-
-            def draw(figure: Any, title: str = title, rows: Any = rows, drawing: Any = drawing, left: float = left) -> None:
-                drawing(figure.subplots(gridspec_kw={**_margins(2.4), "left": left}), rows, title, MARKED)
-
-            found.append(svg(draw, _WIDTH, 2.4, f"Parameters {title} with their 95 % intervals"))
-    return found
+    return [
+        _picture(2.4, f"Parameters {title} with their 95 % intervals", draw, rows, title, left=left)
+        for groups, draw, left in ((bodies, draw_parameters, _LEFT), (terms, draw_terms, 0.36))
+        for title, rows in groups.items()
+    ]
 
 
 def body_pictures(ident: Identification) -> list[str]:
@@ -112,16 +91,13 @@ def body_pictures(ident: Identification) -> list[str]:
     Returns:
         SVG elements.
     """
-    model, found = ident.model, []
+    model, title = ident.model, "Inertia ellipsoid of {} in the URDF and as identified"
     before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
-    for k, body in enumerate(model.robot.bodies):
-
-        def draw(figure: Any, k: int = k, name: str = body.name) -> None:
-            axes = figure.subplots(1, 2, gridspec_kw=_margins(1.9, wspace=0.42))
-            draw_body(axes, before[k], ident.bodies[k], name, MARKED)
-
-        found.append(svg(draw, _WIDTH, 1.9, f"Inertia ellipsoid of {body.name} in the URDF and as identified"))
-    return found
+    names = [body.name for body in model.robot.bodies]
+    return [
+        _picture(1.9, title.format(name), draw_body, before[k], ident.bodies[k], name, columns=2, wspace=0.42)
+        for k, name in enumerate(names)
+    ]
 
 
 def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
@@ -136,14 +112,10 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     """
     joints, unit = ident.model.robot.joints, ident.plot.unit(0)
 
-    def memory(figure: Any) -> None:
-        draw_memory(figure.subplots(gridspec_kw=_margins(2.6)), trace, joints, MARKED)
-
-    def spectrum(figure: Any) -> None:
-        draw_spectrum(figure.subplots(gridspec_kw={**_margins(2.6), "left": 0.19}), trace, joints, unit, MARKED)
-
-    found = [svg(memory, _WIDTH, 2.6, "Autocorrelation of the residual")]
-    return [*found, svg(spectrum, _WIDTH, 2.6, "Spectrum of the residual")] if len(trace.frequency) else found
+    found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
+    if len(trace.frequency):
+        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, unit, left=0.19))
+    return found
 
 
 def error_picture(ident: Identification) -> str:
@@ -156,12 +128,26 @@ def error_picture(ident: Identification) -> str:
         An SVG element.
     """
     height = 0.9 + 0.34 * ident.model.n
+    return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, ident.plot.unit(0), left=0.36)
+
+
+def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
+    """Torque over time with the residual under it."""
 
     def draw(figure: Any) -> None:
-        axis = figure.subplots(gridspec_kw={**_margins(height), "left": 0.36})
-        draw_errors(axis, ident.validation, ident.plot.unit(0), MARKED)
+        top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.08))
+        draw_torque(top, trace, j, joint, ident.plot.unit(j), MARKED, residual=under)
 
-    return svg(draw, _WIDTH, height, "Held-out errors per joint")
+    return svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}")
+
+
+def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, columns: int = 1, **margins: float) -> str:
+    """One SVG element: ``draw(axes, *what, MARKED)`` on axes with margins of fixed size."""
+
+    def on(figure: Any) -> None:
+        draw(figure.subplots(1, columns, gridspec_kw={**_margins(height), **margins}), *what, MARKED)
+
+    return svg(on, _WIDTH, height, title)
 
 
 def _margins(height: float, top: float = 0.26, **more: float) -> dict[str, float]:
