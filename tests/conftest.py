@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the matrices are small, the workers many
@@ -54,3 +55,23 @@ def arm_urdf(axes: str = "zyyxyx", *, fixed_tip: bool = True, kind: str = "revol
             '<inertia ixx="0.002" ixy="0" ixz="0" iyy="0.0025" iyz="0" izz="0.001"/></inertial></link>'
         )
     return "\n".join([*parts, "</robot>"])
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A true robot's logs and a URDF of it that is wrong."""
+    from logs import make_log
+
+    from urdf_ident.model.robot import Robot
+
+    folder = tmp_path_factory.mktemp("cli")
+    text = arm_urdf("zyx")
+    robot = Robot.from_urdf(text)
+    for seed in range(3):
+        make_log(folder / f"log{seed}.csv", robot, seed=seed)
+
+    def worse(match: re.Match[str]) -> str:
+        return f'mass value="{1.4 * float(match[1]):.6g}"'
+
+    (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
+    return folder

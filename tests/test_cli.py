@@ -5,47 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
-from logs import make_log
+from commands import assert_refused, run
 
 from urdf_ident.model.robot import Robot
-
-
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`urdf-ident ARGUMENTS`, in a process of its own."""
-    command = [sys.executable, "-c", "from urdf_ident.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """Exit code, one line, the words in it, no traceback."""
-    assert result.returncode == code, result.stderr + result.stdout
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    for word in words:
-        assert re.search(word, lines[0]), (word, lines[0])
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A true robot's logs and a URDF of it that is wrong."""
-    folder = tmp_path_factory.mktemp("cli")
-    text = arm_urdf("zyx")
-    robot = Robot.from_urdf(text)
-    for seed in range(3):
-        make_log(folder / f"log{seed}.csv", robot, seed=seed)
-
-    def worse(match: re.Match[str]) -> str:
-        return f'mass value="{1.4 * float(match[1]):.6g}"'
-
-    (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
-    return folder
 
 
 @pytest.fixture(scope="module")

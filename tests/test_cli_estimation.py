@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import assert_refused, run
 from conftest import arm_urdf
 from logs import make_log
-from test_cli import assert_refused, run
 
 from urdf_ident.model.robot import Robot
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques, write_csv
-from test_cli import assert_refused, run
 
 from urdf_ident.model.robot import Robot
 

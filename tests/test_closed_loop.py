@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from conftest import arm_urdf
-from test_cli import assert_refused, run
 
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from commands import run
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
@@ -175,15 +174,14 @@ def test_inspect_says_which_joint(tmp_path: Path) -> None:
     position[:, 2] = 0.1
     log = write_csv(tmp_path / "log.csv", ARM.joints, recording.time, position, recording.effort * [1, -1, 1, 1])
     (tmp_path / "arm.urdf").write_text(URDF, encoding="utf-8")
-    line = [sys.executable, "-c", "from urdf_ident.cli import main; main()", "inspect", log, "--robot", tmp_path / "arm.urdf"]
-    shown = subprocess.run([*map(str, line)], capture_output=True, text=True, check=False)
+    inspected = ["inspect", log, "--robot", tmp_path / "arm.urdf"]
+    shown = run(*inspected)
     assert shown.returncode == 1
     assert "warning  j3: the joint does not move" in shown.stdout
     assert "the effort of j2 has the wrong sign" in shown.stdout
-    listed = json.loads(subprocess.run([*map(str, line), "--json"], capture_output=True, text=True, check=False).stdout)
+    listed = json.loads(run(*inspected, "--json").stdout)
     assert {item["joint"] for item in listed[0]["findings"] if item["severity"] == "refused"} == {"j2"}
-    line = [*line[:3], "identify", tmp_path / "arm.urdf", log, "-o", tmp_path / "out", "--json"]
-    refused = subprocess.run([*map(str, line)], capture_output=True, text=True, check=False)
+    refused = run("identify", tmp_path / "arm.urdf", log, "-o", tmp_path / "out", "--json")
     assert refused.returncode == 1
     told = json.loads(refused.stdout)
     assert told["verdict"] is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from test_cli import assert_refused, run
+from commands import assert_refused, run
 
 from urdf_ident.friction.law import Sliding
 from urdf_ident.model.library import robot_path, truth_path

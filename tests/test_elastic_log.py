@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from commands import run
 from conftest import arm_urdf
 from logs import fourier
 
@@ -67,18 +66,13 @@ def logs() -> list[dict[str, np.ndarray]]:
     return [simulated(seed) for seed in range(3)]
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "from urdf_ident.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, logs: list[dict[str, np.ndarray]]) -> Path:
     folder = tmp_path_factory.mktemp("elastic")
     for k, log in enumerate(logs):
         write(folder / f"run{k}.csv", log)
     (folder / "arm.yaml").write_text(yaml.safe_dump(PROJECT))
-    result = command(
+    result = run(
         "identify",
         robot_path("zollo_2r"),
         folder / "run0.csv",
@@ -152,7 +146,7 @@ def test_reload_gives_the_same_torque_and_validates_alike(work: Path, logs: list
         ident.model.torque(ident.theta, q, v, a, motor=motor), again.model.torque(again.theta, q, v, a, motor=motor)
     )
     np.testing.assert_array_equal(ident.torque(q, v, a), again.torque(q, v, a))
-    result = command("validate", path, work / "run2.csv")
+    result = run("validate", path, work / "run2.csv")
     assert result.returncode == 0, result.stderr
     assert "K [N·m/rad]" in (work / "stdout.txt").read_text()
 

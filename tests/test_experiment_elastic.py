@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from commands import run
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.friction import friction_from_mapping
@@ -57,18 +56,13 @@ def written(path: Path, content: object) -> Path:
     return path
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "from urdf_ident.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("elastic")
     config, truth = written(folder / "arm.yaml", SETTINGS), written(folder / "truth.yaml", TRUTH)
     for seed in range(2):
         spline(seed).write(folder / f"motion{seed}.csv", rate=500)
-        result = command(
+        result = run(
             "simulate",
             robot_path("zollo_2r"),
             folder / f"motion{seed}.csv",
@@ -83,7 +77,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         assert result.returncode == 0, result.stderr
         assert "Gauss collocation, step 0.002 s" in result.stdout
-    result = command(
+    result = run(
         "identify",
         robot_path("zollo_2r"),
         folder / "run0.csv",
@@ -231,7 +225,7 @@ def test_what_cannot_be_simulated_says_what_to_do(
 def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Path) -> None:
     spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
     config, out = written(tmp_path / "p.yaml", SETTINGS), tmp_path / "log.csv"
-    result = command("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-c", config, "-o", out)
+    result = run("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-c", config, "-o", out)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert "--truth" in result.stderr
     assert not out.exists()
@@ -244,8 +238,8 @@ def test_springs_that_are_left_out_are_said(tmp_path: Path) -> None:
     rigid, out = written(tmp_path / "p.yaml", {"simulation": {"rate": 200}}), tmp_path / "log.csv"
     truth = written(tmp_path / "truth.yaml", TRUTH)
     arguments = ("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-o", out)
-    said = command(*arguments, "-c", rigid, "--truth", truth)
+    said = run(*arguments, "-c", rigid, "--truth", truth)
     assert said.returncode == 0, said.stderr
     assert "note: the truth's stiffness is left out, joints are rigid; `model: {elastic: true}`" in said.stdout
-    assert "note:" not in command(*arguments, "-c", rigid).stdout
+    assert "note:" not in run(*arguments, "-c", rigid).stdout
     assert "qm_joint_1" not in out.read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from commands import assert_refused, run
 from conftest import arm_urdf
-from test_cli import assert_refused, run
 from test_three_loop import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
-from test_cli import assert_refused, run
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.exercises import SECONDS, exercises

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from commands import run
 from conftest import arm_urdf
 from estimation_samples import as_log, stacked
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
-from test_cli import run
 
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError

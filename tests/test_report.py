@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import work  # noqa: F401 (a fixture)
 
 from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
@@ -55,7 +54,7 @@ class Balanced(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def identified(work: Path) -> Path:  # noqa: F811
+def identified(work: Path) -> Path:
     """A result with listed friction: finding laws is not what is tested here."""
     (work / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
     logs = (work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv")
@@ -94,7 +93,7 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
     assert "The series of the logs are not at hand" in page
 
 
-def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:
     assert run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html") == 0
     assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()
     assert run("plot", identified / "identification.json", "friction", "-o", tmp_path, "--format", "svg") == 0

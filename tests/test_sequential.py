@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import assert_refused, run
 from conftest import arm_urdf
 from logs import Truth, make_log, torques, write_csv
-from test_cli import assert_refused, run
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app

@@ -1,0 +1,33 @@
+"""The command line as tests run it: in this process, which saves the imports of several hundred commands."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from urdf_ident.cli import common
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`urdf-ident ARGUMENTS`: exit code and what it printed."""
+    words, out, err, here = [str(argument) for argument in arguments], io.StringIO(), io.StringIO(), Path.cwd()
+    try:
+        os.chdir(cwd or here)
+        with redirect_stdout(out), redirect_stderr(err):
+            code = common.run(words)
+    finally:
+        os.chdir(here)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """Exit code, one line, the words in it, no traceback."""
+    assert result.returncode == code, result.stderr + result.stdout
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert re.search(word, lines[0]), (word, lines[0])
