@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import QualityError, UrdfIdentError
+from .help import Commands
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from ..project import Project
 
 app = typer.Typer(
+    cls=Commands,
     help="Find the dynamic model that a robot really has, from its URDF and its logs.",
     no_args_is_help=True,
     add_completion=True,
+    rich_markup_mode=None,  # plain help: panels write a type after every flag
     pretty_exceptions_enable=False,
 )
 JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
@@ -31,7 +34,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="The robot description.")]
-Logs = Annotated[list[str], typer.Argument(metavar="LOG...", help="Files, folders, quoted globs, or stems of split logs.")]
+Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Files, folders, quoted globs, or stems of split logs.")]
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Go on in spite of findings that refuse a log.")]

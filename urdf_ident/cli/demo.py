@@ -9,16 +9,22 @@ import typer
 
 from ..progress import steps
 from .common import Verbose, app, coloured
+from .help import command
 from .report import report_lines
 
 
-@app.command(epilog="Example: `urdf-ident demo -o demo`, then open demo/report.html")
+@command(app, "demo -o demo")
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the motions, the noise and the URDF's errors.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Of the motions, the noise and the URDF's errors.")
+    ] = 0,
     verbose: Verbose = False,
 ) -> None:
-    """The whole tool, offline, on a bundled robot: excite, simulate, identify, validate, export."""
+    """Runs the whole tool, offline, on a bundled robot.
+
+    Excites, simulates, identifies, validates, exports; then open report.html.
+    """
     from ..pipeline.demo import run_demo
     from ..viz import motion_from
     from ..viz import play as show

@@ -9,16 +9,17 @@ from typing import Annotated
 import typer
 
 from .common import JUDGED_BAD, AsJson, Config, Logs, Urdf, app, open_project, read_logs
+from .help import command
 
 
-@app.command(epilog="Examples: `urdf-ident check arm.urdf`; `urdf-ident check arm.urdf --fix physical.urdf`")
+@command(app, "check arm.urdf", "check arm.urdf --fix physical.urdf")
 def check(
     urdf: Urdf,
     config: Config = None,
     as_json: AsJson = False,
     fix: Annotated[Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physical URDF to F.")] = None,
 ) -> None:
-    """Joints, bodies, lumped links, impossible inertias, and what is identifiable."""
+    """Checks a URDF: bodies, inertias, what is identifiable."""
     from ..export.fix import fix_urdf
     from ..files import check_output, read_text, write_text
     from ..pipeline.check import check as check_model
@@ -41,10 +42,7 @@ def check(
         raise typer.Exit(JUDGED_BAD)
 
 
-@app.command(
-    epilog="Examples: `urdf-ident inspect run1.csv --robot arm.urdf`; "
-    "`urdf-ident inspect my_bag/ --robot arm.urdf --write-project project.yaml`"
-)
+@command(app, "inspect run1.csv --robot arm.urdf", "inspect my_bag/ --robot arm.urdf --write-project project.yaml")
 def inspect(
     logs: Logs,
     robot: Annotated[Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="The robot description.")] = None,
@@ -59,7 +57,10 @@ def inspect(
         ),
     ] = None,
 ) -> None:
-    """Is this log good enough? Exit code 1 if not; every finding comes with its remedy."""
+    """Checks logs: are they good enough?
+
+    Every finding comes with its remedy; exit code 1 if a log cannot be used.
+    """
     import yaml
 
     from ..data.prepare import examine_logs

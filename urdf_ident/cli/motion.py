@@ -9,6 +9,7 @@ import typer
 
 from ..progress import search_bar, steps
 from .common import Config, Urdf, app, open_project
+from .help import command
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-@app.command(
-    epilog="Examples: `urdf-ident design arm.urdf -c project.yaml -o motion.csv`; "
-    "`urdf-ident design arm.urdf --after out/identification.json -o next.csv`"
-)
+@command(app, "design arm.urdf -c project.yaml -o motion.csv", "design arm.urdf --after out/identification.json -o next.csv")
 def design(
     urdf: Urdf,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
@@ -36,7 +34,7 @@ def design(
         str | None, typer.Option("--family", metavar="F", help="Instead of excitation.family: circle, points, sweeps, ...")
     ] = None,
 ) -> None:
-    """Designs a motion that shows the parameters well and stays inside the limits."""
+    """Designs an exciting motion that keeps all limits."""
     from ..files import check_output, check_writable
     from ..result.load import load
 
@@ -56,7 +54,7 @@ def design(
         typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
 
 
-@app.command(epilog="Example: `urdf-ident simulate arm.urdf motion.csv --truth out/identification.json -o log.csv`")
+@command(app, "simulate arm.urdf motion.csv --truth out/identification.json -o log.csv")
 def simulate(
     urdf: Urdf,
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
@@ -65,9 +63,12 @@ def simulate(
     truth: Annotated[
         Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors, friction, stiffness.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of the sensors' noise.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Of the sensors' noise.")] = None,
 ) -> None:
-    """Simulates the whole experiment: closed loop, friction that sticks, sensors; settings in the project file."""
+    """Simulates the whole experiment in closed loop.
+
+    Friction that sticks, imperfect sensors; settings in the project file.
+    """
     from ..files import check_output
     from ..motion.trajectories import read_trajectory
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
@@ -97,10 +98,7 @@ def simulate(
     typer.echo(f"wrote {out}")
 
 
-@app.command(
-    epilog="Examples: `urdf-ident play arm.urdf motion.csv`; "
-    "`urdf-ident play arm.urdf run1.csv --beside motion.csv --html motion.html`"
-)
+@command(app, "play arm.urdf motion.csv", "play arm.urdf run1.csv --beside motion.csv --html motion.html")
 def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
@@ -114,7 +112,10 @@ def play(
     html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
 ) -> None:
-    """Shows the robot moving, in Meshcat: live until Ctrl-C, or as one offline page."""
+    """Shows the robot moving, in Meshcat.
+
+    Live until Ctrl-C, or as one offline page.
+    """
     from ..files import check_output, note_input
     from ..viz import motion_from
     from ..viz import play as run
@@ -134,10 +135,7 @@ def play(
         typer.echo(f"wrote {written}")
 
 
-@app.command(
-    "export-motion",
-    epilog="Example: `urdf-ident export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot`",
-)
+@command(app, "export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")
 def export_motion(
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
     target: Annotated[str, typer.Option("--for", metavar="ros2_control|urscript|franka", help="What drives the robot.")],
@@ -147,7 +145,10 @@ def export_motion(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Writes what makes the robot follow a motion: slow approach, dry run, recording, and what to check first."""
+    """Writes what makes a real robot follow a motion.
+
+    Slow approach, dry run, recording, and what to check first.
+    """
     from ..export.on_robot import write_motion
     from ..files import check_writable
     from ..motion.trajectories import read_trajectory

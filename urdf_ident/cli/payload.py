@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs
+from .help import command
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-@app.command()
+@command(
+    app,
+    "payload out/identification.json loaded.csv --link tool0",
+    "payload out/identification.json poses.csv --static",
+)
 def payload(
     result: Result,
     logs: Logs,
@@ -39,7 +44,10 @@ def payload(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Weighs an unknown body: mass, centre of mass, inertia, from a result and logs that carry it."""
+    """Weighs an unknown body that some logs carry.
+
+    Mass, centre of mass and inertia with intervals, from a result of the unloaded robot.
+    """
     from ..files import check_writable
     from ..pipeline.payload import weigh
     from ..project import Project
@@ -81,15 +89,22 @@ def weigh_and_write(
     typer.echo("\n".join(["", found.summary(), "", *written]))
 
 
-@app.command()
+@command(
+    app,
+    "compare january/identification.json june/identification.json",
+    "compare arm.urdf out/identification.json",
+)
 def compare(
     results: Annotated[
-        list[Path], typer.Argument(metavar="A B...", help="Two results; a URDF and a result; or results in order of time.")
+        list[Path], typer.Argument(metavar="RESULT", help="Two results; a URDF and a result; or results in order of time.")
     ],
     plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of the trend over three or more.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Has the robot changed? What do the data contradict in a URDF? How does friction change from result to result?"""
+    """Compares results: has the robot changed?
+
+    A URDF and a result: what do the data contradict? Three and more results: how does friction change?
+    """
     from ..errors import LogError
     from ..files import check_output
     from ..model.robot import Robot

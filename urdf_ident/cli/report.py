@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .common import Force, Result, app, read_logs
+from .help import command
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -15,13 +16,11 @@ if TYPE_CHECKING:
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
 MoreLogs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[LOG...]", help="Logs to show instead of those that were kept.", show_default=False),
+    typer.Argument(metavar="LOG", help="Logs to show instead of those that were kept.", show_default=False),
 ]
 
 
-@app.command(
-    epilog="Examples: `urdf-ident report out/identification.json`; `urdf-ident report out/identification.json run4.csv`"
-)
+@command(app, "report out/identification.json", "report out/identification.json run4.csv")
 def report(
     result: Result,
     logs: MoreLogs = None,
@@ -30,19 +29,19 @@ def report(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Writes report.html again, with other logs if some are given."""
+    """Writes report.html again, also with other logs."""
     from ..result.load import load
 
     ident = with_logs(load(result), logs or [], force)
     typer.echo("\n".join(report_lines(ident, out or result.parent / "report.html")))
 
 
-@app.command(epilog="Example: `urdf-ident plot out/identification.json torque friction -o pictures --format pdf`")
+@command(app, "plot out/identification.json torque friction -o pictures --format pdf")
 def plot(
     result: Result,
     pictures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PICTURE...]", help="torque, friction, parameters, bodies, residual, errors; all if absent."),
+        typer.Argument(metavar="PICTURE", help="torque, friction, parameters, bodies, residual, errors; all if absent."),
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the pictures.")] = Path("pictures"),
     kind: Annotated[str, typer.Option("--format", metavar="png|svg|pdf", help="Format of the files.")] = "png",

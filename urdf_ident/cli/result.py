@@ -13,6 +13,7 @@ import typer
 from ..errors import QualityError
 from ..progress import log_bars
 from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
+from .help import command
 from .motion import run_design
 from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-@app.command(
-    epilog="Examples: `urdf-ident identify arm.urdf run1.csv run2.csv --validate run3.csv -o out`; "
-    "`urdf-ident identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out`"
+@command(
+    app,
+    "identify arm.urdf run1.csv run2.csv --validate run3.csv -o out",
+    "identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out",
 )
 def identify(
     urdf: Urdf,
@@ -50,7 +52,10 @@ def identify(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """The main job: writes identification.json, the corrected URDF, joints.yaml and report.html to OUT."""
+    """The main job: from URDF and logs to the identified model.
+
+    Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
+    """
     from ..files import check_output, check_writable
     from ..pipeline.identify import identify as run
     from ..result.exports import result_names, write_all
@@ -116,9 +121,12 @@ def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-@app.command(epilog="Example: `urdf-ident validate out/identification.json run4.csv`")
+@command(app, "validate out/identification.json run4.csv")
 def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False, no_report: NoReport = False) -> None:
-    """Scores a result on other logs, and shows them in validation.html beside it; exit code 1 if worse than the URDF."""
+    """Scores a result on other logs.
+
+    Shows them in validation.html beside it; exit code 1 if worse than the URDF.
+    """
     from ..errors import OutputError
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
@@ -139,7 +147,7 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
         raise typer.Exit(JUDGED_BAD)
 
 
-@app.command(epilog="Example: `urdf-ident export out/identification.json --mjcf arm.xml --sdf arm.sdf`")
+@command(app, "export out/identification.json --mjcf arm.xml --sdf arm.sdf")
 def export(
     result: Result,
     urdf: Annotated[Path | None, typer.Option("--urdf", metavar="F", help="Corrected URDF.")] = None,

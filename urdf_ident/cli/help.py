@@ -1,0 +1,55 @@
+"""How `--help` looks: commands in the order of the work, arguments without Python types, each example on a line of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+#: Commands in the order in which they are needed; others follow in the order of the alphabet.
+ORDER = (
+    *("demo", "check", "inspect", "identify", "validate", "report", "plot", "export"),
+    *("design", "simulate", "play", "export-motion", "payload", "compare"),
+)
+
+
+class Commands(TyperGroup):
+    """The application; lists its commands in :data:`ORDER`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+class Command(TyperCommand):
+    """One command; its arguments are listed by name, without the type that Python gives them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Arguments and options."""
+        found = list(super().get_params(ctx))
+        for parameter in found:
+            if isinstance(parameter, TyperArgument):
+                parameter.display_type_rich = _no_type  # type: ignore[method-assign]
+        return found
+
+
+def command(app: typer.Typer, *examples: str, name: str | None = None) -> Callable[[Any], Any]:
+    """Registers a function as a command.
+
+    Args:
+        app: The application.
+        examples: Command lines without the program's name.
+        name: Its name; that of the function if None.
+
+    Returns:
+        A decorator.
+    """
+    lines = ["\b", "Example:" if len(examples) == 1 else "Examples:", *(f"  urdf-ident {example}" for example in examples)]
+    return app.command(name, cls=Command, epilog="\n".join(lines))
+
+
+def _no_type(ctx: Any) -> str | None:
+    return None
