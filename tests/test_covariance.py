@@ -247,7 +247,7 @@ def test_period_is_found_and_only_where_there_is_one(model, log) -> None:
 
 
 def test_a_log_given_twice_under_two_names_does_not_make_errors_smaller_for_ever(model, base, log) -> None:
-    """Identical logs cannot be told from a robot that repeats itself exactly; the count of logs must not help."""
+    """Identical logs are not distinguishable from a robot that repeats itself exactly; the count of logs must not help."""
     twice = [log, as_log(replace(log.segments[0], log="copy"))]
     statistics = build_statistics(model, twice)
     fit = fit_base(statistics, base)

@@ -54,8 +54,8 @@ def model() -> DynamicModel:
 def judged(model: DynamicModel, statistics: StatisticSet, fit: Fit) -> dict[str, Verdict]:
     prior = inertial_prior(model.robot)
     terms = np.zeros(len(model.names) - model.n_inertial)
-    believed, unsure = np.append(prior.theta0, terms), np.append(prior.std, terms)
-    found = verdicts(model, fit, statistics.stacked(fit.weights)[:, :-1], believed, unsure, RATE)
+    mean, unsure = np.append(prior.theta0, terms), np.append(prior.std, terms)
+    found = verdicts(model, fit, statistics.stacked(fit.weights)[:, :-1], mean, unsure, RATE)
     return {item.parameter: item for item in found}
 
 

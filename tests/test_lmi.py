@@ -388,7 +388,7 @@ def test_point_to_set_returns_a_prior_that_fits(poor):
     assert poor.prior.distance(solution.theta) < 1e-3
 
 
-# ----------------------------------------------------------------------------------------- solvers are not believed
+# ----------------------------------------------------------------------------------------- solutions are audited
 
 
 def test_a_lying_solver_is_caught(poor, monkeypatch):

@@ -297,15 +297,3 @@ def test_truth_file_names_the_joints_of_its_robot(name: str) -> None:
     robot = load(name)
     assert truth["robot"] == f"{name}.urdf"
     assert tuple(truth["joints"]) == robot.joints
-
-
-def test_packaging_lists_every_package_and_maps_the_robots() -> None:
-    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read TOML")
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    here = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "urdf_ident").rglob("__init__.py")}
-    assert set(settings["packages"]) == here | {"urdf_ident_robots"}
-    assert settings["package-dir"]["urdf_ident_robots"] == "robots"
-    patterns = settings["package-data"]["urdf_ident_robots"]
-    data = [path for path in (ROOT / "robots").iterdir() if path.is_file() and path.suffix != ".py"]
-    assert data
-    assert all(any(path.match(pattern) for pattern in patterns) for path in data)

@@ -284,7 +284,7 @@ def print_table(arm: HarmonicArm, data: Data, history: bool) -> None:
     for kind in ("rbf", "gmr"):
         found = compare(arm, data, kind)
         last = found.gains[-1].held_out
-        state = f"{found.rounds} rounds" + ("" if found.converged else ", not settled")
+        state = f"{found.rounds} rounds" + ("" if found.converged else ", not converged")
         print_row(f"ours: three loops, {kind.upper()} ({state})", last, last.mean())
         for name, reference in (("WLS", alone[0].held_out), ("without residual", alone[-1].held_out)):
             percent, mean = lower(reference, last)

@@ -30,7 +30,7 @@ _CONTACT = 4.0
 #: Squares of the residual over its usual variance: beyond the first, mean over :data:`_SURPRISE`, there is a load or contact
 #: that lasts :data:`_LOAD` seconds at least; single ones are counted up to the second.
 _LOADED, _MOST, _LOAD = 9.0, 2500.0, 1.0
-#: Such a square is believed at once.
+#: Such a square is accepted at once.
 _JUMP = 64.0
 #: Variance that such a residual gives to the rest, over its square.
 _LOOSE = 4.0

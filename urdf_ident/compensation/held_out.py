@@ -116,7 +116,7 @@ def judge(
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs done.
 
     Returns:
-        The judgement; it has no residual where no kind gains more than its standard error over the folds, and the laws of
+        The comparison; it has no residual where no kind gains more than its standard error over the folds, and the laws of
         the sweeps only where they gain beyond chance (Student's t, 95 %) over the best that the logs give alone: runs of
         one joint say less about motions of all joints than these motions do. Where no residual is asked for, nothing but
         the laws of the sweeps is, and they are used unless they are worse.
@@ -190,7 +190,7 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
 
 
 def _beyond_chance(folds: int) -> float:
-    """Standard errors by which a gain must exceed zero to be believed at 95 % (Student's t); few folds ask for many."""
+    """Standard errors by which a gain must exceed zero to be significant at 95 % (Student's t); few folds ask for many."""
     from scipy import stats
 
     return float(stats.t.ppf(0.95, folds - 1))

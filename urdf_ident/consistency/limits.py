@@ -16,7 +16,7 @@ from .options import LmiOptions
 
 #: Increase of the residual over the unconstrained fit's, a fraction, from which on it is said.
 COSTLY = 0.05
-#: Scale of a body of which the URDF is not believed any more.
+#: Scale of a body whose inertia in the URDF is no prior any more.
 _LOOSE = 3.0
 #: Mass that is worth a word, a fraction of the body's.
 _MISSING = 0.3

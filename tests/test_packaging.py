@@ -1,0 +1,92 @@
+"""What the package declares: every package of it, every library that it imports, and no library that nothing uses."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: Libraries whose import has another name than the distribution that is declared.
+DISTRIBUTION = {
+    "PIL": "pillow",
+    "cosmic_ray": "cosmic-ray",
+    "distributed": "dask",
+    "pinocchio": "pin",
+    "pydrake": "drake",
+    "sklearn": "scikit-learn",
+    "umsgpack": "u-msgpack-python",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
+#: What is called rather than imported: by the scripts, by pytest, by mypy.
+CALLED = {"mkdocs", "mkdocs-material", "ruff", "mypy", "types-pyyaml", "pytest-xdist", "setuptools"}
+
+
+@pytest.fixture(scope="module")
+def declared() -> dict[str, Any]:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read TOML")
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def names(requirements: list[str]) -> set[str]:
+    """Distributions that requirements name, those of this package's own extras left out."""
+    return {re.split(r"[\[<>=~! ]", text)[0].lower() for text in requirements} - {"urdf-ident"}
+
+
+def imported(folder: str) -> dict[str, Path]:
+    """Distributions that a folder's modules import, and a module that does."""
+    modules = [*(ROOT / folder).rglob("*.py"), *(p for p in (ROOT / folder).rglob("*") if p.is_file() and python_script(p))]
+    own = {path.stem for top in ("scripts", "tests") for path in (ROOT / top).rglob("*.py")} | {"urdf_ident", "tests"}
+    found = {}
+    for path in modules:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            top = []
+            if isinstance(node, ast.Import):
+                top = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                top = [str(node.module)]
+            for name in (full.split(".")[0] for full in top):
+                if name not in sys.stdlib_module_names and name not in own:
+                    found[DISTRIBUTION.get(name, name).lower()] = path
+    return found
+
+
+def python_script(path: Path) -> bool:
+    """Whether a file without suffix is Python."""
+    return not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python")
+
+
+def test_packaging_lists_every_package_and_maps_the_robots(declared: dict[str, Any]) -> None:
+    settings = declared["tool"]["setuptools"]
+    here = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "urdf_ident").rglob("__init__.py")}
+    assert set(settings["packages"]) == here | {"urdf_ident_robots"}
+    assert settings["package-dir"]["urdf_ident_robots"] == "robots"
+    patterns = settings["package-data"]["urdf_ident_robots"]
+    data = [path for path in (ROOT / "robots").iterdir() if path.is_file() and path.suffix != ".py"]
+    assert data
+    assert all(any(path.match(pattern) for pattern in patterns) for path in data)
+
+
+def test_what_is_imported_is_declared(declared: dict[str, Any]) -> None:
+    project = declared["project"]
+    extras = set().union(*(names(group) for name, group in project["optional-dependencies"].items() if name != "dev"))
+    dev = names(project["optional-dependencies"]["dev"])
+    needed = names(project["dependencies"])
+    assert not {name: str(path) for name, path in imported("urdf_ident").items() if name not in needed | extras}
+    for folder in ("tests", "scripts", "examples"):
+        assert not {name: str(path) for name, path in imported(folder).items() if name not in needed | extras | dev}
+
+
+def test_what_is_declared_is_used(declared: dict[str, Any]) -> None:
+    project = declared["project"]
+    library = set(imported("urdf_ident"))
+    everything = library.union(*(imported(folder) for folder in ("tests", "scripts"))) | CALLED
+    assert names(project["dependencies"]) <= library
+    for name, group in project["optional-dependencies"].items():
+        unused = names(group) - (everything if name in ("dev", "docs", "mutation", "peers") else library)
+        assert not unused, f"extra {name}: nothing uses {unused}"
