@@ -109,6 +109,16 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_strong_spring_is_not_taken_for_another_gravity(seed: int) -> None:
+    recording = log_of(ARM, seed=seed)
+    torque = np.zeros_like(recording.position)
+    torque[:, 2] = 2.0 * recording.effort.std(axis=0)[2] * (recording.position[:, 2] - 0.3)
+    found = doubts(replace(recording, effort=recording.effort + torque))
+    assert all(item.severity != "refused" for item in found)
+    assert all(item.id == "spring" or "spring" in item.candidates for item in found)
+
+
 @pytest.mark.parametrize("zero", [0.1, -0.3])
 def test_small_errors_of_a_zero_are_named(zero: float) -> None:
     recording = log_of(ARM)

@@ -120,6 +120,18 @@ def test_no_velocities_and_no_clock(tmp_path: Path) -> None:
     assert found.rate.why.startswith("likely")
 
 
+@pytest.mark.parametrize(("axes", "seed", "speed"), [("zyyxyx", 1, 2.0), ("zyyx", 2, 3.0), ("zyyxyx", 4, 3.0)])
+def test_positions_and_efforts_alone_of_a_fast_motion_are_not_exchanged(
+    axes: str, seed: int, speed: float, tmp_path: Path
+) -> None:
+    robot = Robot.from_urdf(arm_urdf(axes))
+    t, q, v, a = fourier(robot.n, 12.0, 100.0, seed, amplitude=0.4)
+    tau = torques(robot, Truth.of(robot.n), q, speed * v, speed**2 * a)  # inertia dominates, gravity explains little
+    noise = np.random.default_rng(seed).standard_normal(tau.shape)
+    signals = {"t": t[:, None] / speed, "q": q, "tau": 1.4 * tau + 0.02 * tau.std(axis=0) * noise}
+    check(written(tmp_path, signals["t"], signals["q"], signals["tau"]), robot, signals)
+
+
 def test_one_effort_that_counts_backwards_becomes_a_sign_of_the_gain(tmp_path: Path) -> None:
     robot, s = simulated(seed=6)
     s["tau"][:, 1] *= -1

@@ -73,7 +73,7 @@ def ident(robot: Robot, plant: RigidPlant) -> Identification:
         tau = torque(plant, *motion)
         noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
         logs.append(Recording(name, robot.joints, t, motion[0], effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=name))
-    return identify(DynamicModel(robot), logs, force=True)
+    return identify(DynamicModel(robot), logs)  # a strong spring is no other gravity: nothing is refused
 
 
 def test_a_plant_feels_its_springs_and_keeps_their_energy(robot: Robot) -> None:
@@ -122,6 +122,13 @@ def test_the_search_finds_the_spring_and_invents_none(ident: Identification, pla
     truth = torque(plant, q, v, a)
     error = ident.torque(q, v, a) - truth
     assert (np.sqrt(np.mean(error**2, axis=0)) < 0.02 * np.sqrt(np.mean(truth**2, axis=0))).all()
+
+
+def test_the_inspection_takes_the_spring_for_a_spring(ident: Identification) -> None:
+    found = {item["id"]: item for entry in ident.inputs for item in entry["findings"] if item["severity"] != "info"}
+    assert "gravity-direction" not in found
+    assert found["spring"]["joint"] == "turn"
+    assert found["spring"]["severity"] == "warning"
 
 
 def test_what_looks_like_gravity_is_said(ident: Identification) -> None:

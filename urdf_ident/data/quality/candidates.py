@@ -34,6 +34,7 @@ class Reading:
         gravity: Along the base's axes [m/s²]; as described if None.
         stretch: Real seconds for one second of the log.
         delay: Of the efforts against the positions [s].
+        springs: Joints with a torque of their own that depends on their position alone, no fault of the log.
     """
 
     order: tuple[int, ...]
@@ -44,6 +45,7 @@ class Reading:
     gravity: tuple[float, float, float] | None = None
     stretch: float = 1.0
     delay: float = 0.0
+    springs: tuple[int, ...] = ()
 
     @classmethod
     def as_logged(cls, n: int) -> Reading:
@@ -60,7 +62,7 @@ class Reading:
 
     def motion(self) -> tuple[object, ...]:
         """What of it changes the regressor or the samples."""
-        return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay)
+        return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs)
 
     def efforts(self) -> Array:
         """Coefficients of the (row, effort) pairs, shape (n²,)."""
@@ -139,6 +141,20 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
     for delay in _DELAYS:
         yield Hypothesis("effort-delay", (), reading.delay + delay, replace(reading, delay=reading.delay + delay))
     yield from _gravities(robot, reading)
+
+
+def with_springs(moves: NDArray[np.bool_], reading: Reading) -> list[Hypothesis]:
+    """The reading with a spring or balancer on one joint more: what may look like another gravity, zero or scale.
+
+    Args:
+        moves: Joints that move, shape (n,).
+        reading: The present one.
+
+    Returns:
+        One hypothesis a joint.
+    """
+    joints = [int(j) for j in np.flatnonzero(moves) if j not in reading.springs]
+    return [Hypothesis("spring", (j,), 0.0, replace(reading, springs=(*reading.springs, j))) for j in joints]
 
 
 def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:

@@ -109,6 +109,11 @@ KNOWN: dict[str, dict[str, Kind]] = {
             "Correct its `drive.gain`.",
             "factor of the logged effort",
         ),
+        "spring": Kind(
+            "warning",
+            "A joint carries a torque that depends on its position and is no gravity.",
+            "None with `model: {friction: auto}`; else list `spring` or `balancer`.",
+        ),
         "effort-delay": Kind("warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"),
         "physics-undecided": Kind(
             "warning",

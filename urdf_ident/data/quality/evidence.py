@@ -139,21 +139,25 @@ def _without_outliers(tau: Array) -> Array:
     return np.asarray(np.where(away > limit, usual, tau))
 
 
-def friction_columns(motion: Motion, j: int) -> Array:
+def friction_columns(motion: Motion, j: int, springs: Sequence[int] = ()) -> Array:
     """Rotor inertia, offset and a flexible friction law of one joint.
 
     Args:
         motion: The samples.
         j: The joint.
+        springs: Joints with a spring or balancer; if there are any the shape is (N, 9), with zeros for the other joints.
 
     Returns:
-        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size.
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; and position, its
+        sine and cosine about their means.
     """
     v = motion.v[:, j]
     typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
-    return np.column_stack(
-        [motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
-    )
+    columns = [motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
+    if springs:
+        q = motion.q[:, j]
+        columns += [x - x.mean() if j in springs else np.zeros(len(v)) for x in (q, np.sin(q), np.cos(q))]
+    return np.column_stack(columns)
 
 
 #: Columns of :func:`friction_columns` that are odd in the velocity: what dissipates.
@@ -201,7 +205,7 @@ class Evidence:
         extra, sources = {
             "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
             "zeros or inertias": (m, [np.arange(m)] * n),
-            "friction": (p, [np.arange(m + 1, p - 1)] * n),
+            "friction": (p, [np.arange(m + 1, m + 5)] * n),
             "gain": (p, [np.array([p + i]) for i in range(n)]),
         }[kind]
         added = len(sources[0])
@@ -217,12 +221,13 @@ class Evidence:
         return replace(self, gram=gram, inertial=m + added if extra == m else m)
 
 
-def gather(motion: Motion, inertial: Array) -> Evidence:
+def gather(motion: Motion, inertial: Array, springs: Sequence[int] = ()) -> Evidence:
     """Gram matrices of a motion.
 
     Args:
         motion: The samples.
         inertial: Regressor of the inertial parameters, shape (N, n, m).
+        springs: Joints with a spring or balancer.
 
     Returns:
         The evidence.
@@ -232,7 +237,7 @@ def gather(motion: Motion, inertial: Array) -> Evidence:
     scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
     active = scale > 1e-9 * max(float(scale.max()), 1e-300)
     inertial = inertial[:, :, active] / scale[active]
-    frictions = [friction_columns(motion, i) for i in range(n)]
+    frictions = [friction_columns(motion, i, springs) for i in range(n)]
     gram = []
     order = [np.flatnonzero(motion.block == b) for b in range(blocks)]
     for i in range(n):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import Hypothesis, Reading, candidates, put, three
+from .candidates import Hypothesis, Reading, candidates, put, three, with_springs
 from .evidence import significance
 from .trial import Case, ReadingScore
 
@@ -23,6 +23,8 @@ DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 SIGNIFICANT = 3.5
 #: By how much the URDF's inertias must explain one of two rivals better to decide between them.
 TIE = 0.15
+#: By how much a spring must explain more than a fault: it has three numbers of its own, and few joints have one.
+SPRING = 0.1
 #: A doubt with this gain does not end the search: something is wrong, whichever it is.
 GO_ON = 1.0
 #: At least one row worse than this makes readings worth trying that sound logs never need.
@@ -96,7 +98,10 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     tried = sorted(zip(found, judged, strict=True), key=lambda pair: pair[1].score)
     if not tried or before.score - tried[0][1].score < DOUBTFUL:
         return None
-    best = sorted((_sharpened(case, *pair) for pair in _different(tried, before.score)), key=lambda pair: pair[1].score)
+    springs = with_springs(case.moves, reading)
+    tried += zip(springs, case.judge_all([item.reading for item in springs]), strict=True)
+    tried.sort(key=_rank)
+    best = sorted((_sharpened(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     (winner, after), others = best[0], best[1:]
     gain, errors = before.score - after.score, _errors(before, after)
     if errors < SIGNIFICANT or (gain < _LATE and winner.id == "effort-delay"):
@@ -106,10 +111,14 @@ def best_step(case: Case, reading: Reading) -> Step | None:
         group = (winner, *rivals)
         priors = np.array([case.with_urdf(item.reading) for item in group])
         first, second = np.argsort(priors)[:2]
-        if priors[first] < priors[second] - TIE:
+        if priors[first] < priors[second] - TIE and group[first].id != "spring":  # more numbers always explain more
             winner, rivals = group[first], ()
             after = case.judge(winner.reading)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
+
+
+def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:
+    return pair[1].score + (SPRING if pair[0].id == "spring" else 0.0)
 
 
 def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> list[tuple[Hypothesis, ReadingScore]]:

@@ -222,7 +222,7 @@ class Case:
     def _gathered(self, reading: Reading) -> tuple[Evidence, Array]:
         key = reading.motion()
         if key not in self._evidence:
-            found = gather(self._moved(reading), self._regressor(reading))
+            found = gather(self._moved(reading), self._regressor(reading), reading.springs)
             self._evidence[key] = found, usual_parts(found)
         return self._evidence[key]
 
@@ -235,7 +235,7 @@ class Case:
 
     def _regressor(self, reading: Reading) -> Array:
         """Linear in gravity, and in one over the square of the stretch."""
-        base = replace(reading, gravity=None, stretch=1.0, delay=0.0)
+        base = replace(reading, gravity=None, stretch=1.0, delay=0.0, springs=())
         if reading.gravity is None and reading.stretch == 1.0:
             return self._part(base, "all")
         still = self._part(base, "still")

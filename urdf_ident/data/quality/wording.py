@@ -28,6 +28,7 @@ _NOUNS = {
     "time-scale": ("the clock", "compare the log's length with a watch"),
     "effort-delay": ("a delay of the efforts", "record faster reversals"),
     "gravity-direction": ("the direction of gravity", "say how the base is mounted"),
+    "spring": ("no fault, but a spring or balancer on {joints}", "hold that joint still at several poses"),
     "effort-without-gravity": ("efforts without gravity", "hold the robot still: the efforts must carry it"),
 }
 
@@ -227,7 +228,8 @@ def _refuses(step: Step, sound: bool) -> bool:
     Friction that would have to drive a joint is impossible whatever else remains unexplained.
     """
     impossible = bool(step.before.driven.sum() > step.after.driven.sum())
-    return step.gain > SEVERE and step.found.id != "effort-delay" and (sound or impossible)
+    harmless = step.found.id == "effort-delay" or "spring" in {item.id for item in (step.found, *step.rivals)}
+    return step.gain > SEVERE and not harmless and (sound or impossible)
 
 
 def _evidence(step: Step) -> str:
@@ -315,6 +317,12 @@ def _gravity(robot: Robot, step: Step) -> _Worded:
     )
 
 
+def _spring(robot: Robot, step: Step) -> _Worded:
+    whose = _joints(robot, step.found.joints)
+    remedy = "nothing to do with `model: {friction: auto}`; where laws are listed, add spring or balancer for it"
+    return (f"{whose} carries a torque that depends on its position and is no gravity: a spring or balancer", remedy, None)
+
+
 def _weightless(robot: Robot, step: Step) -> _Worded:
     remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
     return ("the efforts do not hold the robot against gravity", f"{remedy}, or `robot: {{gravity: [0, 0, 0]}}`", None)
@@ -330,5 +338,6 @@ _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
     "time-scale": _time_scale,
     "effort-delay": _delay,
     "gravity-direction": _gravity,
+    "spring": _spring,
     "effort-without-gravity": _weightless,
 }

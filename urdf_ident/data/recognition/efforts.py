@@ -13,6 +13,8 @@ from ...model.robot import Robot
 from .blocks import Block
 from .gravity import Motion, direction, match
 
+#: Unexplained share of the variance below which a smaller one says nothing more.
+_ENOUGH = 0.05
 #: Efforts per expected torque between which they are torques; below and above it lie currents and thousandths.
 _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 
@@ -25,6 +27,8 @@ class Row:
         block: The columns, in the robot's order.
         score: Mean share of the variance that gravity explains, over the joints that it loads.
         whole: Mean share that gravity, inertia and friction explain.
+        clear: How little they leave: mean logarithm of the unexplained share, from 0 (all) to 1 (5 % or less). A part of
+            anything smooth is explained by chance; nearly all of it is not.
         axis: Direction of gravity, shape (3,).
         slopes: Effort per N·m, shape (n,) in model order; 0 where gravity does not show.
         seen: Where gravity shows clearly, shape (n,) of True and False.
@@ -35,6 +39,7 @@ class Row:
     block: Block
     score: float
     whole: float
+    clear: float
     axis: Array
     slopes: Array
     seen: NDArray[np.bool_]
@@ -43,8 +48,8 @@ class Row:
 
     @property
     def worth(self) -> float:
-        """How well it follows the torques of the URDF; gravity counts most, where it shows."""
-        return (self.score + 0.5 * self.whole) / 1.5
+        """How well it follows the torques of the URDF: how little is left, and how much of it gravity explains."""
+        return (self.score + self.clear) / 2
 
     @property
     def typical(self) -> float:
@@ -121,7 +126,8 @@ def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs:
         own = np.array([at[run[k]] for k in place])
         share = found.share[np.arange(robot.n), own]
         score = float(share[loaded].mean()) if loaded.any() else 0.0
-        whole = float(found.whole[np.arange(robot.n), own].mean())
+        wholes = found.whole[np.arange(robot.n), own]
+        whole, clear = float(wholes.mean()), float(np.mean(np.log(np.maximum(1 - wholes, _ENOUGH)) / np.log(_ENOUGH)))
         if whole < 0.3:
             continue
         axis, slopes = direction(found, own)
@@ -133,5 +139,5 @@ def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs:
         )
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / spread[list(run)]))
-        rows.append(Row(run, score, whole, axis, slopes, seen, upright, noise))
+        rows.append(Row(run, score, whole, clear, axis, slopes, seen, upright, noise))
     return Efforts(tuple(sorted(rows, key=lambda row: row.worth, reverse=True)))

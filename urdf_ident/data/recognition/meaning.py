@@ -53,6 +53,7 @@ def effort_columns(
     units: dict[str, Said],
     notes: list[str],
     named: Mapping[str, Block],
+    alone: bool,
 ) -> tuple[Said | None, Said | None]:
     """Efforts, their unit and gain, and the direction of gravity that they show.
 
@@ -63,6 +64,7 @@ def effort_columns(
         units: Quantity → unit; that of the effort is added.
         notes: What else a reader should know; added to.
         named: Quantities that the header names by itself.
+        alone: Whether no other columns would do nearly as well.
 
     Returns:
         Gravity where it is not the robot's own, and the gain where the effort is no torque.
@@ -87,7 +89,7 @@ def effort_columns(
             block,
             "certain: called so"
             if role in named
-            else f"{sure(other.score > 0.3)}: {follows(other)} is explained by the URDF's torques and friction; {words}",
+            else f"{sure(alone and other.clear > 0.5)}: {follows(other)} is explained by the URDF's torques and friction; {words}",
         )
     gain = _gain(robot, roles, row, slopes, units, notes)
     gravity = None
@@ -95,7 +97,7 @@ def effort_columns(
     if row.score > 0.1 and along < 0.9:
         near = int(np.argmax(np.abs(axis)))
         snapped = np.eye(3)[near] * np.sign(axis[near]) if abs(axis[near]) > 0.97 else axis
-        why = f"{sure(row.score > 0.4)}: the efforts follow gravity in this direction, {angle:.0f}° from the URDF's"
+        why = f"{sure(alone and row.score > 0.4)}: the efforts follow gravity in this direction, {angle:.0f}° from the URDF's"
         gravity = Said([round(float(9.81 * value), 4) + 0.0 for value in snapped], why)
     elif row.score > 0.1:
         notes.append(f"gravity acts as the project says, within {angle:.0f}°")

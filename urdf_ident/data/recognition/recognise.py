@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from .series import Clock, Series, find_clock, smoothed
 
 #: Units that positions of revolute joints come in, and what each is worth where the numbers cannot tell: small motions.
 _UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
+#: Part of the best reading's worth from which another one is a rival.
+_RIVAL = 0.75
+#: The same of what efforts are, and of gravity that comes from another side than the project says.
+_KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
 #: Rows that are looked at, and columns at most.
 _ROWS, _COLUMNS = 400_000, 400
 
@@ -53,7 +57,8 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """One reading of a log: positions, their unit, their rates, and the efforts that go best with them."""
+    """One reading of a log: positions, their unit, their rates, and the efforts that go best with them; whether no other
+    columns, or no other unit of the same, would do nearly as well; which way gravity pulls by the project."""
 
     position: Block
     unit: str
@@ -62,15 +67,28 @@ class _Candidate:
     certainty: float
     efforts: Efforts
     inside: float
+    down: Array
+    alone: bool = True
+    one_unit: bool = True
 
     @property
     def worth(self) -> float:
         return (
             _UNITS.get(self.unit, 1.0)
+            * self._usual
             * (self.efforts.score + 0.05)
             * self.inside**2
             * (1.0 if self.rate is None else 1.0 + 0.2 * self.certainty)
         )
+
+    @property
+    def _usual(self) -> float:
+        """How usual the efforts are: torques of a robot that stands as the project says."""
+        if not self.efforts.rows:
+            return 1.0
+        row = self.efforts.rows[0]
+        turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
+        return _KINDS[row.kind] * (_TURNED if turned else 1.0)
 
 
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> Description:
@@ -177,7 +195,10 @@ def _best(
             where=table.path,
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
-    return max(candidates, key=lambda item: item.worth)
+    best = max(candidates, key=lambda item: item.worth)
+    rivals = [item for item in candidates if item.worth > _RIVAL * best.worth and not alike(links, item.position, best.position)]
+    others = [item for item in rivals if item.position != best.position]
+    return replace(best, alone=not others, one_unit=all(item.unit == best.unit for item in rivals))
 
 
 def _candidate(
@@ -205,7 +226,9 @@ def _candidate(
     busy = {*run, *(rate or ()), *(second[0] if second else ())}
     others = [r for r in runs if not set(r) & busy and not alike(links, r, run) and not (rate and alike(links, r, rate))]
     efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
-    return [_Candidate(run, unit, *linked, efforts, inside)]
+    gravity = np.array(robot.model.gravity.linear)
+    down = gravity / max(float(np.linalg.norm(gravity)), 1e-12)
+    return [_Candidate(run, unit, *linked, efforts, inside, down)]
 
 
 def _inside(robot: Robot, q: Array) -> float:
@@ -245,7 +268,7 @@ def _described(
     if found.unit != "rad" and not robot.prismatic.all():
         units["position"] = Said(
             found.unit,
-            f"{sure(found.inside > 0.98)}: {100 * found.inside:.0f} % of the samples lie within the joint limits so",
+            f"{sure(found.inside > 0.98 and found.alone and found.one_unit)}: {100 * found.inside:.0f} % of the samples lie within the joint limits so",
         )
     rated = found.rate if named.get("velocity") is None else named["velocity"]
     if rated is not None:
@@ -258,7 +281,7 @@ def _described(
                 f"columns {list(second[0])} are d/dt of the velocities: accelerations; left out, they are worked out anew"
             )
     roles = found.efforts.roles()
-    gravity, gain = effort_columns(robot, roles, columns, units, notes, named)
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone)
     if not roles:
         notes.append("no columns follow the torques that the URDF expects: the log seems to hold no efforts")
     names = table.names
@@ -306,7 +329,9 @@ def _positions(
     noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / spread[list(run)])))
     best = found.efforts.rows[0] if found.efforts.rows else None
     score = "" if best is None else f"; so moved, {follows(best)} of efforts follow the URDF's torques"
-    why = f"{sure(found.efforts.score > 0.3 and found.inside > 0.98)}: within the joint limits{score}"
+    told = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone
+    doubt = "" if found.alone else "; other columns would do nearly as well"
+    why = f"{sure(told)}: within the joint limits{score}{doubt}"
     if len(noisy) == 1:
         return {"position": Said(found.position, why)}
     return {"position": Said(noisy[0], why), "position_target": Said(noisy[-1], "likely: like the positions, with less noise")}
