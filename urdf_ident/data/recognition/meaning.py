@@ -80,6 +80,7 @@ def effort_columns(
         axis, slopes, along = -axis, -slopes, -along
     for role, other in roles.items():
         block = other.block
+        word = sure(alone and other.clear > 0.5)
         words = {
             "effort": "measured: it has the most noise",
             "effort_target": "the controller's target: like the effort without noise",
@@ -89,7 +90,7 @@ def effort_columns(
             block,
             "certain: called so"
             if role in named
-            else f"{sure(alone and other.clear > 0.5)}: {follows(other)} is explained by the URDF's torques and friction; {words}",
+            else f"{word}: {follows(other)} is explained by the URDF's torques and friction; {words}",
         )
     gain = _gain(robot, roles, row, slopes, units, notes)
     gravity = None

@@ -196,7 +196,9 @@ def _best(
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
     best = max(candidates, key=lambda item: item.worth)
-    rivals = [item for item in candidates if item.worth > _RIVAL * best.worth and not alike(links, item.position, best.position)]
+    rivals = [
+        item for item in candidates if item.worth > _RIVAL * best.worth and not alike(links, item.position, best.position)
+    ]
     others = [item for item in rivals if item.position != best.position]
     return replace(best, alone=not others, one_unit=all(item.unit == best.unit for item in rivals))
 
@@ -266,10 +268,9 @@ def _described(
     )
     columns.update(positions)
     if found.unit != "rad" and not robot.prismatic.all():
-        units["position"] = Said(
-            found.unit,
-            f"{sure(found.inside > 0.98 and found.alone and found.one_unit)}: {100 * found.inside:.0f} % of the samples lie within the joint limits so",
-        )
+        word = sure(found.inside > 0.98 and found.alone and found.one_unit)
+        share = f"{100 * found.inside:.0f} % of the samples"
+        units["position"] = Said(found.unit, f"{word}: {share} lie within the joint limits so")
     rated = found.rate if named.get("velocity") is None else named["velocity"]
     if rated is not None:
         own = "called so" if "velocity" in named else f"d/dt of the positions correlates by {found.certainty:.3f} with it"
