@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import make_log
+from logs import Truth, make_log, torques
 
 import urdf_ident as ui
 from urdf_ident.result.evidence import Departure, Evidence
@@ -92,6 +92,21 @@ def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs
     assert other.verdict.level == "good"
 
 
+@pytest.mark.parametrize(("frequency", "seconds"), [(0.25, 20.0), (0.2, 9.3)])
+def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: float, seconds: float) -> None:
+    t = np.arange(round(100 * seconds)) / 100
+    w = 2 * np.pi * frequency
+    q, v, a = (np.tile(x[:, None], robot.n) for x in (np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t)))
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    tau = tau + 0.01 * tau.std(axis=0) * np.random.default_rng(0).standard_normal(tau.shape)
+    found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [ui.Recording("sine", robot.joints, t, q, effort=tau)])
+    assert found.cross_validation["relative"] < 0.1, "the parts of one sine predict each other"
+    assert found.verdict.level != "good"
+    assert "torque-from-urdf" in {reason.id for reason in found.verdict.reasons}
+    averaged = found.inputs[0].get("periods") is not None
+    assert ("motion-repeated" in {reason.id for reason in found.verdict.reasons}) == averaged
+
+
 def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:
     seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation={})
     assert seen.verdict.level == "usable"
@@ -102,6 +117,7 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
     [
         ({"uncertainty": {"j": 0.3}}, "torque-uncertain", "usable"),
         ({"uncertainty": {"j": 2.0}}, "torque-uncertain", "poor"),
+        ({"unaided": {"j": 0.3}}, "torque-from-urdf", "usable"),
         ({"gravity": {"j": -1.0}}, "gravity-scale", "usable"),
         ({"gravity": {"j": 3.0}, "placeholders": True}, "scale-unproven", "usable"),
         ({"friction": {"j": 1e7}}, "friction-implausible", "poor"),

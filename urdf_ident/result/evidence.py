@@ -8,7 +8,7 @@ go, agreement with the gravity torque of the URDF, and residuals that are the sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from ..statistics.statistic import StatisticSet
 STATES = 150
 #: Where a joint has no position limits, states are drawn from this range around zero [rad or m].
 ENDLESS = {"R": np.pi, "P": 0.5}
+#: How much wider than stated the prior is made, to see what the data alone tell of the torque elsewhere.
+WIDER = 10.0
 #: Parts of a log whose residuals are compared.
 PARTS = 3
 
@@ -66,6 +68,8 @@ class Evidence:
         departures: Parts of logs whose residual differs from the rest.
         folds_repeat: Whether the folds of the cross-validation repeat one motion; None where it was not asked.
         placeholders: Whether the URDF's inertial parameters look like placeholders, which prove no scale.
+        unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as wide: what the data leave open
+            and the URDF fills in.
     """
 
     uncertainty: Mapping[str, float]
@@ -77,6 +81,7 @@ class Evidence:
     departures: tuple[Departure, ...] = ()
     folds_repeat: bool | None = None
     placeholders: bool = False
+    unaided: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -150,13 +155,17 @@ def gather(
     q, v, a = _states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     tau = rows @ theta
-    covariance = posterior_covariance(factor[:, :-1], prior, weight)
-    error = np.sqrt(np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0))
     size = np.maximum(np.sqrt(np.mean(tau**2, axis=0)), 1e-300)
-    uncertainty = dict(zip(joints, (np.sqrt(np.mean(error**2, axis=0)) / size).tolist(), strict=True))
+
+    def uncertain(wider: float) -> dict[str, float]:
+        """Standard errors with the prior's precision divided by ``wider`` squared."""
+        covariance = wider**2 * posterior_covariance(factor[:, :-1], prior, weight / wider**2)
+        square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
+        return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
+
     gravity = _gravity(model, theta, prior.theta0, q)
     return Evidence(
-        uncertainty,
+        uncertain(1.0),
         seen,
         gravity,
         _peak(model, theta, q, v, a, trained),
@@ -165,6 +174,7 @@ def gather(
         departures,
         folds_repeat,
         placeholders(robot),
+        uncertain(WIDER),
     )
 
 

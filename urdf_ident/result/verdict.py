@@ -124,7 +124,7 @@ def _outside(ident: Record) -> Iterator[Reason]:
             yield Reason(
                 "motion-repeated",
                 "usable",
-                "all logs repeat one motion: other motions are not tested",
+                "the logs hold one motion that repeats: no other motion is tested",
                 "record another motion and give it with --validate",
             )
             if error > GOOD_ERROR:
@@ -234,6 +234,15 @@ def _measured(evidence: Evidence) -> Iterator[Reason]:
                 f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)",
                 "record a richer motion: urdf-ident design --after",
             )
+    if evidence.unaided and max(evidence.unaided.values()) > GOOD_UNCERTAINTY:
+        joint = max(evidence.unaided, key=lambda name: evidence.unaided[name])
+        yield Reason(
+            "torque-from-urdf",
+            "usable",
+            f"the data alone leave {100 * evidence.unaided[joint]:.0f} % of the torque of {joint} elsewhere open, "
+            "and the URDF fills it in",
+            "record a richer motion: urdf-ident design --after",
+        )
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
     if evidence.placeholders:
         yield Reason(

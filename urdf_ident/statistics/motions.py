@@ -102,7 +102,8 @@ def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
 def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
     """Whether the parts in time of one motion are alike: each has seen in another what it is to predict.
 
-    Parts of a period or more hold the same second moments, wherever in the period they begin.
+    Parts of a period or more hold the same second moments, wherever in the period they begin. One period, averaged over its
+    repetitions, is one motion whatever it is cut into.
 
     Args:
         statistics: The data's factors.
@@ -114,7 +115,7 @@ def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
     found = motions(statistics)
     if len(found) != 1 or parts < 2:
         return False
-    if len(statistics.logs) > 1:
+    if len(statistics.logs) > 1 or any(entry.repeats > 1 for entry in statistics.entries):
         return True
     log = _Log.of(statistics, statistics.logs[0])
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
