@@ -19,7 +19,14 @@ class Commands(TyperGroup):
     """The application; lists its commands in :data:`ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all commands."""
+        """Names of all commands.
+
+        Args:
+            ctx: The context of the call.
+
+        Returns:
+            The names, in the order of the work.
+        """
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
@@ -28,7 +35,14 @@ class Command(TyperCommand):
     """One command; its arguments are listed by name, without the type that Python gives them."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Arguments and options."""
+        """Arguments and options.
+
+        Args:
+            ctx: The context of the call.
+
+        Returns:
+            The parameters, arguments without their Python type.
+        """
         found = list(super().get_params(ctx))
         for parameter in found:
             if isinstance(parameter, TyperArgument):
