@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.table import table_text
+from urdf_ident.pipeline.torque_error import torque_error
+from urdf_ident.result.load import load
+from urdf_ident.viz import as_motion
+from urdf_ident.viz.motion import error_frames, with_error
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +306,37 @@ def test_wrong_use_of_the_command_line_is_one_line(work: Path, identified: Path)
     assert_refused(run("exprt"), 2, "exprt", "export")
     assert_refused(run("identify", work / "arm.urdf", work / "log0.csv", "-o", work / "x", "--jobs", 0), 2, "--jobs", "1")
     assert "Usage" in run().stdout
+
+
+def test_links_take_the_colour_of_the_torque_error(identified: Path, work: Path, tmp_path: Path) -> None:
+    """30 % of the usual torque, added to one joint for three seconds, is what the page shows, there and then."""
+    lines = (work / "log2.csv").read_text().splitlines()
+    names, rows = lines[0].split(","), np.array([line.split(",") for line in lines[1:]], dtype=float)
+    column, time = names.index("tau_j2"), rows[:, names.index("t")]
+    added = 0.3 * np.sqrt(np.mean(rows[:, column] ** 2))
+    disturbed = (time > 5.0) & (time < 8.0)
+    rows[disturbed, column] += added
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=lines[0], comments="", fmt="%.12g")
+    ident = load(identified / "identification.json")
+    (recording,) = (read_recording(tmp_path / "log.csv", ident.model.robot),)
+    moments, error = torque_error(ident, recording, force=True)
+    inside, outside = (moments > 5.3) & (moments < 7.7), (moments < 4.5) | (moments > 8.5)
+    np.testing.assert_allclose(np.median(error[inside, 1]), 0.3, atol=0.05)
+    assert np.median(error[outside, 1]) < 0.05
+    assert np.median(error[inside][:, [0, 2]]) < 0.05
+    motion = with_error(as_motion(recording, ident.model.robot), moments, error)
+    frames = error_frames(motion, 600, 30.0)
+    assert frames is not None
+    at = np.arange(600) / 30.0
+    np.testing.assert_allclose(np.nanmedian(frames[(at > 5.3) & (at < 7.7), 1]), np.median(error[inside, 1]), rtol=0.05)
+
+    page = tmp_path / "page.html"
+    shown = run("play", work / "arm.urdf", work / "log2.csv", "--errors", identified / "identification.json", "--html", page)
+    assert shown.returncode == 0, shown.stderr
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1])["errors"]["largest"] >= 0.05
+    motion_only = tmp_path / "motion.csv"
+    motion_only.write_text(table_text(recording.joints, recording.time, {"q": recording.position}))
+    refused = run("play", work / "arm.urdf", motion_only, "--errors", identified / "identification.json", "--html", page)
+    assert_refused(refused, 2, "holds no efforts", "play a log")

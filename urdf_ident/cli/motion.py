@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_project
+from .common import Config, Urdf, app, open_project, read_logs
 from .help import command
 
 if TYPE_CHECKING:
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from ..excitation.poses import PosesExperiment
     from ..excitation.sweeps import BidirectionalExperiment
     from ..model.dynamic_model import DynamicModel
+    from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification
+    from ..viz.motion import Motion
 
 
 @command(app, "design arm.urdf -c project.yaml -o motion.csv", "design arm.urdf --after out/identification.json -o next.csv")
@@ -98,7 +100,12 @@ def simulate(
     typer.echo(f"wrote {out}")
 
 
-@command(app, "play arm.urdf motion.csv", "play arm.urdf run1.csv --beside motion.csv --html motion.html")
+@command(
+    app,
+    "play arm.urdf motion.csv",
+    "play arm.urdf run1.csv --beside motion.csv --html motion.html",
+    "play arm.urdf run1.csv --errors out/identification.json",
+)
 def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
@@ -108,6 +115,10 @@ def play(
     ] = None,
     beside: Annotated[
         str | None, typer.Option("--beside", metavar="TRAJ_OR_LOG", help="Another motion, drawn translucent at the same time.")
+    ] = None,
+    errors: Annotated[
+        Path | None,
+        typer.Option("--errors", metavar="identification.json", help="Links take the colour of its torque error on the log."),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
@@ -128,11 +139,31 @@ def play(
         check_output(html)
     layout, drive = project.log_layout(), project.build_drive(robot)
     shown = motion_from(motion, robot, layout, drive)
+    if errors is not None:
+        shown = _with_errors(shown, errors, motion, robot)
     ghost = None if beside is None else motion_from(beside, robot, layout, drive)
     around = project.excitation.build_collisions(robot, folder)
     written = run(robot, shown, other=second, beside=ghost, collisions=around, html=html, port=port, say=typer.echo)
     if written is not None:
         typer.echo(f"wrote {written}")
+
+
+def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
+    """The motion with the torque errors of a result on the log that it is from."""
+    from ..errors import LogError, ModelError
+    from ..pipeline.torque_error import torque_error
+    from ..project import Project
+    from ..result.load import load
+    from ..viz.motion import with_error
+
+    ident = load(result)
+    if ident.model.robot.joints != robot.joints:
+        got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
+        raise ModelError("the result is of another robot", where=str(result), got=got, expected=expected)
+    if not shown.measured:
+        raise LogError("the motion holds no efforts to compare with", where=log, remedy="leave out --errors, or play a log")
+    (recording,) = read_logs([log], ident.model.robot, Project.model_validate(ident.config))
+    return with_error(shown, *torque_error(ident, recording))
 
 
 @command(app, "export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")

@@ -36,6 +36,7 @@ class Motion:
         position: Shape (N, n) [rad or m], in model order.
         notes: What was left out on the way.
         measured: Whether the robot really made it: the log has efforts.
+        error: Torque error over the joint's usual torque, shape (N, n) [1], nan where it is unknown; None to draw none.
     """
 
     name: str
@@ -43,10 +44,13 @@ class Motion:
     position: Array
     notes: tuple[str, ...] = ()
     measured: bool = False
+    error: Array | None = None
 
     def __post_init__(self) -> None:
         check_shape("time", self.time.shape, ("N",))
         check_shape("position", self.position.shape, (len(self.time), "n"))
+        if self.error is not None:
+            check_shape("error", self.error.shape, self.position.shape)
         freeze_arrays(self)
 
     @property
@@ -149,6 +153,41 @@ def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
     """
     time = motion.time[0] + np.arange(count) / rate
     return _sampled(motion, robot, time)
+
+
+def with_error(motion: Motion, time: Array, error: Array) -> Motion:
+    """The motion with the torque error of a result, to colour the links with.
+
+    Args:
+        motion: The motion.
+        time: Instants of the errors on the clock of the motion, shape (M,) [s], increasing but for gaps.
+        error: Torque error over the usual torque, shape (M, n) [1].
+
+    Returns:
+        The motion; its error is nan further than a frame from any instant, such as at rest.
+    """
+    place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
+    near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
+    sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])
+    sampled[near > 1.0 / FRAME_RATE] = np.nan
+    return replace(motion, error=sampled)
+
+
+def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
+    """The torque error at the frames of a motion.
+
+    Args:
+        motion: The motion.
+        count: Number of frames F.
+        rate: Frames per second [Hz].
+
+    Returns:
+        Shape (F, n) [1], nan where it is unknown; None without an error.
+    """
+    if motion.error is None:
+        return None
+    nearest = np.searchsorted(motion.time, motion.time[0] + np.arange(count) / rate)
+    return np.asarray(motion.error[np.minimum(nearest, len(motion.time) - 1)])
 
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:

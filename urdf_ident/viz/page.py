@@ -20,13 +20,16 @@ from ..model.geometry import Colour, Shape, reach, robot_shapes, tinted
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from .kinematics import Course, course, outermost, view_direction
-from .motion import Motion, frames, frames_at, limit_notes
+from .motion import Motion, error_frames, frames, frames_at, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
 from .surroundings import Nearest, nearest_entry, surroundings
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
+#: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the usual torque.
+ERRORS = np.array([(0.80, 0.84, 0.88), (0.98, 0.75, 0.18), (0.84, 0.15, 0.16)])
+_QUANTILE, _LEAST = 0.98, 0.05
 OTHER: Colour = (0.93, 0.49, 0.13, 0.42)
 _INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
 _TRAIL_INDICES = 6 * SIDES  # of one piece of a trail: two triangles a side
@@ -114,6 +117,7 @@ def player_page(
         "speed": _speed(first, rate) if trails else None,
         "camera": _camera(points),
         "layers": _layers(trails, other is not None, collisions, near, masses=other is not None and same),
+        "errors": _errors(error_frames(motion, len(position), rate)),
         "nearest": None if near is None else nearest_entry(near, first.base, _float32),
         "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
     }
@@ -163,6 +167,15 @@ def _trail(path: str, step: int) -> dict[str, Any]:
 def _speed(found: Course, rate: float) -> dict[str, Any]:
     highest = float(tip_speed(found.tip, rate).max())
     return {"highest": f"{highest:.3g}", "colours": [_css(colour) for colour in SPEEDS]}
+
+
+def _errors(share: Array | None) -> dict[str, Any] | None:
+    """Torque error of each joint at each frame; what is unknown counts as none."""
+    if share is None or not np.isfinite(share).any():
+        return None
+    largest = max(float(np.nanquantile(share, _QUANTILE)), _LEAST)
+    table = np.nan_to_num(share, nan=0.0)
+    return {"table": _float32(table), "largest": largest, "colours": ERRORS.tolist(), "css": [_css(c) for c in ERRORS]}
 
 
 def _camera(points: Array) -> dict[str, Any]:

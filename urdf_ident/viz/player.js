@@ -108,6 +108,24 @@ const cells = data.joints.map(joint => {
     return row.insertCell();
 });
 
+// ---- the torque error of a result: links take its colour
+const wrong = data.errors && {...data.errors, table: floats(data.errors.table), links: data.joints.map((_, j) => {
+    const found = [];
+    movers[j][0].traverse(item => { if (item.isMesh) found.push(...[item.material].flat().filter(known => known.color)); });
+    return found;
+})};
+function show_errors(frame) {
+    const a = Math.min(Math.round(frame), last) * joints, stops = wrong.colours.length - 1;
+    for (let j = 0; j < joints; j++) {
+        const share = Math.min(wrong.table[a + j] / wrong.largest, 1), exact = share * stops;
+        const k = Math.min(Math.floor(exact), stops - 1), f = exact - k;
+        const colour = wrong.colours[k].map((value, i) => value * (1 - f) + wrong.colours[k + 1][i] * f);
+        for (const material of wrong.links[j]) material.color.setRGB(...colour).convertSRGBToLinear();
+        cells[j].title = `torque error ${(100 * wrong.table[a + j]).toFixed(1)} % of the usual torque`;
+        cells[j].style.color = share > 0.5 ? wrong.css[stops] : "";
+    }
+}
+
 // ---- the line between the nearest things, and its length
 const near = data.nearest && {...data.nearest, table: floats(data.nearest.table), rod: content("/nearest"), node: node("/nearest")};
 function write_distance() {
@@ -151,6 +169,7 @@ function show(time) {
         if (cells[j].textContent !== text) cells[j].textContent = text;
     });
     if (near) show_nearest(Math.min(exact, last));
+    if (wrong) show_errors(exact);
     $("scrub").value = time;
     $("clock").innerHTML = `${time.toFixed(2)} <span>/ ${data.duration.toFixed(2)} s</span>`;
     viewer.set_dirty();
@@ -201,15 +220,17 @@ window.addEventListener("keydown", event => {
 // ---- words and switches
 $("about").querySelector("h1").textContent = data.title;
 $("about").querySelector("p").textContent = data.subtitle;
-if (data.speed) {
+function add_scale(words, colours, highest) {
     const bar = document.createElement("div"), ends = document.createElement("div"), title = document.createElement("div");
-    title.textContent = "speed of the tip";
+    title.textContent = words;
     bar.className = "bar";
-    bar.style.background = `linear-gradient(90deg, ${data.speed.colours.join(",")})`;
+    bar.style.background = `linear-gradient(90deg, ${colours.join(",")})`;
     ends.className = "ends";
-    ends.innerHTML = `<span>0</span><span>${data.speed.highest} m/s</span>`;
+    ends.innerHTML = `<span>0</span><span>${highest}</span>`;
     $("legend").append(title, bar, ends);
 }
+if (data.speed) add_scale("speed of the tip", data.speed.colours, `${data.speed.highest} m/s`);
+if (wrong) add_scale("torque error of the joint", wrong.css, `${(100 * wrong.largest).toFixed(0)} % of its usual torque`);
 for (const entry of data.legend) {
     const line = document.createElement("div");
     line.className = "robot";
