@@ -47,10 +47,10 @@ def logs(model: DynamicModel) -> list[PreparedLog]:
 
 
 def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: list[PreparedLog]) -> None:
-    steps: list[int] = []
-    found = judge(model, logs, [], kinds=["rbf"], rounds=3, progress=lambda _, done: steps.append(done))
+    steps: list[tuple[int, int]] = []
+    found = judge(model, logs, [], kinds=["rbf"], rounds=3, progress=lambda _, done, total: steps.append((done, total)))
     assert found.folds == ("log1", "log2", "log3")
-    assert steps == list(range(1, 7))
+    assert steps == [(k, 6) for k in range(1, 7)]
     for k, unseen in enumerate(logs):
         by_hand = three_loop(model, [log for log in logs if log is not unseen], [], kind="rbf", held_out=[unseen], rounds=3)
         np.testing.assert_array_equal(found.errors["rbf"][k], by_hand.gains[-1].held_out)

@@ -193,6 +193,7 @@ def test_no_log_is_refused(model: DynamicModel) -> None:
 
 
 def test_progress_names_the_log(model: DynamicModel, tmp_path: Path) -> None:
-    seen: list[tuple[str, int]] = []
+    seen: list[tuple[str, int, int]] = []
     build_statistics(model, prepared(model, recording(model, "run", 200.0, 3)), progress=lambda *args: seen.append(args))
-    assert {name for name, _ in seen} == {"run"}
+    assert {name for name, _, _ in seen} == {"run"}
+    assert seen[-1][1] == seen[-1][2] > 0

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
+
+
+class Progress(Protocol):
+    """What long work calls as it goes on."""
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Takes note.
+
+        Args:
+            name: What is at work: a log, or a search.
+            done: How much of it is done, in rows or tries.
+            total: How much there is to do; a search may end before.
+        """
 
 
 @contextmanager
@@ -52,30 +65,26 @@ def search_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 
 @contextmanager
-def log_bars(logs: Mapping[str, int]) -> Iterator[Callable[[str, int], None] | None]:
+def work_bars() -> Iterator[Progress | None]:
     """How far each log and each search is, on a terminal; nothing in a pipe.
 
-    Args:
-        logs: Name of each log → its rows, which are counted; of other work only the count is known.
-
     Yields:
-        Called with the name of what is at work and a count; None in a pipe.
+        Called with the name of what is at work, what is done and what is to do; None in a pipe.
     """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
-    count = TextColumn("{task.completed:.0f}{task.fields[unit]}")
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, Any] = {}
 
-        def update(name: str, rows: int) -> None:
+        def update(name: str, done: int, total: int) -> None:
             if name not in tasks:
-                total = logs.get(name)
-                tasks[name] = bar.add_task(name, total=total, unit="" if total is None else f" of {total} rows")
-            bar.update(tasks[name], completed=min(rows, logs.get(name, rows)))
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=min(done, total), total=total)
 
         yield update

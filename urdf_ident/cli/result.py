@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import QualityError
-from ..progress import log_bars
+from ..progress import work_bars
 from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
 from .help import command
 from .motion import run_design
@@ -70,7 +70,7 @@ def identify(
     for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
         check_output(output)
     say_replaced(out)
-    with log_bars({recording.name: len(recording) for recording in recordings}) as progress, _refusal_in_json(as_json):
+    with work_bars() as progress, _refusal_in_json(as_json):
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     if not as_json:

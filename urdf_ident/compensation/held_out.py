@@ -6,7 +6,7 @@ log alone is cut into parts in time, which is less of a test: the parts are of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
+from ..progress import Progress
 from ..samples import freeze_arrays
 from .residual import DEFAULT_INPUTS
 from .three_loop import three_loop
@@ -98,7 +99,7 @@ def judge(
     use: Sequence[str] = DEFAULT_INPUTS,
     rounds: int = 20,
     seed: int = 0,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> HeldOutComparison:
     """Runs the loops without each part of the data, with every pair of friction laws and residual, and scores them on it.
 
@@ -113,7 +114,7 @@ def judge(
         use: What the residual reads.
         rounds: At most.
         seed: Of the residual's random numbers.
-        progress: Called with ``"compensation judged on held-out motions"`` and the number of runs done.
+        progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:
         The comparison; it has no residual where no kind gains more than its standard error over the folds, and the laws of
@@ -150,7 +151,7 @@ def judge(
                 plain.append(gains[0].held_out)
             done += 1
             if progress is not None:
-                progress("compensation judged on held-out motions", done)
+                progress("compensation judged on held-out motions", done, len(folds) * len(tried))
     stacked = {name: np.array(found) for name, found in errors.items()}
     what = f"{len(folds)} {'parts in time of one log' if len(logs) == 1 else 'held-out motions'}"
     chosen, why = _residual(stacked, tuple(kinds), what)

@@ -8,7 +8,7 @@ only where it beats it by more than the scatter of the folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
+from ..progress import Progress
 from ..samples import freeze_arrays
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
@@ -95,7 +96,7 @@ def sweep_cutoff(
     *,
     judged: float | None = None,
     force: bool = False,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
     payload: Payload | None = None,
 ) -> CutoffSweep:
     """Finds the cut-off with the least held-out error.
@@ -160,9 +161,7 @@ def _folds(recordings: Sequence[Recording]) -> list[Recording]:
     return parts
 
 
-def _held_out(
-    model: DynamicModel, logs: Sequence[PreparedLog], judge: float, progress: Callable[[str, int], None] | None
-) -> list[float]:
+def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], judge: float, progress: Progress | None) -> list[float]:
     """Error of each log by a fit to the others, mean over joints."""
     statistics, base = build_statistics(model, logs, progress=progress), model.base()
     found, moves = [], motions(statistics)

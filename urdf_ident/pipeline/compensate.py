@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -28,6 +28,7 @@ from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
+from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
 from ..result.scores import predict, score
@@ -49,7 +50,7 @@ def compensate(
     seed: int = 0,
     judged: bool = False,
     force: bool = False,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Identification:
     """Runs the three loops from a result, and gives it their friction, links and residual.
 

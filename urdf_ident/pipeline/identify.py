@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..data.recording import Recording
@@ -12,6 +12,7 @@ from ..estimation.uncertainty.prediction import held_out_residual, held_out_torq
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
+from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
 from .adapt import judge_adaptation
@@ -31,7 +32,7 @@ def identify(
     prior: str = "urdf",
     project: Project | None = None,
     force: bool = False,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Identification:
     """Identifies a robot from its logs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_trained
+from ..progress import Progress
 from ..project import Project
 from ..samples import Segment
 from ..settings.estimation import EssentialSection
@@ -69,7 +70,7 @@ class Learnt:
     notes: tuple[str, ...]
 
 
-def learn(prepared: Prepared, project: Project, progress: Callable[[str, int], None] | None = None) -> Learnt:
+def learn(prepared: Prepared, project: Project, progress: Progress | None = None) -> Learnt:
     """Structure first (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -138,7 +139,7 @@ def _selected(
     motion: Sequence[Segment],
     prior: Prior,
     project: Project,
-    progress: Callable[[str, int], None] | None,
+    progress: Progress | None,
 ) -> Selected:
     """The friction that the data ask for, where it was left to them."""
     if isinstance(model, ElasticModel) and project.model.friction == "auto":

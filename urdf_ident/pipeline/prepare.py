@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..estimation.estimators.gains import resolve_drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
+from ..progress import Progress
 from ..project import Project
 from ..result.evidence import Range
 from ..samples import Segment
@@ -49,7 +50,7 @@ def prepare(
     logs: Sequence[Recording],
     project: Project,
     force: bool = False,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Prepared:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
@@ -101,7 +102,7 @@ def _conditioning(
     project: Project,
     payload: Payload | None,
     force: bool,
-    progress: Callable[[str, int], None] | None,
+    progress: Progress | None,
 ) -> tuple[SignalConfig, dict[str, Any]]:
     """The conditioning asked for; where logs choose the cut-off, with what each candidate costs."""
     config = project.signal_config()

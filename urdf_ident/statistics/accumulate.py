@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
+from ..progress import Progress
 from ..samples import Segment
 from .kept import KeptRows
 from .motions import motions
@@ -119,12 +121,16 @@ class _Gathered:
         self.absorbers = []
 
 
+def _told(progress: Progress, name: str, factor: int, rows: int, done: int) -> None:
+    progress(name, done * factor, rows)
+
+
 def build_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
     *,
     blocks: int = BLOCKS,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     kept: KeptRows | None = None,
 ) -> StatisticSet:
@@ -136,7 +142,7 @@ def build_statistics(
         model: The dynamic model.
         logs: Prepared logs.
         blocks: Time blocks a log.
-        progress: Called with the log's name and the number of rows done.
+        progress: Called with the log's name and the rows done and to do.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
 
@@ -150,8 +156,9 @@ def build_statistics(
     total: StatisticSet | None = None
     for log in logs:
         factor = log.conditioned.factor
-        done = None if progress is None else (lambda rows, name=log.name, factor=factor: progress(name, rows * factor))
-        row_filter = RowFilter(log.conditioned.factor)
+        row_filter = RowFilter(factor)
+        rows = factor * sum(row_filter.output_rows(len(segment)) for segment in log.segments)
+        done = None if progress is None else partial(_told, progress, log.name, factor, rows)
         conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
         part = accumulate(
             model,

@@ -18,7 +18,7 @@ Load-dependent laws read the rigid torque of the fit before; the search is repea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -30,6 +30,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
+from ...progress import Progress
 from ...samples import Segment
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
@@ -38,7 +39,7 @@ from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
-from .structure import Search, Trial, listed
+from .structure import SWEEPS, Search, Trial, listed
 
 #: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart.
 LEAST_REVERSALS = 2
@@ -86,7 +87,7 @@ def select_friction(
     motion: Sequence[Segment],
     *,
     method: str = "wls",
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress | None = None,
     prior: Prior | None = None,
 ) -> Selected:
     """Finds which friction laws each joint needs.
@@ -96,7 +97,7 @@ def select_friction(
         build: Statistics of a model on the data.
         motion: The segments behind them.
         method: "ols" or "wls", as in :func:`fit_base`.
-        progress: Called with ``"joints searched for friction laws"`` and their number.
+        progress: Called with ``"joints searched for friction laws"``, the visits done and the most there can be.
         prior: Of the inertial parameters. Every fold's estimate is pulled to it as the result will be; without it, short logs
             would be judged by inertial parameters that they do not show.
 
@@ -110,8 +111,7 @@ def select_friction(
     reason = _too_little(motion, motions(converged.statistics))
     if reason:
         return _simple(model, motion, reason)
-    visits = iter(range(1, 1_000_000))
-    tick = None if progress is None else lambda: progress("joints searched for friction laws", next(visits))
+    visits = _Visits(progress, model.n)
     chosen = [item for item in model.terms if chosen_by_data(model, item)]
     before = np.zeros((0, 0))
     for zoom in ((), *ZOOMS):
@@ -122,10 +122,11 @@ def select_friction(
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
-        search = Search(wide, statistics, converged.fit.sigma, tick, _prior_rows(wide, prior))
+        search = Search(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior))
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
+        visits.next_zoom()
         chosen = [law.item for law in listed(state)]
         narrow = wide.narrow(listed(state))
         converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
@@ -145,6 +146,23 @@ def select_friction(
         after,
         _notes(statistics.logs, first, after) + _one_way(model, motion),
     )
+
+
+class _Visits:
+    """Counts the joints that were searched; each zoom visits all of them a few times, :data:`SWEEPS` at the most."""
+
+    def __init__(self, progress: Progress | None, joints: int) -> None:
+        self.progress, self.a_zoom, self.done, self.zooms = progress, SWEEPS * joints, 0, 0
+
+    def __call__(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress("joints searched for friction laws", self.done, self.a_zoom * (1 + len(ZOOMS)))
+
+    def next_zoom(self) -> None:
+        """The visits that a converged zoom saved count as done."""
+        self.zooms += 1
+        self.done = self.a_zoom * self.zooms
 
 
 def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Selected:
