@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from motion_samples import truth
 from scipy.signal import lfilter
 
 from urdf_ident.data.conditioning.signals import Conditioned
 from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.data.quality.report import QualityReport
 from urdf_ident.data.recording import Recording
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import inertial_prior, with_joint_terms
+from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.pieces import base_rows, row_pieces
 
 
@@ -42,3 +48,14 @@ def stacked(model: DynamicModel, base: BaseParameters, log: PreparedLog) -> tupl
         X.append(wide)
         y.append(target)
     return np.vstack(X), np.concatenate(y)
+
+
+def result(model: DynamicModel, segment: Segment, kind: str = "model") -> Identification:
+    """The result of a fit to one segment; its standard parameters are the true ones."""
+    log = as_log(segment)
+    statistics = build_statistics(model, [log])
+    fit = with_covariance(fit_base(statistics, model.base(), method="ols"), statistics, kind, model=model, logs=[log])
+    terms = np.ones(len(model.names) - model.n_inertial)
+    prior = with_joint_terms(inertial_prior(model.robot), model.parameters, terms)
+    weights = dict.fromkeys(statistics.groups, 1.0)
+    return Identification(model, fit, truth(model), prior, statistics.stacked(weights), truth(model))

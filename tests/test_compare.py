@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
-from test_payload import COM, INERTIA, MASS, torque
-from test_payload import motion as same_motion
+from loaded_arm import COM, INERTIA, MASS, torque
+from loaded_arm import motion as same_motion
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app

@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
+from estimation_samples import result
 from motion_samples import make_segment, truth
-from test_intervals import result
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.model.dynamic_model import DynamicModel

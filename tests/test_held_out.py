@@ -10,7 +10,7 @@ import pytest
 import yaml
 from commands import assert_refused, run
 from conftest import arm_urdf
-from test_three_loop import GEAR, RATE, SIGNALS, excitation, record
+from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
 from urdf_ident.compensation.held_out import PARTS, judge

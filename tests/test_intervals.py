@@ -8,34 +8,18 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
-from estimation_samples import as_log, coloured
+from estimation_samples import coloured, result
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 from scipy import stats
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
-from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import fit_base
 
 LAWS = ["viscous", "coulomb", "offset"]
-
-
-def result(model: DynamicModel, segment: Segment, kind: str = "model") -> Identification:
-    log = as_log(segment)
-    statistics = build_statistics(model, [log])
-    fit = with_covariance(fit_base(statistics, model.base(), method="ols"), statistics, kind, model=model, logs=[log])
-    terms = np.ones(len(model.names) - model.n_inertial)
-    prior = with_joint_terms(inertial_prior(model.robot), model.parameters, terms)
-    weights = dict.fromkeys(statistics.groups, 1.0)
-    return Identification(model, fit, truth(model), prior, statistics.stacked(weights), truth(model))
 
 
 def inside(ends: Array, value: Array) -> Array:

@@ -9,11 +9,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
-from logs import fourier
+from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
 from urdf_ident.compensation.three_loop import learn_residual, three_loop
-from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
@@ -25,41 +24,10 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compensate import compensate, compensated_score
 
-RATE, GEAR = 100.0, 80.0
-K = np.array([8e2, 3e3, 6e2])
-SIGNALS = SignalConfig(cutoff=5.0, decimate=20.0)
-
 
 @pytest.fixture(scope="module")
 def robot() -> Robot:
     return Robot.from_urdf(arm_urdf("zyx"))
-
-
-def gear_loss(apart, rate):
-    """What no rigid model knows: a soft-edged loss as the gear winds up, and a torque that grows with the wound angle."""
-    return np.array([1.5, 2.0, 1.2]) * np.tanh(rate / 1.5e-3) + 0.8 * np.tanh(apart / 1.5e-3) ** 2
-
-
-def record(robot: Robot, name: str, t, q, v, a, *, loss: bool = True, seed: int = 0, encoders: bool = True) -> Recording:
-    data = robot.model.createData()
-    link = np.array([pin.rnea(robot.model, data, *row) for row in zip(q, v, a, strict=True)])
-    apart = link / K
-    rate = np.gradient(apart, t, axis=0)
-    friction = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3) + 0.2 * (v > 0)
-    tau = link + 0.3 * a + friction + loss * gear_loss(apart, rate)
-    rng = np.random.default_rng(seed)
-    return Recording(
-        name,
-        robot.joints,
-        t,
-        q + 2e-6 * rng.standard_normal(q.shape),
-        effort=tau + 0.2 * rng.standard_normal(tau.shape),
-        motor_position=GEAR * (q + apart + 2e-6 * rng.standard_normal(q.shape)) if encoders else None,
-    )
-
-
-def excitation(robot: Robot, seed: int, **options) -> Recording:
-    return record(robot, f"log{seed}", *fourier(robot.n, 20.0, RATE, seed, amplitude=0.7), seed=seed, **options)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,34 @@
+"""An arm that carries a body: its motion, and its torque by Pinocchio's RNEA with friction written again here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from urdf_ident.model.robot import Robot
+
+MASS, COM, INERTIA = 1.5, np.array([0.03, -0.02, 0.08]), np.diag([0.01, 0.012, 0.006])
+LOAD = 0.08
+
+
+def motion(n: int, seed: int, seconds: float = 12.0, rate: float = 100.0) -> tuple[np.ndarray, ...]:
+    rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
+    h = np.arange(1, 6)
+    w = 2 * np.pi * h / 6.0
+    a, b = rng.uniform(-1, 1, (2, n, 5)) / h
+    s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
+    q = rng.uniform(-0.5, 0.5, n) + 0.7 * (s @ a.T - c @ b.T)
+    return t, q, 0.7 * ((c * w) @ a.T + (s * w) @ b.T), 0.7 * ((-s * w**2) @ a.T + (c * w**2) @ b.T)
+
+
+def torque(robot: Robot, q, v, a, body: pin.Inertia | None, sign=None) -> np.ndarray:
+    """RNEA with the body on the tool's frame, rotor inertia, viscous, Coulomb and load-dependent friction, offset."""
+    model = robot.model.copy()
+    if body is not None:
+        tool = robot.bodies[-1].links[-1]
+        model.inertias[robot.n] = model.inertias[robot.n] + pin.SE3(tool.rotation, tool.translation).act(body)
+    data = model.createData()
+    rigid = np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+    k = np.arange(1, robot.n + 1)
+    sign = np.tanh(v / 0.02) if sign is None else sign
+    return rigid + 0.3 / k * a + 3.0 / k * v + sign * (2.0 / k + LOAD * np.abs(rigid)) + 0.2 / k
