@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -211,21 +212,17 @@ def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel
         ui.identify(model, [short], project=parse_project({"compensation": {"residual": "rbf"}, "signals": signals}))
 
 
+def with_sweeps(work: Path, log: str, out: Path) -> subprocess.CompletedProcess[str]:
+    """A log and the runs of gears without losses, on the command line."""
+    inputs = (work / "arm.urdf", work / f"{log}.csv", "--sweeps", work / "lossless.csv", "-c", work / "none.yaml")
+    result = run("identify", "-v", *inputs, "-o", out)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
 def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
     """No residual, no second encoder in the log: the friction of the arm, by formulas of its own."""
-    result = run(
-        "identify",
-        "-v",
-        work / "arm.urdf",
-        work / "dry.csv",
-        "--sweeps",
-        work / "lossless.csv",
-        "-c",
-        work / "none.yaml",
-        "-o",
-        tmp_path,
-    )
-    assert result.returncode == 0, result.stderr
+    result = with_sweeps(work, "dry", tmp_path)
     assert "from the sweeps, in the place of the laws found in the logs" in result.stdout
     data = json.loads((tmp_path / "identification.json").read_text())
     assert data["residual"] is None
@@ -239,19 +236,7 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
 
 def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_path: Path) -> None:
     """Their gears lose nothing, those of the log do."""
-    result = run(
-        "identify",
-        "-v",
-        work / "arm.urdf",
-        work / "blind.csv",
-        "--sweeps",
-        work / "lossless.csv",
-        "-c",
-        work / "none.yaml",
-        "-o",
-        tmp_path,
-    )
-    assert result.returncode == 0, result.stderr
+    result = with_sweeps(work, "blind", tmp_path)
     assert "the laws found in the logs are better and stay" in " ".join(result.stdout.split())
     data = json.loads((tmp_path / "identification.json").read_text())
     assert np.mean(data["compensation"]["sweeps"]) > np.mean(data["compensation"]["none"])
