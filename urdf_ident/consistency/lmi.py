@@ -10,10 +10,12 @@ The solver's status is not relied upon: constraint violations and the duality ga
 arrays of :class:`.Feasible`. When an attempt is not good enough the next one is made, in this order, and
 the solution says so:
 
-1. Clarabel at its default tolerances,
-2. Clarabel at looser ones (boundary problems that stall the first),
-3. the barrier method of :mod:`.barrier`, for data that contradict physics so much that conic solvers stall,
-4. the same with the Euclidean instead of the entropic distance,
+1. what is fastest: with the entropic distance the barrier method of :mod:`.barrier`, with the Euclidean one Clarabel in
+   its own form (:mod:`.native`),
+2. Clarabel through CVXPY, at looser tolerances with the Euclidean distance (boundary problems that stall the first),
+3. with the entropic distance Clarabel at looser tolerances, with the Euclidean one the barrier method, for data that
+   contradict physics so much that conic solvers stall,
+4. all that with the Euclidean instead of the entropic distance,
 5. the best of the points found that is physically consistent, one of them the regularised least-squares solution pulled back
    towards the prior: not proven optimal.
 """
@@ -34,6 +36,7 @@ from ..model.prior import Prior
 from ..samples import freeze_arrays
 from .barrier import interior, minimise, minimise_roughly
 from .cones import Feasible, feasible_set
+from .native import solve_euclidean
 from .options import LmiOptions
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 
@@ -44,7 +47,11 @@ PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
 #: blocks apart only costs time.
 _PLAIN: dict[str, Any] = {"chordal_decomposition_enable": False, "equilibrate_enable": False}
 _LOOSE = {**_PLAIN, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
-_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (("CLARABEL", _PLAIN), ("CLARABEL", _LOOSE), ("barrier", {}))
+#: Distance → solvers in the order in which they are asked, with their settings.
+_ATTEMPTS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "entropic": (("barrier", {}), ("CVXPY", _PLAIN), ("CVXPY", _LOOSE)),
+    "euclid": (("Clarabel", _PLAIN), ("CVXPY", _LOOSE), ("barrier", {})),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,11 +251,13 @@ class LmiProblem:
         candidates: list[LmiSolution] = []
         distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
         for distance in distances:
-            for name, settings in _ATTEMPTS:
+            for name, settings in _ATTEMPTS[distance]:
                 if name == "barrier":
                     point, status = minimise(self.feasible, data, weight, distance)
+                elif name == "Clarabel":
+                    point, status = solve_euclidean(self.feasible, data, weight, settings)
                 else:
-                    point, status = attempt(self.feasible, data, weight, distance, name, settings)
+                    point, status = attempt(self.feasible, data, weight, distance, "CLARABEL", settings)
                 if point is None:
                     if status == "infeasible" and not self._possible():
                         raise _infeasible(self)
@@ -269,7 +278,7 @@ class LmiProblem:
         """Whether anything satisfies the constraints, asked without the data: their size can fool a certificate."""
         if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
             return True
-        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", *_ATTEMPTS[0])
+        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", "CLARABEL", _PLAIN)
         return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
 
     def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:

@@ -97,6 +97,28 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
     return DataTerm(s[keep], V[keep], a, float(residual) + float(outside @ outside))
 
 
+def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Array, Array]:
+    """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed where that makes it smaller.
+
+    Args:
+        feasible: The robot.
+        data: The data term.
+        weight: Of the prior distance, > 0.
+        distance: ``"entropic"``: only the prior of the joint terms is quadratic; ``"euclid"``: all of it.
+
+    Returns:
+        Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, but for a constant.
+    """
+    p = feasible.p
+    quadratic = np.eye(p)[10 * feasible.n if distance == "entropic" else 0 :]
+    s = data.s / np.sqrt(weight)
+    rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
+    if len(rows) <= p:
+        return rows, right
+    both = np.linalg.qr(np.column_stack([rows, right]), mode="r")[:p]
+    return both[:, :p], both[:, p]
+
+
 def prior_only(feasible: Feasible) -> DataTerm:
     """The data term of no data at all.
 
@@ -296,13 +318,7 @@ def _constraints(cp: Any, feasible: Feasible, x: Any) -> tuple[list[Any], list[A
 
 def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, distance: str, x: Any) -> Any:
     """Data and quadratic prior as one sum of squares, compressed where that makes it smaller, plus divergences."""
-    p, bodies = feasible.p, 10 * feasible.n
-    quadratic = np.eye(p)[bodies if distance == "entropic" else 0 :]
-    s = data.s / np.sqrt(weight)
-    rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
-    if len(rows) > p:
-        orthogonal, rows = np.linalg.qr(rows)
-        right = orthogonal.T @ right
+    rows, right = least_squares_rows(feasible, data, weight, distance)
     objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
     if distance == "entropic":
         for i, scale in enumerate(feasible.entropy_scale):
