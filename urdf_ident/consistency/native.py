@@ -26,7 +26,7 @@ def solve_euclidean(feasible: Feasible, data: DataTerm, weight: float, settings:
     """Lets Clarabel solve the programme with the Euclidean distance.
 
     In its form, ``½ zᵀ P z`` subject to ``A z + s = b`` with s in a product of cones, z holds x and the residuals y of the
-    least-squares rows: the rows themselves are never squared (Goulart and Chen 2024).
+    least-squares rows: the rows themselves are never squared.
 
     Args:
         feasible: The constraints.
