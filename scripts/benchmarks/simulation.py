@@ -1,4 +1,4 @@
-"""Time of simulating 20 s of closed loop at 1 kHz on a UR10e, against bare calls of the dynamics, and of MuJoCo where it is there.
+"""Time of simulating 20 s of closed loop at 1 kHz on a UR10e, beside bare calls of the dynamics and MuJoCo.
 
 OPENBLAS_NUM_THREADS=1 taskset -c 0 python scripts/benchmarks/simulation.py [--seconds 20] [--profile]
 """
