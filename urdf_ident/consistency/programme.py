@@ -115,7 +115,7 @@ def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distan
     rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
     if len(rows) <= p:
         return rows, right
-    both = np.linalg.qr(np.column_stack([rows, right]), mode="r")[:p]
+    both = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))[:p]
     return both[:, :p], both[:, p]
 
 
