@@ -13,7 +13,7 @@ from urdf_ident.model.library import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, ramped, random_fourier
-from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity
+from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, Standing
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
@@ -220,3 +220,39 @@ def test_progress_is_told() -> None:
     assert told == sorted(told)
     assert 90 <= len(told) <= 110
     assert told[-1] == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["PD", "PDGravity", "ComputedTorque", "Standing", "sampled"])
+@pytest.mark.parametrize("slides", [True, False])
+def test_the_fast_stages_are_the_general_ones(monkeypatch: pytest.MonkeyPatch, kind: str, slides: bool) -> None:
+    """The same loop with what makes it fast taken away: sticking, crossings and breaking away at the same instants."""
+    robot, plant, rotor = real()
+    plant = RigidPlant.create(robot, rotor_inertia=rotor) if slides else plant
+    soft = PDGravity.tuned(robot, bandwidth=5.0, rotor=rotor)
+    controllers = {"Standing": Standing(PD.tuned(robot, rotor=rotor)), "sampled": soft}
+    made = {"PD": PD, "PDGravity": PDGravity, "ComputedTorque": ComputedTorque}
+    controller = controllers[kind] if kind in controllers else getattr(made[kind], "tuned", made[kind])(robot, rotor=rotor)
+    options = {"rate": 500.0, "substeps": 2, "control_rate": 250.0 if kind == "sampled" else None}
+    fast = simulate(plant, controller, motion(robot, 0.8, span=0.2), **options)
+    monkeypatch.setattr("urdf_ident.simulation.simulate.stages_of", lambda *_: None)
+    general = simulate(plant, controller, motion(robot, 0.8, span=0.2), **options)
+    assert slides or (np.diff(general.truth.v, axis=0) == 0).any()  # something sticks
+    np.testing.assert_allclose(fast.truth.q, general.truth.q, atol=1e-9)
+    np.testing.assert_allclose(fast.truth.v, general.truth.v, atol=1e-7)
+    for ours, theirs in ((fast.truth.tau, general.truth.tau), (fast.friction, general.friction)):
+        assert np.quantile(np.abs(ours - theirs), 0.999) < 1e-5  # friction jumps at an instant that rounding may move
+
+
+def test_a_light_axis_between_two_poses_is_not_overlooked() -> None:
+    """The first axis of a planar arm that passes straight above it is light for a few milliseconds."""
+    from urdf_ident.simulation.step import _fastest_pole
+
+    robot = Robot.from_urdf(robot_path("szabo_3r"))
+    plant, controller = RigidPlant.create(robot), PDGravity.tuned(robot)
+    passing = motion(robot, 6.0, seed=1)
+    instants = np.linspace(0.0, passing.duration, 4001)
+    dense = [
+        np.abs(np.linalg.eigvals(np.linalg.solve(plant.mass(q), np.diag(controller.kd)))).max()
+        for q in passing.evaluate(instants)[0]
+    ]
+    assert _fastest_pole(plant, controller.kd, passing)[0] >= 0.98 * max(dense)

@@ -6,7 +6,8 @@ get a *nominal* robot of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -38,6 +39,22 @@ class Controller(Protocol):
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Time derivative of the memory, shape (k,), for the same arguments."""
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """A controller without memory as ``torque = complete(feed(reference) − gains · (q, v), q, v)``: the same torque, in a form
+    that an integrator works out faster.
+
+    Attributes:
+        feed: Of reference positions, velocities and accelerations, shapes (N, n) each; returns shape (N, n).
+        gains: Shape (n, 2n).
+        complete: What turns the sum into the torque, shapes (n,) each, with a model of the robot; None: it is the torque.
+    """
+
+    feed: Callable[[Array, Array, Array], Array]
+    gains: Array
+    complete: Callable[[Array, Array, Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +91,11 @@ class PD:
     def states(self) -> int:
         """No memory."""
         return 0
+
+    def feedback(self) -> Feedback | None:
+        """Its torque as an integrator likes it."""
+        kp, kd = self.kp, self.kd
+        return Feedback(lambda q, v, a: kp * q + kd * v, np.hstack([np.diag(kp), np.diag(kd)]))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """``kp (q_r − q) + kd (v_r − v)``, shape (n,) [N·m or N]."""
@@ -121,6 +143,10 @@ class PID(PD):
         """The integrals of the errors."""
         return len(self.kp)
 
+    def feedback(self) -> Feedback | None:
+        """None: it has a memory."""
+        return None
+
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD and ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
         return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v) + self.ki * state)
@@ -161,6 +187,13 @@ class PDGravity(PD):
         kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
         return cls(kp, kd, robot=robot)
 
+    def feedback(self) -> Feedback | None:
+        """Its torque as an integrator likes it."""
+        own, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
+        if own is None or robot.model.nq != robot.n:
+            return None
+        return replace(own, complete=lambda total, q, v: total + gravity(robot.model, data, q))
+
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD and the gravity torque at q, shape (n,) [N·m or N]."""
         gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, _configuration(self.robot, q))
@@ -195,6 +228,19 @@ class ComputedTorque:
         """No memory."""
         return 0
 
+    def feedback(self) -> Feedback | None:
+        """Its torque as an integrator likes it."""
+        robot, data, rotor, omega = self.robot, self.data, np.asarray(self.rotor), 2 * np.pi * self.bandwidth
+        if robot.model.nq != robot.n:
+            return None
+        kp, kd = omega**2, 2 * self.damping * omega
+        gains = np.hstack([kp * np.eye(robot.n), kd * np.eye(robot.n)])
+        return Feedback(
+            lambda q, v, a: a + kp * q + kd * v,
+            gains,
+            lambda total, q, v: pin.rnea(robot.model, data, q, v, total) + rotor * total,
+        )
+
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """``M(q)(a_r + 2ζω ė + ω² e) + h(q, v)``, shape (n,) [N·m or N]."""
         omega = 2 * np.pi * self.bandwidth
@@ -221,6 +267,14 @@ class Standing:
         """Those of the controller."""
         return self.inner.states
 
+    def feedback(self) -> Feedback | None:
+        """That of the controller, for a reference at rest."""
+        inner = feedback_of(self.inner)
+        if inner is None:
+            return None
+        feed = inner.feed
+        return replace(inner, feed=lambda q, v, a: feed(q, np.zeros_like(v), np.zeros_like(a)))
+
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """The controller's torque for a reference at rest, shape (n,) [N·m or N]."""
         return self.inner.torque(_at_rest(reference), q, v, state)
@@ -228,6 +282,19 @@ class Standing:
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """The controller's own, shape (k,)."""
         return self.inner.rate(_at_rest(reference), q, v, state)
+
+
+def feedback_of(controller: Controller) -> Feedback | None:
+    """A controller's torque in the form that an integrator works out fast.
+
+    Args:
+        controller: Any.
+
+    Returns:
+        The form, or None where it has none: with memory, or of the user's own.
+    """
+    form = getattr(controller, "feedback", None)
+    return None if form is None or controller.states else form()
 
 
 def _at_rest(reference: Reference) -> Reference:

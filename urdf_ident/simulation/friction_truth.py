@@ -29,6 +29,8 @@ class FrictionTruth:
         motor: Laws on the motors.
         reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor friction.
         memory: Whether some law remembers the way since the last reversal.
+        affine: Constant, multiple of the velocity and multiple of the direction of slip, shapes (n,), where that is all the
+            friction there is, on the joints; None otherwise. Springs are apart.
     """
 
     n: int
@@ -39,6 +41,7 @@ class FrictionTruth:
     hard: NDArrayBool = field(init=False, repr=False)
     load: Array | None = field(init=False, repr=False)
     memory: bool = field(init=False, repr=False)
+    affine: tuple[Array, Array, Array] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for side in ("joint", "motor"):
@@ -69,6 +72,16 @@ class FrictionTruth:
         if self.load is not None:
             hard[: self.n] |= self.load > 0
         object.__setattr__(self, "hard", hard)
+        object.__setattr__(self, "affine", self._affine())
+
+    def _affine(self) -> tuple[Array, Array, Array] | None:
+        simple = all(each.law.affine or each.law.conservative for each in self.joint)
+        if self.motor or self.load is not None or self.memory or not simple:
+            return None
+        zero, one = np.zeros(self.n), np.ones(self.n)
+        constant = self.torque(zero, zero, zero)
+        slope, jump = self.torque(one, zero, zero) - constant, self.torque(zero, one, zero) - constant
+        return None if (jump[~self.hard] != 0).any() else (constant, slope, jump)
 
     @property
     def sliders(self) -> int:

@@ -21,10 +21,12 @@ from ..errors import SimulationError
 from ..linalg import Array
 from ..model.robot import NDArrayBool
 from .plant import Plant
+from .stages import Stages
 
 #: ``(t [s], q (n,), v (n,), state (k,)) → (drive torque (n,), rate of state (k,))``.
 Law = Callable[[float, Array, Array, Array], tuple[Array, Array]]
 
+_NOTHING = np.zeros(0)
 _EVENTS = 50  # zero crossings in one step before the rest of them is not resolved any more
 
 
@@ -54,15 +56,18 @@ class StickSlip:
         x: Coordinates at the start, shape (d,) [rad or m].
         w: Velocities at the start, shape (d,) [rad/s or m/s].
         state: The controller's state at the start, shape (k,).
+        stages: The Runge-Kutta step while nothing sticks, where there is a fast one.
 
     ``sticking`` tells which sliders stick now, shape (K,).
     """
 
-    def __init__(self, plant: Plant, law: Law, x: Array, w: Array, state: Array) -> None:
+    def __init__(self, plant: Plant, law: Law, x: Array, w: Array, state: Array, stages: Stages | None = None) -> None:
         self.plant, self.law, self.friction = plant, law, plant.friction
+        self._stages = stages
         self.x, self.w, self.state = x, w, state
         self.bristles = np.zeros(self.friction.sliders)
         self.hard = self.friction.hard
+        self._slips = bool(self.hard.any())
         speed = self.friction.velocity(w)
         self._set_slip(np.where(self.hard, np.sign(speed), 0.0))
         self.still = self.hard & (speed == 0)  # at zero velocity: sticks, or about to slip
@@ -74,6 +79,8 @@ class StickSlip:
         """Directions of slip, shape (K,); hard sliders without one stick."""
         self.slip, self.sticking = slip, np.asarray(self.hard & (slip == 0))
         self._sticks, self._all_hard = bool(self.sticking.any()), bool(self.hard.all())
+        if self._stages is not None:
+            self._stages.slide(slip, self.sticking)
 
     def rates(self, t: float) -> Rates:
         """Accelerations and torques now; who sticks is decided first.
@@ -85,7 +92,11 @@ class StickSlip:
             The rates.
         """
         if self._known is None:
-            if self.still.any():
+            if self._slips and np.logical_or.reduce(self.still):
+                if self._stages is not None and self.still is self.sticking:  # nothing new at rest
+                    self._known = Rates(*self._stages.now(t, self.x, self.w), _NOTHING)
+                    if self._stages.held(self._known.friction):
+                        return self._known
                 self._decide(t)
             self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
         return self._known
@@ -105,8 +116,10 @@ class StickSlip:
         for _ in range(_EVENTS):
             start = self.rates(t)
             x, w, state = self._runge_kutta(t, end - t, start)
+            if not self._slips:
+                return self._accept(x, w, state)
             wrong = (self.slip * self.friction.velocity(w)) < 0
-            if not wrong.any():
+            if not np.logical_or.reduce(wrong):
                 return self._accept(x, w, state)
             reluctant = wrong & self.still
             if reluctant.any():  # released, but it would turn back at once: it sticks
@@ -123,8 +136,8 @@ class StickSlip:
         return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
 
     def _accept(self, x: Array, w: Array, state: Array, crossing: NDArrayBool | None = None) -> None:
-        way = self.friction.velocity(x - self.x)
-        self.bristles = self.friction.advance(self.bristles, way)
+        if self.friction.memory:
+            self.bristles = self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
         self.x, self.w, self.state, self._known = x, w, state, None
         self.still = self.sticking
         if crossing is not None and crossing.any():
@@ -134,6 +147,8 @@ class StickSlip:
 
     def _runge_kutta(self, t: float, h: float, first: Rates) -> tuple[Array, Array, Array]:
         x, w, s = self.x, self.w, self.state
+        if self._stages is not None:
+            return (*self._stages.step(t, h, x, w, first.a), s)
         w2, x2 = w + h / 2 * first.a, x + h / 2 * w
         second = self._evaluate(t + h / 2, x2, w2, s + h / 2 * first.state, self._bent(x2))
         w3, x3 = w + h / 2 * second.a, x + h / 2 * w2
@@ -153,6 +168,8 @@ class StickSlip:
 
     def _evaluate(self, t: float, x: Array, w: Array, state: Array, bristles: Array) -> Rates:
         plant, friction = self.plant, self.friction
+        if self._stages is not None:
+            return Rates(*self._stages.now(t, x, w), _NOTHING)
         tau, rate = self.law(t, plant.joints(x), plant.joints(w), state)
         speed = friction.velocity(w)
         slip = self.slip if self._all_hard else np.where(self.hard, self.slip, np.sign(speed))

@@ -6,7 +6,9 @@ through :meth:`Plant.joints` and drive it through :meth:`Plant.force`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -171,6 +173,18 @@ class RigidPlant:
         if self._sprung:  # type: ignore[attr-defined]
             force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
+
+    def acceleration(self) -> Callable[[Array, Array, Array], Array]:
+        """:meth:`accelerate` with what does not change decided beforehand; the next call overwrites the array."""
+        if self._coupled or self._sprung or self._turns:  # type: ignore[attr-defined]
+            return self.accelerate
+        return partial(pin.aba, self.model, self.data)
+
+    def inverse_mass(self, x: Array) -> Array:
+        """Inverse of :meth:`mass`, shape (n, n) [1/(kg·m²) or 1/kg], at joint positions x, shape (n,) [rad or m]."""
+        if self._coupled:  # type: ignore[attr-defined]
+            return np.asarray(np.linalg.inv(self.mass(x)))
+        return np.array(pin.computeMinverse(self.model, self.data, self._configuration(x)))
 
     def energy(self, x: Array, w: Array) -> tuple[float, float]:
         """Kinetic (rotors too) and potential energy [J] at joint positions and velocities, shapes (n,)."""

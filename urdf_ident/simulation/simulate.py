@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,14 @@ from ..motion.base import Trajectory
 from ..motion.limits import Limits, check_limits
 from ..motion.table import table_text
 from ..samples import Segment
-from .controllers import Controller, Reference
+from .controllers import Controller, Feedback, Reference, feedback_of
 from .integrators import StickSlip
-from .plant import Plant
+from .plant import Plant, RigidPlant
 from .sensors import Sensors, measure
+from .stages import Stages, stages_of
+
+#: Samples after which a simulation is looked at, together.
+_WATCHED = 16
 
 Progress = Callable[[float], None]
 
@@ -101,16 +106,17 @@ def simulate(
     if substeps < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, substeps))
     time, step = trajectory.times(rate), 1.0 / (rate * substeps)
-    reference = _References(trajectory, step / 2)
+    reference = _References(trajectory, step / 2, feedback_of(controller))
     q0, v0, _ = (x[0] for x in trajectory.evaluate([0.0]))
     x, w = plant.start(*(start if start is not None else (q0, v0)))
     drive = _Drive(controller, reference, sensors or Sensors(), control_rate, step)
-    solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states))
-    table = np.empty((5, len(time), robot.n))
+    solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
+    table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
     guard = Guard(robot.joints, trip)
-    for k, t in enumerate(time):
-        table[:, k] = _sample(solver, drive, t)
-        guard.check(float(t), table[0, k], table[1, k], reference(float(t)).q)
+    for k, t in enumerate(time.tolist()):
+        _sample(solver, drive, t, table, k)
+        if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
+            guard.watch(time, table[0], table[1], wanted, k + 1)
         if k + 1 < len(time):
             for i in range(substeps):
                 now = t + i * step
@@ -131,7 +137,7 @@ def simulate(
         effort=seen.torque,
         effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
     )
-    return SimulatedLog(recording, truth, friction, trajectory.evaluate(time)[0], f"rk4, step {step:.3g} s")
+    return SimulatedLog(recording, truth, friction, wanted, f"rk4, step {step:.3g} s")
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
@@ -163,22 +169,41 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
 class _References:
     """The trajectory at multiples of half a step, worked out in blocks; other instants one by one."""
 
-    def __init__(self, trajectory: Trajectory, grid: float) -> None:
-        self.trajectory, self.grid = trajectory, grid
-        self._block = -1
+    def __init__(self, trajectory: Trajectory, grid: float, feedback: Feedback | None = None) -> None:
+        self.trajectory, self.grid, self.feedback = trajectory, grid, feedback
+        self._begin = self._end = 0
         self._values = trajectory.evaluate([0.0])
+        self._feeds = np.zeros((0, len(trajectory.joints)))
 
     def __call__(self, t: float) -> Reference:
-        index = round(t / self.grid)
-        if abs(t - index * self.grid) > 1e-9 * self.grid * (1 + index):
+        row = self._row(t)
+        if row is None:
             return Reference(*(x[0] for x in self.trajectory.evaluate([min(t, self.trajectory.duration)])))
-        block, row = divmod(index, 4096)
-        if block != self._block:
-            times = (block * 4096 + np.arange(4096)) * self.grid
-            self._values = self.trajectory.evaluate(np.minimum(times, self.trajectory.duration))
-            self._block = block
         q, v, a = self._values
         return Reference(q[row], v[row], a[row])
+
+    def feed(self, t: float) -> Array:
+        """What the reference contributes to the controller's affine form at an instant."""
+        row = self._row(t)
+        if row is not None:
+            return self._feeds[row]  # type: ignore[no-any-return]
+        feedback: Any = self.feedback
+        return np.asarray(feedback.feed(*self.trajectory.evaluate([min(t, self.trajectory.duration)]))[0])
+
+    def _row(self, t: float) -> int | None:
+        """Where an instant is in the block that is made then; None between two rows."""
+        place = t / self.grid
+        index = round(place)
+        if abs(place - index) > 1e-9 * (1 + index):
+            return None
+        if not self._begin <= index < self._end:
+            self._begin = index - index % 4096
+            self._end = self._begin + 4096
+            times = (self._begin + np.arange(4096)) * self.grid
+            self._values = self.trajectory.evaluate(np.minimum(times, self.trajectory.duration))
+            if self.feedback is not None:
+                self._feeds = self.feedback.feed(*self._values)
+        return index - self._begin
 
 
 class _Drive:
@@ -204,6 +229,15 @@ class _Drive:
                     remedy="change control_rate or substeps",
                 )
             self._step, self._period = step, 1.0 / control_rate
+
+    def stages(self, plant: Plant) -> Stages | None:
+        """Fast Runge-Kutta steps where plant and controller have some."""
+        if not isinstance(plant, RigidPlant):
+            return None
+        if self.sampled:
+            n = plant.dof
+            return stages_of(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
+        return stages_of(plant, self.reference.feedback, self.reference.feed)
 
     @property
     def holding(self) -> bool:
@@ -238,15 +272,16 @@ class _Drive:
         return np.asarray(np.asarray(self._counts) / turn)
 
 
-def _sample(solver: StickSlip, drive: _Drive, t: float) -> tuple[Array, Array, Array, Array, Array]:
-    """Motion and torque at an instant; the mean of before and after where the torque jumps."""
+def _sample(solver: StickSlip, drive: _Drive, t: float, table: Array, k: int) -> None:
+    """Motion and torque at an instant, as columns k of the table; the mean of before and after where the torque jumps."""
     before = solver.rates(t) if drive.holding else None
     drive.tick(t, solver)
     now, plant = solver.rates(t), solver.plant
     a, tau, friction = now.a, now.tau, now.friction
     if before is not None:
         a, tau, friction = (before.a + a) / 2, (before.tau + tau) / 2, (before.friction + friction) / 2
-    return plant.joints(solver.x), plant.joints(solver.w), plant.joints(a), tau, plant.joints(friction)
+    table[0, k], table[1, k], table[2, k] = plant.joints(solver.x), plant.joints(solver.w), plant.joints(a)
+    table[3, k], table[4, k] = tau, plant.joints(friction)
 
 
 class Guard:
@@ -259,6 +294,25 @@ class Guard:
 
     def __init__(self, joints: tuple[str, ...], trip: float) -> None:
         self.joints, self.trip = joints, trip
+
+    def watch(self, time: Array, q: Array, v: Array, reference: Array, end: int) -> None:
+        """Looks at the last samples, as :meth:`check`, one by one where something is wrong.
+
+        Args:
+            time: Shape (N,) [s].
+            q: Positions, shape (N, n) [rad or m].
+            v: Velocities, shape (N, n) [rad/s or m/s].
+            reference: Where the joints should be, shape (N, n) [rad or m].
+            end: How many samples there are so far.
+
+        Raises:
+            SimulationError: As :meth:`check`.
+        """
+        some = slice(max(0, end - _WATCHED), end)
+        if np.abs(q[some] - reference[some]).max(initial=0.0) <= self.trip and np.isfinite(v[some]).all():
+            return
+        for k in range(some.start, end):
+            self.check(float(time[k]), q[k], v[k], reference[k])
 
     def check(self, t: float, q: Array, v: Array, reference: Array) -> None:
         """Looks at one sample.
