@@ -185,10 +185,13 @@ class _References:
     def feed(self, t: float) -> Array:
         """What the reference contributes to the controller's affine form at an instant."""
         row = self._row(t)
-        if row is not None:
-            return self._feeds[row]  # type: ignore[no-any-return]
         feedback: Any = self.feedback
-        return np.asarray(feedback.feed(*self.trajectory.evaluate([min(t, self.trajectory.duration)]))[0])
+        found: Array
+        if row is not None:
+            found = self._feeds[row]
+        else:
+            found = feedback.feed(*self.trajectory.evaluate([min(t, self.trajectory.duration)]))[0]
+        return found
 
     def _row(self, t: float) -> int | None:
         """Where an instant is in the block that is made then; None between two rows."""
