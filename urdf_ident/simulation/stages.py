@@ -131,7 +131,8 @@ class Stages:
             return net, a, None
         stuck = self._stuck
         columns = self._inverse_mass(self._q)[:, stuck]
-        hold = a[stuck] / columns[stuck[0], 0] if len(stuck) == 1 else np.linalg.solve(columns[stuck], a[stuck])
+        own = columns[stuck]
+        hold: Array = a[stuck] / own[0, 0] if len(stuck) == 1 else np.asarray(np.linalg.solve(own, a[stuck]))
         a = a - columns @ hold
         a[self._stuck] = 0.0
         return net, a, hold
