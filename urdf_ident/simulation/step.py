@@ -43,7 +43,7 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
     if not isinstance(inner, PD):
         return substeps
     fastest, worst = _fastest_pole(plant, inner.kd, trajectory)
-    times = max(1, math.ceil(fastest / (_REACH * rate * substeps)))
+    times = max(1, math.ceil(fastest / (_REACH * rate * substeps) - 1e-9))
     if 1.0 / (rate * substeps * times) < FINEST:
         raise SimulationError(
             "the closed loop is too fast to be integrated",
