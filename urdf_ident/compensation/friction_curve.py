@@ -127,7 +127,7 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
             remedy="drive more speeds",
         )
     thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
-    # Where slow runs say so, friction turns round within a third of the slowest speed: the sign may not be any wider.
+    # Where slow runs say so, friction reverses within a third of the slowest speed: the sign may not be any wider.
     free = replace(Asymmetric(), width=min(SIGN_WIDTH, float(speeds[0]) / 3))
     errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0

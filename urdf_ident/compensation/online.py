@@ -155,7 +155,7 @@ _UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
 
 def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
     model = source.copy()
-    for j, ten in enumerate(bodies):  # a fit need not be physical, and only this way in takes it as it is
+    for j, ten in enumerate(bodies):  # a fit need not be physically consistent; this accepts any
         model.inertias[j + 1] = pin.Inertia.FromDynamicParameters(ten)
     model.armature = np.zeros(len(bodies))
     return model

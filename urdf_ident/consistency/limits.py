@@ -18,7 +18,7 @@ from .options import LmiOptions
 COSTLY = 0.05
 #: Scale of a body whose inertia in the URDF is no prior any more.
 _LOOSE = 3.0
-#: Mass that is worth a word, a fraction of the body's.
+#: Smallest missing mass that is reported, a fraction of the body's.
 _MISSING = 0.3
 
 
@@ -100,7 +100,7 @@ def _missing(
 
 
 def _freed(prior: Prior, which: Sequence[int]) -> Prior:
-    """The prior with hardly any belief in some bodies."""
+    """The prior, so wide for some bodies that the data alone decide."""
     root, relative = prior.root.copy(), prior.relative_std.copy()
     mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
     for i in which:

@@ -23,7 +23,7 @@ from .rigid import RigidRegressor, Sweep
 
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
 _STEP = 1e-7
-#: Part of the velocity limit over which a smooth sign turns round in the optimiser's eyes.
+#: Part of the velocity limit over which a smooth sign changes from −1 to 1 during the optimisation.
 SOFTENING = 0.02
 
 

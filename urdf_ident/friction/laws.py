@@ -216,7 +216,7 @@ class LoadCoulomb(Law):
 
 @dataclass(frozen=True)
 class Presliding(Law):
-    """``Fp`` times a play operator of the position, scaled to ±1: friction that turns round over a way, not a speed.
+    """``Fp`` times a play operator of the position, scaled to ±1: friction that reverses over a displacement, not over a speed.
 
     After a reversal it goes in a straight line from one limit to the other while the joint moves by ``width``. It has
     memory: it sees the whole log, standstill included, at its full rate. Before the log begins it is where the first
@@ -228,7 +228,7 @@ class Presliding(Law):
     symbols: ClassVar[tuple[str, ...]] = ("Fp",)
     changing: ClassVar[Mapping[str, str]] = {"Fp": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which friction turns round after a reversal")}
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "displacement over which friction reverses")}
     memory: ClassVar[bool] = True
     formula: ClassVar[str] = "Fp*z, z = clip(z + 2*dq/width, -1, 1)"
 
@@ -252,7 +252,7 @@ class Presliding(Law):
 
 @dataclass(frozen=True)
 class Dahl(Law):
-    """``Fd · z`` with Dahl's bristles, ``dz/dq = (sign(dq) − z)/width``: friction turns round along an exponential.
+    """``Fd · z`` with Dahl's bristles, ``dz/dq = (sign(dq) − z)/width``: friction reverses along an exponential.
 
     Like presliding it has memory and no stiction (Dahl, 1968, exponent 1).
     """

@@ -1,7 +1,7 @@
 """The same base parameters by other arithmetic: Gauss-Jordan elimination (Szabó 2021), singular vectors (Gautier 2013).
 
 QR (:func:`.base.reduce_factor`) is what the tool uses. These two decide the rank by pivots and by singular values instead
-of by distances; that all three agree in span and in who is independent says more than any one of them.
+of by distances; that all three agree in span and in the independent columns is a check of each.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _BETTER = 0.9
 _GOOD, _POOR = 0.02, 0.2
 #: Size of a body whose centre of mass or inertia is small [m].
 _SIZE = 0.05
-#: Residual of the loaded logs over that of the unloaded ones that is worth a word.
+#: Residual of the loaded logs over that of the unloaded ones that is reported.
 _NOISIER = 1.5
 
 

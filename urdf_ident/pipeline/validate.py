@@ -220,7 +220,7 @@ def score_logs(
 
 
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
-    """Joint → share of the samples at which it is faster than friction was seen, where that is worth a word."""
+    """Joint → share of the samples at which it is faster than friction was seen, where that is reported."""
     faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)
     return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > FASTER}
 

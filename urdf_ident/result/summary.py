@@ -220,7 +220,7 @@ def _sweep(found: Mapping[str, Any]) -> list[str]:
 
 
 def _verdicts(ident: Record) -> list[str]:
-    """How many parameters have which verdict, and the motions that would help most of the poor ones."""
+    """How many parameters have which verdict, and the motions that would show most of the poorly known ones."""
     levels = [verdict.level for verdict in ident.verdicts]
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
     wanting: dict[str, list[str]] = {}

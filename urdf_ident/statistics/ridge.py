@@ -1,7 +1,7 @@
 """Base parameters pulled to the prior: ridge regression with the prior's own covariance (Hoerl, Kennard 1970; Bayes).
 
 What data hardly see, least squares answers with noise. The prior says by how much each *standard* parameter may be wrong;
-seen through the reduction ``beta = theta_L + K theta_K`` that is a belief about base parameters, mean and covariance:
+seen through the reduction ``beta = theta_L + K theta_K`` that is a prior of the base parameters, mean and covariance:
 no weight is left to choose. Friction and rotor inertia, which a URDF does not hold, are not pulled.
 """
 
@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 
 
 def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
-    """A belief about standard parameters as one about base parameters.
+    """The prior of the base parameters that one of the standard parameters implies.
 
     Args:
         base: The reduction of p parameters.

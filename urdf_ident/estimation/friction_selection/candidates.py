@@ -29,7 +29,7 @@ from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
 from ...samples import Segment
 
-#: Ways over which friction turns round [rad, or the same fraction of a slide's travel over π].
+#: Displacements over which presliding friction reverses [rad, or the same fraction of a slide's travel over π].
 WAYS = tuple(1e-4 * 1.8**k for k in range(10))
 #: Later searches try these multiples of each shape of the laws that the one before has chosen.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))

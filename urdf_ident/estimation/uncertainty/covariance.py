@@ -54,7 +54,7 @@ EXPLAINED = 1.5
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
 #: A parameter on which logs disagree so much by chance is one in so many.
 CHANCE = 0.001
-#: A shift of so many standard errors is worth a word.
+#: A shift of so many standard errors is reported.
 MOVED = 2.0
 #: A direction is told by part of the data that holds at least this share of its information.
 TOLD = 0.1

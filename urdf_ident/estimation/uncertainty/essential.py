@@ -7,7 +7,7 @@ model whose held-out error is not above the full model's by more than :data:`ALL
 parameters go until the largest relative standard error is at most a limit. It keeps what is known well, whether or not
 the torque needs the rest: the choice for standard parameters that stay consistent (Gautier 2013, §IV.C).
 
-Rows of one log are not independent news. The F-statistic counts the effective number of them: the variance of the
+Rows of one log are not independent. The F-statistic counts their effective number: the variance of the
 estimates over what independent rows would give says how many rows make one.
 """
 

@@ -185,9 +185,9 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
         if change < TOLERANCE:
             break
     cost = 0.5 * np.sum(freedom * (np.log(estimate) + observed / estimate), axis=1)
-    belief = np.exp(cost.min() - cost)
+    weight = np.exp(cost.min() - cost)
     k = int(np.argmin(cost))
-    mean = np.exp((belief / belief.sum()) @ np.log(estimate))
+    mean = np.exp((weight / weight.sum()) @ np.log(estimate))
     return mean, (float(k), float(share[k, 0]), float(share[k, 1]))
 
 
