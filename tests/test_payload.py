@@ -147,6 +147,9 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     assert not any("one side" in note for note in both.notes)
     assert np.isinf(both.std_error[4:]).all()
     assert "poses at rest show no inertia" in both.advice[4]
+    radius = (3 * both.mass / (4 * np.pi * 2000.0)) ** (1 / 3)  # nothing known of the inertia: a solid sphere is written
+    np.testing.assert_allclose(both.exported_inertia, 0.4 * both.mass * radius**2 * np.eye(3), rtol=1e-9, atol=1e-15)
+    assert "a solid sphere of 2000 kg/m³" in both.summary()
     one = weigh(ident, [poses(robot, body, (1,))], static=True)
     assert any("one side" in note for note in one.notes)
     assert one.std_error[0] > 1.5 * both.std_error[0]
@@ -169,6 +172,11 @@ def test_command_writes_files_that_engines_load(ident: Identification, robot: Ro
     theta = ident.theta[: ident.model.n_inertial].copy().reshape(-1, 10)
     added = heavy.inertias[robot.n].mass - theta[-1, 0]
     assert added == pytest.approx(stored["mass"]["value"], rel=1e-6)
+    known = [verdict != "not identifiable" for verdict in stored["inertia"]["verdict"]]
+    weights = np.array(stored["inertia"]["std_error"]) < 0.01 * np.max(np.abs(stored["inertia"]["value"]))
+    exported, estimate = np.array(stored["inertia"]["exported"]), np.array(stored["inertia"]["value"])
+    np.testing.assert_allclose(exported[weights], estimate[weights], rtol=0.05, atol=1e-4)
+    assert all(known) == (not stored["inertia"]["assumed"])
     scene = mujoco.MjModel.from_xml_path(str(tmp_path / "arm_with_payload.xml"))
     assert scene.body_mass.sum() == pytest.approx(theta[:, 0].sum() + stored["mass"]["value"], rel=1e-6)
 

@@ -20,6 +20,8 @@ SCHEMA = "urdf-ident-payload/1"
 #: Names of the ten numbers, in this order, and their units.
 QUANTITIES = ("mass", "com_x", "com_y", "com_z", "ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UNITS = ("kg", "m", "m", "m", *("kg·m²",) * 6)
+#: Of the sphere that stands for an inertia that is not known [kg/m³], between plastics and aluminium.
+DENSITY = 2000.0
 _PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
 
 
@@ -82,9 +84,38 @@ class PayloadResult:
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     @property
+    def exported_inertia(self) -> Array:
+        """About the centre of mass, shape (3, 3) [kg·m²]: what the data leave open is that of a solid sphere of the mass.
+
+        Each entry is the mean of estimate and sphere, weighted by one over the squared standard error; the sphere's is its own
+        moment of inertia. A simulator and a controller need a number where the data have none, and zero is the worst guess.
+        """
+        if not self.mass > 0:
+            return self.inertia
+        sphere = 0.4 * self.mass * (self.mass / (4 / 3 * np.pi * DENSITY)) ** (2 / 3)
+        usual = sphere * np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0])
+        trust = sphere**2 / (sphere**2 + self.std_error[4:] ** 2)  # 0 where the standard error is infinite
+        xx, xy, xz, yy, yz, zz = trust * self.value[4:] + (1 - trust) * usual
+        mixed = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        moments = np.linalg.eigvalsh(mixed)
+        consistent = moments[0] > 0 and moments[0] + moments[1] > moments[2]
+        return mixed if consistent else self.inertia
+
+    @property
     def theta(self) -> Array:
-        """The ten inertial parameters about the origin of the link's frame, shape (10,) [kg, kg·m, kg·m²]."""
-        return from_com(self.mass, self.com, self.inertia)
+        """What is exported, about the origin of the link's frame, shape (10,) [kg, kg·m, kg·m²]."""
+        return from_com(self.mass, self.com, self.exported_inertia)
+
+    @property
+    def assumed(self) -> str:
+        """What stands in exports without being known; empty if the data show all of the inertia."""
+        unknown = [
+            name for name, verdict in zip(QUANTITIES[4:], self.verdicts[4:], strict=True) if verdict == "not identifiable"
+        ]
+        if not unknown:
+            return ""
+        names = ", ".join(unknown)
+        return f"not identified: {names}; URDF, MJCF and set_payload hold those of a solid sphere of {DENSITY:g} kg/m³"
 
     def as_dict(self) -> dict[str, Any]:
         """The content of payload.json."""
@@ -105,7 +136,9 @@ class PayloadResult:
                 entry = {key: item[0] for key, item in entry.items()}
             out[name] = {**entry, "unit": UNITS[part.start]}
             if name == "inertia":
+                ixx, ixy, ixz, _, iyy, iyz, _, _, izz = self.exported_inertia.ravel()
                 out[name].update(order=list(QUANTITIES[part]), about="centre of mass, along the link's axes")
+                out[name].update(exported=[ixx, ixy, ixz, iyy, iyz, izz], assumed=self.assumed)
         out["mass"]["error_from"] = dict(self.sources)
         out["friction"] = {name: {"change": v, "std_error": e} for name, (v, e) in self.friction.items()}
         out["residual"] = dict(self.sigma)
@@ -140,6 +173,7 @@ class PayloadResult:
             lines.append(f"  {name:<9}{value} {UNITS[k]:<6} [{low:.5g}, {high:.5g}]{known}")
         parts = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())
         lines.append(f"  error of the mass from: {parts} kg; inertia about the centre of mass, axes of {self.link}")
+        lines += [f"  {self.assumed}"] if self.assumed else []
         wanted = dict.fromkeys(text for text in self.advice if text)
         lines += [f"  to see more: {text}" for text in wanted]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
@@ -157,9 +191,9 @@ def controller_lines(body: PayloadResult) -> dict[str, str]:
     from scipy.spatial.transform import Rotation
 
     m, (x, y, z) = body.mass, body.com
-    xx, xy, xz, yy, yz, zz = body.value[4:]
+    xx, xy, xz, _, yy, yz, _, _, zz = body.exported_inertia.ravel()
     column = [xx, xy, xz, xy, yy, yz, xz, yz, zz]  # column-major; the matrix is symmetric
-    (px, py, pz), axes = np.linalg.eigh(body.inertia)
+    (px, py, pz), axes = np.linalg.eigh(body.exported_inertia)
     axes[:, 2] *= np.linalg.det(axes)  # a rotation, not a reflection
     turn = Rotation.from_matrix(axes)
     (i, j, k, w), (a, b, c) = turn.as_quat(), turn.as_euler("ZYX", degrees=True)
