@@ -117,7 +117,7 @@ class Arm:
         return self.robot.n
 
     def columns(self, motion: Motion) -> tuple[Array, list[Array]]:
-        """Rigid torque with rotors (N, n), and per motor the columns of its friction at the joints, (N, n, k)."""
+        """Rigid torque with the motors' rotors (N, n), and per motor the columns of its friction at the joints, (N, n, k)."""
         data = self.truth.createData()
         rigid = np.array([pin.rnea(self.truth, data, *row) for row in zip(motion.q, motion.v, motion.a, strict=True)])
         A = self.drive.reduction
@@ -125,7 +125,7 @@ class Arm:
         found = []
         for k, law in enumerate(self.friction):
             found.append(law.columns(turn[:, k], rate[:, k], load[:, k])[:, None, :] * A[k][None, :, None])
-        return rigid + self.rotor * motion.a, found
+        return rigid + (self.rotor * (motion.a @ A.T)) @ A, found
 
     def torque(self, motion: Motion) -> Array:
         """True torque, shape (N, n) [N·m or N]."""
@@ -315,7 +315,8 @@ def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) 
 
     def rows(motion: Motion) -> Array:
         _, friction = arm.columns(motion)
-        rotor = np.eye(arm.n)[None] * motion.a[:, :, None]
+        A = arm.drive.reduction
+        rotor = A.T[None] * (motion.a @ A.T)[:, None, :]  # (N, joints, motors)
         return np.concatenate([_regressor(arm.robot.model, motion), rotor, *friction], axis=2)
 
     moves = [_motion_of(log) for log in logs]
@@ -422,9 +423,9 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
             continue
 
         def ratio(key: str, level: int, some: Sequence[dict[str, float | str]] = some) -> str:
-            if key not in some[0]:
+            x = np.array([float(row["exported"]) / float(row[key]) for row in some if key in row])
+            if not len(x):
                 return "-"
-            x = np.array([float(row["exported"]) / float(row[key]) for row in some])
             return f"{np.median(x):.3f} {np.percentile(x, level):.3f} {x.max():.3f}"
 
         def mean(key: str, some: Sequence[dict[str, float | str]] = some) -> float:

@@ -29,6 +29,9 @@ from .half_spaces import HalfSpaces
 _OVERRATED = 10.0
 Columns = NDArray[np.intp]
 
+#: A joint that moves by less than this part of the liveliest one's motion is taken to move by that part: what is left is noise,
+#: and noise divided by noise would make any value plausible.
+_STILL = 0.05
 #: How large a bias may be beside the torque, a fraction.
 BIAS = 0.03
 #: Parameters of the springs of elastic joints: not bounded, for they balance each other.
@@ -87,6 +90,9 @@ def first_fit(
     effort = np.sqrt(np.sum((lengths > 0) * np.square(efforts)[:, None], axis=0))
     seen = length > 0
     share = np.where([parameters[int(k)].symbol in bias_symbols() for k in chosen], BIAS, 1.0)
+    own_units = np.array([weights[layout.group] for layout in statistics.layouts])[:, None]
+    lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units, axis=0))
+    length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
     size = np.where(seen, share * effort / np.where(seen, length, 1.0), np.inf)
     usable = seen & (size > 0)
     springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
@@ -108,6 +114,15 @@ def first_fit(
             noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
+
+
+def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
+    """Length of each column over that of the longest of its kind (symbol and unit) among the joints, shape (k,)."""
+    kinds = [(parameters[int(k)].symbol, parameters[int(k)].unit) for k in chosen]
+    longest: dict[tuple[str, str], float] = {}
+    for kind, own in zip(kinds, length, strict=True):
+        longest[kind] = max(longest.get(kind, 0.0), float(own))
+    return length / np.maximum([longest[kind] for kind in kinds], 1e-300)
 
 
 def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:

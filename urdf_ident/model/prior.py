@@ -221,9 +221,10 @@ def with_joint_terms(
 ) -> Prior:
     """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (Gautier 2013 §V.B).
 
-    Without it the distance to the prior would pull them to zero. The precision is loose: one standard deviation
-    is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind, all of it for a
-    clipped one), or three standard errors if that is more.
+    Without it the distance to the prior would pull them to zero. Only those that the fit cannot see are left there: a joint
+    that never moved may have a small rotor or a large one, and nothing is what the URDF says. The precision is loose: one
+    standard deviation is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind, all of
+    it for a clipped or unseen one), or three standard errors if that is more.
 
     Args:
         prior: Of the inertial parameters, 10·n of them.
@@ -252,10 +253,6 @@ def with_joint_terms(
     clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
     values = np.where(clipped, 0.0, values)
     usual = np.array([_usual(term, terms, values, seen) for term in terms])
-    # A term the fit cannot see is as large as the least of its kind elsewhere on the robot if it has a sign, else zero: a wrist
-    # has no more friction than the joints that carry it, and too little is no worse than what the URDF says.
-    least = np.array([_least(term, terms, values, seen) for term in terms])
-    values = np.where(~seen & np.array([term.nonnegative for term in terms], dtype=bool), least, values)
     found = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
     found = np.where(seen & ~clipped, found, np.maximum(found, relative_std * usual))
     given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
@@ -263,7 +260,7 @@ def with_joint_terms(
     found = np.where(seen & np.isfinite(given) & (given > 0), given, found)
     origin = tuple("first fit" if ok else "guess" for ok in seen)
     blind = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
-    note = (f"the first fit cannot see {', '.join(blind)}: guessed from the other joints",) if blind else ()
+    note = (f"the first fit cannot see {', '.join(blind)}: zero, as in the URDF",) if blind else ()
     return Prior(
         np.concatenate([prior.theta0, values]),
         block_diag(prior.root, np.diag(1.0 / found)),
@@ -343,16 +340,6 @@ def _thicken(theta: Array, gyration: float) -> Array:
     moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     second = (axes * np.maximum(moments, m * gyration**2)) @ axes.T
     return from_com(m, c, np.trace(second) * np.eye(3) - second)
-
-
-def _least(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
-    """Smallest size of terms with this symbol and unit over the joints that show it, 0 if none does."""
-    alike = [
-        abs(v)
-        for other, v, ok in zip(terms, values, seen, strict=True)
-        if ok and (other.symbol, other.unit) == (term.symbol, term.unit)
-    ]
-    return float(min(alike, default=0.0))
 
 
 def _usual(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:

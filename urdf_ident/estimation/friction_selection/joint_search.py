@@ -20,6 +20,9 @@ LEAST_GAIN = 0.01
 LEAST_SHAPE_GAIN = 1e-4
 #: A column whose length the others make up to less than this share is not told from them by the data.
 DISTINCT = 0.02
+#: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: that an axis has a
+#: spring is a statement about its mechanics, and something as small is told by chance, or by what friction lacks.
+SURE_SPRING, LEAST_SPRING = 2.0, 0.02
 #: Gears lose at most this share of the load, and the data must tell it to a tenth of that.
 MOST_LOST = 0.5
 
@@ -56,6 +59,8 @@ class JointSearch:
         nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
         trained: By side, how fast and how loaded the axis was: there, and beyond, friction must dissipate.
         hidden: Laws that the data do not tell from other forces, whatever they gain.
+        varying: By spring, what its parameters make of the part of its torque that varies, over the joint's torque,
+            shape (r, k) each; None: springs of any size are taken.
     """
 
     def __init__(
@@ -65,10 +70,11 @@ class JointSearch:
         nonnegative: Array,
         trained: Mapping[str, Trained] | None = None,
         hidden: Set[Key] = frozenset(),
+        varying: Mapping[Key, Array] | None = None,
     ) -> None:
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
         self.trained, self._demands = trained or {}, dict[Candidate, Array]()
-        self.hidden = hidden
+        self.hidden, self.varying = hidden, varying or {}
         columns = [int(column) for law in candidates for column in law.columns]
         self.place = {column: k for k, column in enumerate(columns)}
 
@@ -219,14 +225,32 @@ class JointSearch:
         """Takes out the law that is missed least, if it is not missed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
         for key in laws:
-            new = changed(laws, remove=[key])
-            for name in REPLACES.get(key[0], ()):  # what it contains takes its place
-                new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
+            new = self._without(laws, key)
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            missed = -float(mean[0]) > max(LEAST_GAIN, float(spread[0]))
+            missed = -float(mean[0]) > max(LEAST_GAIN, self._sure(key) * float(spread[0])) and not self._slight(laws, key)
             if not missed and (best is None or mean[0] > best[0]) and not self._offenders(new):
                 best = (float(mean[0]), new)
         return best[1] if best else None
+
+    def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
+        """The laws without one of them; what it contains takes its place."""
+        new = changed(laws, remove=[key])
+        for name in REPLACES.get(key[0], ()):
+            new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
+        return new
+
+    def _sure(self, key: Key) -> float:
+        """Standard errors by which a law must gain."""
+        return SURE_SPRING if key in self.varying else 1.0
+
+    def _slight(self, laws: Laws, key: Key) -> bool:
+        """Whether a law is a spring of no practical size."""
+        if key not in self.varying:
+            return False
+        theta, _ = self.sub.estimates(self._index(laws))
+        at = {k: row for row, k in enumerate(self._index(laws))}
+        own = theta[[at[self.place[int(column)]] for column in laws[key].columns]]
+        return bool(np.linalg.norm(self.varying[key] @ own) < LEAST_SPRING)
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
         """A spring, one a joint, where the data tell it from gravity."""
@@ -244,7 +268,8 @@ class JointSearch:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            if mean[0] > max(LEAST_GAIN, spread[0]) and not self._offenders(new):
+            gains = mean[0] > max(LEAST_GAIN, self._sure(law.key) * spread[0])
+            if gains and not self._slight(new, law.key) and not self._offenders(new):
                 return new
         return None
 
@@ -290,7 +315,7 @@ class JointSearch:
         if key in self.hidden:
             return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
         if key in laws:
-            mean, spread = self._gain(laws, self.sub.errors(self._index(changed(laws, remove=[key]))))
+            mean, spread = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
             return LawGain(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")
         taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
         if taken:
@@ -304,8 +329,11 @@ class JointSearch:
         gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
-        odd = gain > max(LEAST_GAIN, error) and self._offenders(news[k])
-        return LawGain(news[k][key], gain, error, "needs parameters that cannot be" if odd else "gains too little")
+        word = "gains too little"
+        if gain > max(LEAST_GAIN, self._sure(key) * error):
+            word = "needs parameters that cannot be" if self._offenders(news[k]) else word
+            word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's" if self._slight(news[k], key) else word
+        return LawGain(news[k][key], gain, error, word)
 
 
 def standard_error(gains: Array) -> Array:

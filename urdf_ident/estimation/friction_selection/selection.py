@@ -41,8 +41,12 @@ from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
 from .structure import SWEEPS, Search, Trial, listed
 
-#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart.
+#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart, and
+#: one that does not keeps the simple laws: a constant and dry friction are the same to it, and a law that is large only at
+#: speeds where it never was would take the place of both.
 LEAST_REVERSALS = 2
+#: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
+_RESTING = 0.01
 #: A joint moves one way only if it moves the other way by less than this share of the time [1], slow motion left out [1].
 _SHARE, _SLOW = 0.01, 0.05
 
@@ -108,9 +112,12 @@ def select_friction(
         EstimationError: The data are too few for any estimate.
     """
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
-    reason = _too_little(motion, motions(converged.statistics))
-    if reason:
+    counts = _turns(motion, motions(converged.statistics))
+    if np.median(counts) < LEAST_REVERSALS:
+        turned = f"joints that turn back {np.median(counts):g} times (median)"
+        reason = f"{turned} do not tell friction laws apart (that takes {LEAST_REVERSALS})"
         return _simple(model, motion, reason)
+    steady = frozenset(np.flatnonzero(counts < LEAST_REVERSALS).tolist())
     visits = _Visits(progress, model.n)
     chosen = [item for item in model.terms if chosen_by_data(model, item)]
     before = np.zeros((0, 0))
@@ -122,7 +129,7 @@ def select_friction(
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
-        search = Search(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior))
+        search = Search(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior), steady)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
@@ -185,14 +192,13 @@ def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
     return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
 
 
-def _too_little(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> str:
-    """Why the data cannot choose, or nothing."""
+def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> Array:
+    """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves."""
     first = {logs[0] for logs in moves}
-    counts = np.sum([reversals(part.v) for part in motion if part.log in first], axis=0)
-    if not len(motion) or np.median(counts) >= LEAST_REVERSALS:
-        return ""
-    turned = f"joints that turn back {np.median(counts):g} times (median)"
-    return f"{turned} do not tell friction laws apart (that takes {LEAST_REVERSALS})"
+    parts = [part.v for part in motion if part.log in first]
+    counts = np.sum([reversals(v) for v in parts], axis=0)
+    fast = np.percentile(np.abs(np.vstack(parts)), 95, axis=0)
+    return np.where(fast > _RESTING * fast.max(), counts, 0)
 
 
 def reversals(v: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Whether the data tell a spring from gravity."""
+"""Whether the data tell a spring from gravity, and how large it is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...linalg import Array
 from ...statistics.statistic import StatisticSet
 
 #: A spring of which the rigid bodies can make more than all but this share is not told from them: the URDF's error would
@@ -42,3 +43,25 @@ def told_apart(
     rigid = rigid / np.maximum(np.linalg.norm(rigid, axis=0), 1e-300)
     left = (own - rigid @ np.linalg.lstsq(rigid, own, rcond=_CUT)[0]) / lengths
     return float(np.linalg.svd(left, compute_uv=False)[-1])
+
+
+def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDArray[np.intp], constant: int) -> Array:
+    """What a spring's parameters make of the part of its torque that varies, as a share of the torque.
+
+    Args:
+        statistics: The data's factors.
+        groups: Row groups of the joint.
+        columns: Columns of theta of the spring, shape (k,).
+        constant: Column of theta of a constant torque of the joint.
+
+    Returns:
+        Matrix M, shape (r, k), such that ``‖M x‖`` is the root mean square of the spring's torque about its mean over that of
+        the joint's torque, for the parameters x.
+    """
+    weights = {group: float(group in groups) for group in statistics.groups}
+    factor = statistics.stacked(weights, np.append(columns, constant).astype(np.intp))
+    own, still = factor[:, :-2], factor[:, -2]
+    length = float(still @ still)
+    left = own - np.outer(still, still @ own / length) if length > 0 else own
+    effort = np.sqrt(sum(statistics.effort_squares(group) for group in groups))
+    return np.asarray(left / max(float(effort), 1e-300))

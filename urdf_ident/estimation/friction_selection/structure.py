@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...friction import Offset
 from ...linalg import Array
 from ...statistics.statistic import StatisticSet
 from .candidates import Candidate, Key, Wide
 from .joint_search import JointSearch, Laws
-from .springs import APART, told_apart
+from .springs import APART, told_apart, varying_torque
 from .subsets import SubModels
 
 #: Rounds from joint to joint.
@@ -72,6 +73,7 @@ class Search:
         sigma: Row group → standard deviation of its residual [unit of torque].
         progress: Called after every joint.
         prior_rows: What is known of the common columns beside the data, ``[common | value]``, shape (r, c + 1), or None.
+        steady: Axes whose laws stay as they are.
     """
 
     def __init__(
@@ -81,7 +83,9 @@ class Search:
         sigma: Mapping[str, float],
         progress: Callable[[], None] | None = None,
         prior_rows: Array | None = None,
+        steady: Set[int] = frozenset(),
     ) -> None:
+        self.steady = steady
         self.wide, self.sigma, self.progress = wide, sigma, progress
         every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
         self.place = {column: k for k, column in enumerate(every)}
@@ -89,6 +93,7 @@ class Search:
         self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
         self.hidden = [_hidden(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
+        self.varying = [_varying(wide, statistics, axis) for axis in range(len(wide.candidates))]
         self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
@@ -102,13 +107,13 @@ class Search:
             The last one.
         """
         now: dict[int, Laws] = dict(state)
-        converged: set[int] = set()
+        converged: set[int] = set(self.steady)
         for _ in range(SWEEPS):
             for axis in now:
                 if axis in converged:
                     continue
                 found = self._at(now, axis).run(now[axis], many=many)
-                converged = (converged if set(found.values()) == set(now[axis].values()) else set()) | {axis}
+                converged = (converged if set(found.values()) == set(now[axis].values()) else set(self.steady)) | {axis}
                 now[axis] = found
                 if self.progress is not None:
                     self.progress()
@@ -166,7 +171,8 @@ class Search:
         own = self._columns(list(self.wide.candidates[axis]))
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], self.wide.trained[axis], self.hidden[axis])
+        trained, hidden, varying = self.wide.trained[axis], self.hidden[axis], self.varying[axis]
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying)
 
 
 def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
@@ -176,3 +182,11 @@ def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], 
         if law.sprung and told_apart(statistics, weights, [int(c) for c in wide.common], law.columns) < APART:
             found.add(law.key)
     return frozenset(found)
+
+
+def _varying(wide: Wide, statistics: StatisticSet, axis: int) -> dict[Key, Array]:
+    """How large the springs of a joint are, by their parameters."""
+    groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
+    laws = wide.candidates[axis]
+    still = [int(law.columns[0]) for law in laws if law.key == (Offset.name, "joint")]
+    return {law.key: varying_torque(statistics, groups, law.columns, still[0]) for law in laws if law.sprung and still}
