@@ -172,6 +172,17 @@ def test_json_round_trip() -> None:
     assert again.parts.shape == (1, PARTS, 2)
 
 
+def test_files_from_before_temperatures_were_known_are_read() -> None:
+    found = changes(simulated(7, (0.5, 0.8))[0])
+    older = json.loads(json.dumps(plain(found.as_dict()), allow_nan=False))
+    for name in ("slope", "slope_error", "left", "covariate", "seconds"):
+        del older[name]
+    again = FrictionChanges.from_dict(older)
+    np.testing.assert_array_equal(again.spread, found.spread)
+    assert again.lines() == found.lines()
+    assert np.isnan(again.left).all()
+
+
 def test_logs_of_two_robots_are_named() -> None:
     found = changes(simulated(8, (2.0, 8.0))[0])
     (note,) = [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]

@@ -117,6 +117,17 @@ def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path,
     assert any(word in said for word in words.split("|")), said
 
 
+def test_an_entry_that_another_version_lacks_is_named_with_both_versions(
+    written: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    data = copy.deepcopy(written[1])
+    del data["state"]["prior"]["spread"]
+    data["versions"]["urdf-ident"] = "0.0.1"
+    said = refusal(tmp_path, data)
+    assert "no 'spread'" in said
+    assert "urdf-ident 0.0.1, schema urdf-ident" in said
+
+
 def test_any_edit_breaks_the_seal(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     for path, value in (("verdict/level", "good!"), ("parameters/standard/2/value", 1e-3), ("signals/cutoff", 3.25)):
         data = copy.deepcopy(written[1])

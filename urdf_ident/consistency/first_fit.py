@@ -31,7 +31,7 @@ Columns = NDArray[np.intp]
 
 #: A joint that moves by less than this part of the liveliest one's motion is taken to move by that part: what is left is noise,
 #: and noise divided by noise would make any value plausible.
-_STILL = 0.05
+_STILL = 0.3
 #: How large a bias may be beside the torque, a fraction.
 BIAS = 0.03
 #: Parameters of the springs of elastic joints: not bounded, for they balance each other.

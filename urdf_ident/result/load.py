@@ -19,6 +19,7 @@ from ..model.base import BaseParameters
 from ..model.prior import Prior
 from ..model.stored import model_from_dict
 from ..project import parse_project
+from ..provenance import versions
 from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
 from .checks import check_result
@@ -49,6 +50,16 @@ def load(path: str | Path) -> Identification:
     except UrdfIdentError as error:
         where = f"{path}, {error.where}" if error.where else str(path)
         raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
+    except KeyError as error:
+        known = data.get("versions")
+        theirs = known.get("urdf-ident", "unknown") if isinstance(known, Mapping) else "unknown"
+        raise LogError(
+            "an entry is missing: the result is damaged, or of another version",
+            where=str(path),
+            got=f"no {error.args[0]!r} in a result of urdf-ident {theirs}, schema {data['schema']}",
+            expected=f"what urdf-ident {versions().get('urdf-ident', 'unknown')} writes",
+            remedy="identify again, or read it with the version that wrote it",
+        ) from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
         raise LogError(
             "not an identification.json, or a damaged one",

@@ -114,15 +114,20 @@ class FrictionChanges:
         """Reads the entry again.
 
         Args:
-            data: As :meth:`as_dict` made it.
+            data: As :meth:`as_dict` made it; what older files lack of temperatures is not known.
 
         Returns:
             The record.
+
+        Raises:
+            KeyError: An entry is missing.
         """
         words = ("parameters", "kinds", "logs")
         values: dict[str, Any] = {name: tuple(data[name]) for name in words}
         values["columns"] = tuple(tuple(int(k) for k in entry) for entry in data["columns"])
         values["axes"] = np.array(data["axes"], dtype=np.intp)
+        later = {name: np.full(len(values["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
+        data = {**later, "covariate": None, "seconds": None, **data}
         for item in fields(cls):
             if item.name not in values:
                 entry = data[item.name]
