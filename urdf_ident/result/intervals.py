@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..estimation.uncertainty.prediction import HeldOutResidual
+from ..estimation.uncertainty.prediction import HeldOutResidual, smeared_friction, unseen_friction
 from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance
+from ..model.prior import USUAL_WEIGHT
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import Fit
 from .record import Record
 
+#: Standard deviations on each side of 95 %.
+_SIGMAS = 1.96
 #: A functional whose part outside the data's span is larger than this share of it is not determined.
 _OUTSIDE = 1e-7
 
@@ -71,7 +74,8 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
 
 
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
-    """Intervals of measured torque: what held-out data missed at such speeds, and the parameters' posterior variance.
+    """Intervals of measured torque: what held-out data missed at such speeds, the parameters' posterior variance, and friction
+    at speeds and in directions that the data do not show.
 
     Args:
         ident: The result, without elastic joints.
@@ -98,7 +102,13 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     missed = residual.reach(np.atleast_2d(speed), np.atleast_2d(turn), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
     variance = posterior_variance(ident.factor[:, :-1], ident.prior, ident.prior_weight, rows)
-    more = np.maximum(variance - residual.variance, 0.0)
+    overrated = max(USUAL_WEIGHT / ident.prior_weight, 1.0)  # a weight below the usual one says that the prior is too narrow
+    more = overrated * np.maximum(variance - residual.variance, 0.0)
+    if residual.seen is not None:
+        where = tuple(np.atleast_2d(x) for x in (place, speed, turn))
+        unseen = unseen_friction(ident.model, ident.theta, residual.seen, *where)
+        smeared = smeared_friction(ident.model, ident.theta, *where, residual.band)
+        more = more + ((unseen**2 + smeared**2) / _SIGMAS**2).reshape(centre.shape)
     reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
     return np.stack([centre - reach, centre + reach], axis=-1)
 

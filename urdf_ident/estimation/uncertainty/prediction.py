@@ -8,14 +8,19 @@ the other. The quantiles of the absolute error are kept apart: at reversals and 
 reversal against the low-pass), slow, usual, fast. With m blocks in time the quantile of level p is taken at ``p (1 + 1/m)``, as
 for one more block than there are (conformal prediction: Vovk, Gammerman, Shafer 2005).
 
-Away from the data two things are added: what the posterior variance of the parameters is larger than along the logs, and the
-residual's growth beyond the trained speed, taken as proportional to it.
+At a reversal the model's dry friction steps while that of the low-passed torque turns over: the difference follows from the
+low-pass and the step (:func:`smeared_friction`), and is the larger the faster the joint turns back.
+
+Away from the data three things are added: what the posterior variance of the parameters is larger than along the logs, the
+residual's growth beyond the trained speed, taken as proportional to it, and what nothing is known of friction there
+(:func:`unseen_friction`): no held-out sample shows the friction of a direction, or of speeds, that the logs lack, and the
+parameters' variance holds for the chosen laws only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +32,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
+from ...model.trained import sliders
 from ...samples import Segment, freeze_arrays
 from ...statistics.folds import fold_labels
 from ...statistics.statistic import StatisticSet
@@ -37,6 +43,11 @@ LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
 _REVERSAL = (0.03, 0.1)
 #: The same by time: |v|/|a| in periods of the low-pass.
 _TURNING = (0.2, 0.6)
+#: A direction that a joint moves in at less than this share of its speed in the other is not seen.
+_SEEN = 0.1
+#: Half-width at 95 % for friction that was not seen, over the friction that the model says: of a direction or of slow speeds
+#: that the logs lack (anything from none to twice as much), and of what a faster motion adds.
+UNSEEN, BEYOND = 1.0, 0.5
 #: Samples that a class of speed must hold to have quantiles of its own.
 _FEWEST = 8
 #: Samples of a segment at which the parameters' variance is looked at.
@@ -55,6 +66,8 @@ class HeldOutResidual:
         variance: Posterior variance of the predicted torque that such residuals contain already, mean along the logs,
             shape (n,) [N²·m² or N²].
         blocks: Stretches of time behind them.
+        seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
+            [rad/s or m/s]; zeros for a direction without data. None: not known.
     """
 
     band: float
@@ -63,6 +76,7 @@ class HeldOutResidual:
     quantiles: Array
     variance: Array
     blocks: int
+    seen: Array | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -83,7 +97,8 @@ class HeldOutResidual:
         """
         keys = ("edges", "top", "quantiles", "variance")
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
-        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]))
+        seen = None if data.get("seen") is None else np.array(data["seen"], dtype=float)
+        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), seen)
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Half the width of the interval for a residual.
@@ -145,7 +160,60 @@ def held_out_residual(
         errors.append(np.abs(lowpass(part.total, part.rate, band) - torque))
     speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
     variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
-    return _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
+    found = _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
+    return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])))
+
+
+def seen_speeds(v: Array) -> Array:
+    """How slowly and how fast each joint moved in each direction.
+
+    Args:
+        v: Joint velocities, shape (N, n) [rad/s or m/s].
+
+    Returns:
+        0.5 and 99.5 % quantiles of |v| backwards and forwards, shape (n, 2, 2) [rad/s or m/s]; zeros for a direction in
+        which the joint hardly moved.
+    """
+    found = np.zeros((v.shape[1], 2, 2))
+    for j, speed in enumerate(v.T):
+        for side, sign in enumerate((-1.0, 1.0)):
+            own = sign * speed[sign * speed > 0]
+            if len(own):
+                found[j, side] = np.quantile(own, (0.005, 0.995))
+        found[j, found[j, :, 1] <= _SEEN * found[j, :, 1].max()] = 0.0
+    return found
+
+
+def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v: Array, a: Array) -> Array:
+    """How much friction may differ from the model's where no data show it, half-width at 95 %.
+
+    Args:
+        model: The model, rigid.
+        theta: Its parameters, shape (p,).
+        seen: As :func:`seen_speeds` gives it, shape (n, 2, 2) [rad/s or m/s].
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+    Returns:
+        Shape (N, n) [N·m or N]: of a direction that was not seen the whole friction, below the slowest speed a share of it that
+        grows to all of it at rest, beyond the fastest speed half of what the model adds.
+    """
+    friction = _friction_alone(model, theta)
+
+    def at(speed: Array) -> Array:
+        return np.asarray(model.torque(friction, q, speed, a))
+
+    forwards = v > 0
+    slow, fast = (np.where(forwards, seen[:, 1, k], seen[:, 0, k]) for k in (0, 1))
+    sign = np.where(forwards, 1.0, -1.0)
+    missing = fast <= 0
+    other = np.where(forwards, seen[:, 0, 0], seen[:, 1, 0])
+    within = np.where(missing, 0.0, np.clip(np.abs(v), slow, fast)) * sign
+    now = at(v)
+    beyond = np.where(missing, UNSEEN, BEYOND) * np.abs(now - at(within))
+    edge = np.where(missing, other, slow)
+    slower = np.maximum(1.0 - np.abs(v) / np.where(edge > 0, edge, np.inf), 0.0) * (edge > 0)
+    turning = UNSEEN * slower * np.abs(at(np.where(missing, other * sign, slow * sign)))
+    return np.maximum(beyond, turning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +274,42 @@ def held_out_torque(
             begin += len(part)
         found.append(tuple(own))
     return HeldOutTorque(tuple(found), len(labels))
+
+
+def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float) -> Array:
+    """What a low-pass leaves of the step of dry friction at a reversal, apart from the model's.
+
+    Args:
+        model: The model, rigid.
+        theta: Its parameters, shape (p,).
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        band: Zero-phase low-pass of the measured torque [Hz].
+
+    Returns:
+        Shape (N, n) [N·m or N]: half the step times what the low-pass lacks of it ``|v|/|a|`` after the reversal.
+    """
+    friction = _friction_alone(model, theta)
+    half = 0.5 * np.abs(model.torque(friction, q, v, a) - model.torque(friction, q, -v, a))
+    time, risen = _step_response(band)
+    since = np.abs(v) / np.maximum(np.abs(a), 1e-12)
+    return np.asarray(half * np.maximum(1.0 - np.interp(since, time, risen), 0.0))
+
+
+def _step_response(band: float) -> tuple[Array, Array]:
+    """Response of the zero-phase low-pass to a step from −1 to 1, after the step, and the times of it [s]."""
+    rate = 50.0 * band
+    time = np.arange(-200, 201) / rate
+    risen = lowpass(np.sign(time), rate, band)
+    return time[200:], risen[200:]
+
+
+def _friction_alone(model: DynamicModel, theta: Array) -> Array:
+    """The parameters with all but friction laws set to zero."""
+    friction = np.zeros(len(theta))
+    for laws in sliders(model).values():
+        for first, law in laws:
+            friction[first : first + len(law.symbols)] = theta[first : first + len(law.symbols)]
+    return friction
 
 
 def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float) -> Array:
