@@ -7,11 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from test_selection import make_logs, prepared
+from logs import fourier
+from test_selection import make_logs, prepared, with_torque
 
 from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.errors import ModelError
-from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
+from urdf_ident.estimation.uncertainty.prediction import (
+    LEVELS,
+    HeldOutResidual,
+    seen_speeds,
+    smeared_friction,
+    unseen_friction,
+)
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
@@ -83,3 +90,66 @@ def test_nothing_held_out_is_no_interval(ident: Identification) -> None:
     blind = replace(ident, prediction={})
     assert not np.isfinite(blind.torque_prediction_interval(np.zeros(3), np.zeros(3), np.zeros(3))).any()
     assert blind.prediction_band == 0.0
+
+
+def test_friction_that_no_data_show_is_unknown_by_its_own_size(ident: Identification) -> None:
+    model, theta = ident.model, ident.theta
+    at = {p.name: float(x) for p, x in zip(model.parameters, theta, strict=True)}
+    dry, viscous = at["Fc_j1"], at["Fv_j1"]
+    seen = np.tile([[0.0, 1.0], [0.0, 1.0]], (3, 1, 1))
+    seen[0] = [[0.0, 0.0], [0.2, 1.0]]  # j1 moves forwards only, and never slower than 0.2 rad/s
+    v = np.zeros((5, 3))
+    v[:, 0] = [-0.5, 0.5, 1.5, 0.1, -1.5]
+    still = np.zeros_like(v)
+    width = unseen_friction(model, theta, seen, still, v, still)
+    expected = [dry + 0.5 * viscous, 0.0, 0.25 * viscous, 0.5 * (dry + 0.2 * viscous), dry + 1.5 * viscous]
+    np.testing.assert_allclose(width[:, 0], expected, rtol=0.02, atol=1e-9)
+    np.testing.assert_allclose(width[:, 1:], 0.0, atol=1e-9)
+
+
+def test_speeds_that_were_seen_by_direction() -> None:
+    rng = np.random.default_rng(0)
+    v = np.column_stack([rng.uniform(0.2, 1.0, 2000), rng.uniform(-1.0, 1.0, 2000), np.zeros(2000)])
+    v[:2, 0] = -0.01  # a quiver is no motion backwards
+    seen = seen_speeds(v)
+    np.testing.assert_allclose(seen[0], [[0.0, 0.0], [0.2, 1.0]], atol=0.01)
+    np.testing.assert_allclose(seen[1], [[0.0, 1.0], [0.0, 1.0]], atol=0.01)
+    np.testing.assert_array_equal(seen[2], np.zeros((2, 2)))
+
+
+def test_the_smeared_step_is_that_of_the_low_pass(ident: Identification) -> None:
+    """A joint that turns back at a constant acceleration: filtered friction against the model's, sample by sample."""
+    rate, turn = 1000.0, 20.0
+    t = np.arange(-1000, 1001) / rate
+    v, a = np.zeros((len(t), 3)), np.zeros((len(t), 3))
+    v[:, 0], a[:, 0] = turn * t, turn
+    theta = np.where([p.name == "Fc_j1" for p in ident.model.parameters], 2.0, 0.0)
+    torque = ident.model.torque(theta, np.zeros_like(v), v, a)[:, 0]
+    missed = np.abs(lowpass(np.sign(t) * 2.0, rate, 10.0) - torque)
+    width = smeared_friction(ident.model, theta, np.zeros_like(v), v, a, 10.0)
+    near = (np.abs(v[:, 0]) > 0.1) & (np.abs(t) < 0.3)  # where the model's own sign has turned round
+    np.testing.assert_allclose(
+        width[near, 0], np.maximum(np.sign(t) * (torque - lowpass(np.sign(t) * 2.0, rate, 10.0)), 0)[near], atol=0.06
+    )
+    assert missed[near].max() > 0.5
+    assert not width[:, 1:].any()
+
+
+def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -> None:
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    motions = []
+    for seed in range(2):
+        t, q, v, a = fourier(3, 20.0, 200.0, seed)
+        q[:, 2], v[:, 2], a[:, 2] = 0.3 * t - 3.0 + 0.05 * np.sin(2 * t), 0.3 + 0.1 * np.cos(2 * t), -0.2 * np.sin(2 * t)
+        motions.append((t, q, v, a))
+    ident = identify(model, with_torque(robot, motions, TRUTH, 0.05))
+    t, q, v, a = fourier(3, 20.0, 200.0, 7)
+    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.05)
+    ends = ident.torque_prediction_interval(q, v, a)[:, 2]
+    measured = lowpass(np.asarray(log.effort), 200.0, ident.prediction_band)[:, 2]
+    inside = (ends[:, 0] <= measured) & (measured <= ends[:, 1])
+    back, near = v[:, 2] < -0.05, np.abs(v[:, 2]) < 0.05
+    assert inside[back].mean() > 0.88
+    assert inside[near].mean() > 0.88
+    blind = replace(ident, prediction={**ident.prediction, "seen": None}).torque_prediction_interval(q, v, a)[:, 2]
+    assert ((blind[:, 0] <= measured) & (measured <= blind[:, 1]))[near].mean() < 0.8

@@ -131,6 +131,23 @@ def test_the_inspection_takes_the_spring_for_a_spring(ident: Identification) -> 
     assert found["spring"]["severity"] == "warning"
 
 
+def test_a_spring_of_no_practical_size_is_not_claimed(robot: Robot) -> None:
+    """One per cent of the torque, told beyond doubt in clean logs: more likely what friction or the clock lack."""
+    laws = (Coulomb.of(1.0), Viscous.of(1.5), Spring.of([0.02, 0.0], [0.0, 0.0]))
+    plant = RigidPlant.create(robot, friction=FrictionTruth(2, laws), rotor_inertia=[0.1, 0.1])
+    rng = np.random.default_rng(0)
+    logs = []
+    for name in ("one", "two"):
+        t, *motion = wander(8.0, rng)
+        tau = torque(plant, *motion) + 0.002 * rng.standard_normal((len(t), 2))
+        logs.append(Recording(name, robot.joints, t, motion[0], effort=tau, sha256=name))
+    found = identify(DynamicModel(robot), logs, force=True)
+    trial = next(t for t in found.selection["trials"] if (t["joint"], t["term"]) == ("turn", "spring"))
+    assert trial["gain"] > 2 * trial["std_error"]
+    assert not trial["chosen"]
+    assert "less than 2 %" in trial["reason"]
+
+
 def test_what_looks_like_gravity_is_said(ident: Identification) -> None:
     trial = next(t for t in ident.selection["trials"] if (t["joint"], t["term"]) == ("lift", "balancer"))
     assert not trial["chosen"]

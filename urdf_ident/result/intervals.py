@@ -101,16 +101,28 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = HeldOutResidual.from_dict(ident.prediction)
     missed = residual.reach(np.atleast_2d(speed), np.atleast_2d(turn), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
-    variance = posterior_variance(ident.factor[:, :-1], ident.prior, ident.prior_weight, rows)
-    overrated = max(USUAL_WEIGHT / ident.prior_weight, 1.0)  # a weight below the usual one says that the prior is too narrow
-    more = overrated * np.maximum(variance - residual.variance, 0.0)
+    narrow, overrated = _misjudged(ident)
+    variance = posterior_variance(ident.factor[:, :-1], ident.prior, overrated / narrow, rows)
+    more = narrow * np.maximum(variance - residual.variance, 0.0)
     if residual.seen is not None:
-        where = tuple(np.atleast_2d(x) for x in (place, speed, turn))
-        unseen = unseen_friction(ident.model, ident.theta, residual.seen, *where)
-        smeared = smeared_friction(ident.model, ident.theta, *where, residual.band)
+        p, s, t = (np.atleast_2d(x) for x in (place, speed, turn))
+        unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band)
         more = more + ((unseen**2 + smeared**2) / _SIGMAS**2).reshape(centre.shape)
     reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
     return np.stack([centre - reach, centre + reach], axis=-1)
+
+
+def _misjudged(ident: Record) -> tuple[float, float]:
+    """By how much the prior's variance is too small, and by how much the data's precision is too large.
+
+    A weight of the prior below the usual one says that held-out data found the prior too narrow; and the nominal precision is
+    honest where the whitened held-out error is one, which short logs, fitted with many parameters, miss by far.
+    """
+    weight = ident.prior_weight
+    narrow = max(USUAL_WEIGHT / weight, 1.0)
+    tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
+    return narrow, max(weight, USUAL_WEIGHT) * max(tried.get(weight, 1.0), 1.0) ** 2
 
 
 def mass_matrix(ident: Record, q: ArrayLike) -> Array:

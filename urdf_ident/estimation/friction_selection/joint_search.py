@@ -332,7 +332,8 @@ class JointSearch:
         word = "gains too little"
         if gain > max(LEAST_GAIN, self._sure(key) * error):
             word = "needs parameters that cannot be" if self._offenders(news[k]) else word
-            word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's" if self._slight(news[k], key) else word
+            if self._slight(news[k], key):
+                word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
         return LawGain(news[k][key], gain, error, word)
 
 

@@ -200,7 +200,8 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     friction = _friction_alone(model, theta)
 
     def at(speed: Array) -> Array:
-        return np.asarray(model.torque(friction, q, speed, a))
+        found: Array = model.torque(friction, q, speed, a)
+        return found
 
     forwards = v > 0
     slow, fast = (np.where(forwards, seen[:, 1, k], seen[:, 0, k]) for k in (0, 1))
@@ -213,7 +214,7 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     edge = np.where(missing, other, slow)
     slower = np.maximum(1.0 - np.abs(v) / np.where(edge > 0, edge, np.inf), 0.0) * (edge > 0)
     turning = UNSEEN * slower * np.abs(at(np.where(missing, other * sign, slow * sign)))
-    return np.maximum(beyond, turning)
+    return np.asarray(np.maximum(beyond, turning))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +290,8 @@ def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: A
         Shape (N, n) [N·m or N]: half the step times what the low-pass lacks of it ``|v|/|a|`` after the reversal.
     """
     friction = _friction_alone(model, theta)
-    half = 0.5 * np.abs(model.torque(friction, q, v, a) - model.torque(friction, q, -v, a))
+    forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
+    half = 0.5 * np.abs(forth - back)
     time, risen = _step_response(band)
     since = np.abs(v) / np.maximum(np.abs(a), 1e-12)
     return np.asarray(half * np.maximum(1.0 - np.interp(since, time, risen), 0.0))

@@ -1,0 +1,58 @@
+"""A joint that never moved: nothing is invented for it, whatever noise its encoder has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import fourier
+from test_selection import with_torque
+
+from urdf_ident.data.recording import Recording
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.result.identification import Identification
+
+TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.05, "coulomb": 0.1}]
+
+
+def resting(robot: Robot, noise: float) -> list[Recording]:
+    """Two logs in which the last joint stands still; its rotor (0.1 kg·m²) is no part of any torque."""
+    motions = []
+    for seed in range(2):
+        t, q, v, a = fourier(3, 12.0, 100.0, seed)
+        q[:, 2], v[:, 2], a[:, 2] = 0.4, 0.0, 0.0
+        motions.append((t, q, v, a))
+    logs = with_torque(robot, motions, TRUTH, 0.03)
+    rng = np.random.default_rng(3)
+    shaken = [log.position + noise * rng.standard_normal(log.position.shape) * [0, 0, 1] for log in logs]
+    return [replace(log, position=q) for log, q in zip(logs, shaken, strict=True)]
+
+
+@pytest.fixture(scope="module", params=[0.0, 1e-5], ids=["quiet", "encoder noise"])
+def ident(request: pytest.FixtureRequest) -> tuple[Robot, Identification]:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    friction = "auto" if request.param else ["viscous", "coulomb", "offset"]
+    return robot, identify(DynamicModel(robot, friction=friction), resting(robot, request.param))
+
+
+def test_a_joint_that_never_moved_gets_no_rotor_and_no_friction_from_the_others(ident: tuple[Robot, Identification]) -> None:
+    _, found = ident
+    value = dict(zip(found.model.names, found.theta, strict=True))
+    assert value["Ia_j1"] == pytest.approx(0.1, abs=0.05)
+    assert value["Ia_j3"] < 0.02
+    assert value.get("Fv_j3", 0.0) < 0.1
+    assert value.get("Fc_j3", 0.0) < 0.2
+
+
+def test_when_it_moves_it_is_not_predicted_worse_than_by_the_urdf(ident: tuple[Robot, Identification]) -> None:
+    robot, found = ident
+    t, q, v, a = fourier(3, 15.0, 200.0, 8)
+    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.0)
+    measured = np.asarray(log.effort)[:, 2]
+    exported = np.sqrt(np.mean((found.torque(q, v, a)[:, 2] - measured) ** 2))
+    urdf = np.sqrt(np.mean((found.model.torque(found.urdf_theta, q, v, a)[:, 2] - measured) ** 2))
+    assert exported <= 1.02 * urdf
