@@ -33,11 +33,12 @@ from ..project import Project
 from ..samples import Segment
 from ..settings.estimation import EssentialSection
 from ..statistics.accumulate import build_statistics
+from ..statistics.carried import changes_between_logs
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
-from ..statistics.log_effects import friction_changes, varying
 from ..statistics.statistic import StatisticSet
+from ..statistics.varying import varying
 from .prepare import Prepared
 
 
@@ -195,7 +196,7 @@ def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs:
     kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]
     covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if len(kelvin) == len(logs) else None
     try:
-        return fit.for_next_log(friction_changes(model, statistics, fit, covariates, seconds))
+        return fit.for_next_log(changes_between_logs(model, statistics, fit, covariates, seconds))
     except EstimationError:  # no friction that may change, or none that the data show
         return fit
 

@@ -43,6 +43,9 @@ class FrictionChanges:
         left: Spread that the slope leaves, shape (q,); NaN where no temperature was logged.
         covariate: Temperature of each log for each parameter, shape (L, q) [K or °C], or None.
         seconds: Duration of each log's motion, shape (L,) [s], or None.
+        carriers: Names of inertial parameters that differ between the logs, because some carry a body, length c.
+        carried: Deviation of each log from the mean in these, shape (L, c) [kg, kg·m]; None where no body comes and goes.
+        carried_error: Its standard errors, same shape.
     """
 
     parameters: tuple[str, ...]
@@ -64,6 +67,9 @@ class FrictionChanges:
     left: Array
     covariate: Array | None = None
     seconds: Array | None = None
+    carriers: tuple[str, ...] = ()
+    carried: Array | None = None
+    carried_error: Array | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -124,10 +130,11 @@ class FrictionChanges:
         """
         words = ("parameters", "kinds", "logs")
         values: dict[str, Any] = {name: tuple(data[name]) for name in words}
+        values["carriers"] = tuple(data.get("carriers", ()))
         values["columns"] = tuple(tuple(int(k) for k in entry) for entry in data["columns"])
         values["axes"] = np.array(data["axes"], dtype=np.intp)
         later = {name: np.full(len(values["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
-        data = {**later, "covariate": None, "seconds": None, **data}
+        data = {**later, "covariate": None, "seconds": None, "carried": None, "carried_error": None, **data}
         for item in fields(cls):
             if item.name not in values:
                 entry = data[item.name]
@@ -160,7 +167,7 @@ class FrictionChanges:
         Returns:
             The sentences.
         """
-        found = self._absurd(speed, load)
+        found = self._absurd(speed, load) + self._bodies()
         if not self.known:
             found.append("friction between logs: one log, so its spread is not known; record on another day to learn it")
         found += self._drifting()
@@ -182,6 +189,25 @@ class FrictionChanges:
             f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[own[0]]}), more than "
             f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
         ]
+
+    def _bodies(self) -> list[str]:
+        """Bodies that some logs carry and others do not."""
+        if self.carried is None:
+            return []
+        found = []
+        for k, name in enumerate(self.carriers):
+            if not name.startswith("m_"):
+                continue
+            mass = self.carried[:, k]
+            middle = 0.5 * (mass.max() + mass.min())
+            more = [log for log, m in zip(self.logs, mass, strict=True) if m > middle]
+            less = [log for log in self.logs if log not in more]
+            difference = float(mass[mass > middle].mean() - mass[mass <= middle].mean())
+            found.append(
+                f"{', '.join(more)}: about {difference:.2g} kg more on '{name[2:]}' than in {', '.join(less)}; a body that "
+                "comes and goes is no friction: name it and its logs in `payload`, or identify the logs apart"
+            )
+        return found
 
     def _drifting(self) -> list[str]:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -20,63 +20,22 @@ import numpy as np
 from scipy import linalg
 
 from ..errors import EstimationError
-from ..friction import Law
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from .changes import FrictionChanges
 from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
+from .varying import Varying, varying
 
 #: Stretches of a log whose scatter shows its noise: long against the noise's autocorrelation.
 _STRETCHES = 8
 #: Parts of a log that tell drift within it.
 PARTS = 3
+#: Twice the logarithm of the likelihood ratio by which bodies that come and go must explain the logs better.
+_SURE = 30.0
 #: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
 _FREE = 1e3
-
-
-@dataclass(frozen=True)
-class Varying:
-    """A friction parameter that may differ between logs.
-
-    Attributes:
-        name: Of its first entry of theta.
-        axis: Index of the joint (or motor) that it belongs to.
-        kind: "dry", "viscous" or "load".
-        columns: Indices into theta of the entries that change together.
-    """
-
-    name: str
-    axis: int
-    kind: str
-    columns: tuple[int, ...]
-
-
-def varying(model: DynamicModel) -> tuple[Varying, ...]:
-    """What of a model's friction warming and wear change: of every axis and kind the first law that has it.
-
-    Args:
-        model: The model.
-
-    Returns:
-        The parameters, in the order of theta.
-    """
-    found: dict[tuple[int, str, str], Varying] = {}
-    at = model.n_inertial
-    for item in model.terms:
-        symbols = item.term.symbols
-        if isinstance(item.term, Law):
-            own: dict[str, list[int]] = {}
-            for k, symbol in enumerate(symbols):
-                kind = item.term.changing.get(symbol)
-                if kind is not None:
-                    own.setdefault(kind, []).append(at + k)
-            for kind, columns in own.items():
-                entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
-                found.setdefault((item.axis, item.side, kind), entry)
-        at += len(symbols)
-    return tuple(sorted(found.values(), key=lambda entry: entry.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +155,12 @@ def reml(logs: Sequence[_Moments], start: Array) -> Array:
 
 
 def friction_changes(
-    model: DynamicModel, statistics: StatisticSet, fit: Fit, covariates: Array | None = None, seconds: Array | None = None
+    model: DynamicModel,
+    statistics: StatisticSet,
+    fit: Fit,
+    covariates: Array | None = None,
+    seconds: Array | None = None,
+    carried: Sequence[Varying] = (),
 ) -> FrictionChanges:
     """How friction differs between the logs of a fit.
 
@@ -207,6 +171,7 @@ def friction_changes(
         covariates: What is known of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None: nothing.
         seconds: Duration of each log's motion, shape (logs,) [s], for pictures; None: not known.
+        carried: Inertial parameters that may differ between the logs too (:mod:`.carried`), several logs needed.
 
     Returns:
         The record; with one log the spread is not known (NaN).
@@ -220,15 +185,20 @@ def friction_changes(
     parts = [part for part, known in zip(every, told, strict=True) if known]
     if not parts:
         raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
-    rows = _Rows(statistics, fit, parts)
+    rows = _Rows(statistics, fit, [*parts, *carried])
     first = np.array([place[part.columns[0]] for part in parts])
-    size = np.maximum(np.abs(fit.params[first]), 1e-9)
+    q = len(parts)
+    size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
+    unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights = _effective_weights(rows)
     if len(statistics.logs) > 1:
-        found = _mixed([rows.moments(log, weights) for log in statistics.logs], size, known)
+        logs = [rows.moments(log, weights) for log in statistics.logs]
+        found = _mixed(logs, size, unknown)
+        if carried and _evidence(logs, found.spread, size, q) < _SURE:
+            return friction_changes(model, statistics, fit, covariates, seconds)
     else:
-        found = _single(rows.r, len(parts))
+        found = _single(rows.r, rows.q)
     moved = rows.root[first] @ found.beta[: rows.r]
     mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
@@ -241,18 +211,21 @@ def friction_changes(
         logs=statistics.logs,
         mean=fit.params[first] + moved,
         mean_error=mean_error,
-        spread=found.spread,
-        spread_dof=found.dof,
-        deviation=found.deviation,
-        deviation_error=found.deviation_error,
-        parts=inside,
-        parts_error=inside_error,
+        spread=found.spread[:q],
+        spread_dof=found.dof[:q],
+        deviation=found.deviation[:, :q],
+        deviation_error=found.deviation_error[:, :q],
+        parts=inside[..., :q],
+        parts_error=inside_error[..., :q],
         noise=np.array([1.0 / weights[group] for group in statistics.groups]),
-        slope=found.slope,
-        slope_error=found.slope_error,
-        left=found.left,
+        slope=found.slope[:q],
+        slope_error=found.slope_error[:q],
+        left=found.left[:q],
         covariate=known,
         seconds=seconds,
+        carriers=tuple(part.name for part in carried),
+        carried=found.deviation[:, q:] if carried else None,
+        carried_error=found.deviation_error[:, q:] if carried else None,
     )
 
 
@@ -269,6 +242,13 @@ class _Mixed:
     slope: Array
     slope_error: Array
     left: Array
+
+
+def _evidence(logs: Sequence[_Moments], spread: Array, size: Array, q: int) -> float:
+    """Restricted likelihood ratio of all deviations against the first q alone, shape ()."""
+    alone = [replace(log, xz=log.xz[:, :q], zz=log.zz[:q, :q], zy=log.zy[:q]) for log in logs]
+    without = _criterion(alone, reml(alone, _first_guess(alone, size[:q])))[0]
+    return without - _criterion(logs, spread**2)[0]
 
 
 def _single(r: int, q: int) -> _Mixed:

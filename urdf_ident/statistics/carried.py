@@ -1,0 +1,71 @@
+"""A body that some logs carry and others do not: gravity tells it from friction that changes.
+
+Each log gets its own mass and first moments of the robot's last bodies beside its own friction, all as deviations of one mixed
+model (:mod:`.log_effects`). Friction changes sign with the velocity, weight does not; so a payload that nobody named is found
+in the mass, and no longer in the spread of friction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from .changes import FrictionChanges
+from .fit import Fit
+from .log_effects import friction_changes
+from .statistic import StatisticSet
+from .varying import Varying
+
+#: Share of the robot's moving mass by which that of a last body must differ between logs.
+_WORTH = 0.005
+#: Usual distance of a payload from the last joint's frame [m].
+_REACH = 0.1
+
+
+def changes_between_logs(
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, covariates: Array | None = None, seconds: Array | None = None
+) -> FrictionChanges:
+    """How friction differs between the logs of a fit, and the load where some carry a body.
+
+    Args:
+        model: The model that the fit belongs to.
+        statistics: Its factors, with their blocks in time.
+        fit: The estimate.
+        covariates: Temperatures, shape (logs, q), as for :func:`.log_effects.friction_changes`.
+        seconds: Duration of each log's motion, shape (logs,) [s], or None.
+
+    Returns:
+        The record; its ``carried`` is set only where masses differ beyond doubt (restricted likelihood ratio).
+
+    Raises:
+        EstimationError: No friction parameter that may change is seen.
+    """
+    plain = friction_changes(model, statistics, fit, covariates, seconds)
+    if not plain.known:
+        return plain
+    total = float(sum(inertia.mass for inertia in list(model.robot.model.inertias)[1:]))
+    bodies = _last_bodies(model, statistics, max(_WORTH * total, 1e-6))
+    if not bodies:
+        return plain
+    found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
+    if found.carried is None:
+        return plain
+    mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
+    return found if (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
+
+
+def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
+    """Mass and first moments of the bodies that carry no other, as far as the data have columns of them."""
+    parents = {int(parent) - 1 for parent in list(model.robot.model.parents)[2:]}
+    shown = {int(column) for layout in statistics.layouts for column in layout.columns}
+    found = []
+    for body in range(model.n):
+        if body in parents:
+            continue
+        for k in range(4):
+            column = 10 * body + k
+            if column in shown:
+                unit = 1.0 if k == 0 else _REACH
+                found.append(Varying(model.names[column], body, "body", (column,), size * unit))
+    return found

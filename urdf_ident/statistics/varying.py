@@ -1,0 +1,53 @@
+"""Which parameters of a model may differ from log to log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..friction import Law
+from ..model.dynamic_model import DynamicModel
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A parameter that may differ between logs.
+
+    Attributes:
+        name: Of its first entry of theta.
+        axis: Index of the joint (or motor) that it belongs to.
+        kind: "dry", "viscous" or "load"; "body" for inertial ones.
+        columns: Indices into theta of the entries that change together.
+        size: About how large a difference may be, where that does not follow from the estimate.
+    """
+
+    name: str
+    axis: int
+    kind: str
+    columns: tuple[int, ...]
+    size: float = 0.0
+
+
+def varying(model: DynamicModel) -> tuple[Varying, ...]:
+    """What of a model's friction warming and wear change: of every axis and kind the first law that has it.
+
+    Args:
+        model: The model.
+
+    Returns:
+        The parameters, in the order of theta.
+    """
+    found: dict[tuple[int, str, str], Varying] = {}
+    at = model.n_inertial
+    for item in model.terms:
+        symbols = item.term.symbols
+        if isinstance(item.term, Law):
+            own: dict[str, list[int]] = {}
+            for k, symbol in enumerate(symbols):
+                kind = item.term.changing.get(symbol)
+                if kind is not None:
+                    own.setdefault(kind, []).append(at + k)
+            for kind, columns in own.items():
+                entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
+                found.setdefault((item.axis, item.side, kind), entry)
+        at += len(symbols)
+    return tuple(sorted(found.values(), key=lambda entry: entry.columns))
