@@ -1,6 +1,6 @@
 """The defaults on simulated arms that nobody tuned them for, tested on a faster motion than they learnt from.
 
-    python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--seconds-budget S]
+    python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--no-simple] [-o ROWS.jsonl]
 
 Every arm is drawn by its seed: chains of 6 and 7 axes, SCARA, gantry, a wrist with coupled motors, a tool that the URDF
 does not know, torque sensors behind the gears, small arms with high friction. The URDF that the program gets is wrong by
