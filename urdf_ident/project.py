@@ -97,6 +97,10 @@ class SignalsSection(Section):
         "auto", description="average the periods of a motion that repeats; auto: where a log holds three or more"
     )
 
+    delay: float | Auto = Field(
+        "auto", description="what the efforts lag the positions by, taken out [s]; auto: where the logs show it beyond doubt"
+    )
+
     @field_validator("periodic", mode="before")
     @classmethod
     def _switch(cls, value: Any) -> Any:
@@ -258,17 +262,18 @@ class Project(Section):
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
-    def scoring_config(self, cutoff: float, decimate: float) -> SignalConfig:
+    def scoring_config(self, signals: Mapping[str, Any]) -> SignalConfig:
         """How logs to score on are conditioned: as those learnt from were, no periods averaged.
 
         Args:
-            cutoff: Low-pass of the positions that was found [Hz].
-            decimate: Rows per second that were found [Hz].
+            signals: What was found for them: ``signals`` of identification.json.
 
         Returns:
             The conditioning.
         """
-        return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off")
+        delay = float(signals.get("delay", {}).get("compensated", 0.0))
+        cutoff, decimate = signals["cutoff"], signals["decimate"]
+        return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)
 
 
 def load_project(path: str | Path | None) -> tuple[Project, Path]:

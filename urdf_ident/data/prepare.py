@@ -15,6 +15,7 @@ from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
 from .quality.contradictions import contradictions
+from .quality.delay import timing
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .wrenches import external_torque
@@ -97,9 +98,11 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
                 refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
-    found = contradictions(robot, [(item.segments, item.cutoff) for item in usable.values()])
+    motions = [(item.segments, item.cutoff) for item in usable.values()]
+    found = contradictions(robot, motions)
+    late = () if any(found) else timing(robot, motions)[1]  # what contradicts physics otherwise tells no delay
     for k, doubts in zip(usable, found, strict=True):
-        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
+        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts, *late))
     return reports
 
 

@@ -233,7 +233,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
         QualityError: The log is refused.
     """
     project, model = Project.model_validate(ident.config), ident.model
-    signals = project.scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    signals = project.scoring_config(ident.signals)
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)
     log = prepare_log(recording, model.robot, model.drive, signals, force=force)

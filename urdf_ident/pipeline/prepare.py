@@ -11,6 +11,7 @@ import numpy as np
 from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, check_physics, prepare_logs
+from ..data.quality.delay import timing
 from ..data.recording import Recording
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.estimators.gains import resolve_drive
@@ -73,10 +74,45 @@ def prepare(
     config, sweep = _conditioning(model, logs, project, payload, force, progress)
     ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
     loaded = [carrying(payload, model.robot, log) for log in ready]
+    late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks know rigid joints only
         loaded = check_physics(loaded, model.robot, force=force)
+        loaded, late = _timed(model, logs, loaded, config, payload, force)
     trained = trained_range(loaded)
-    return Prepared(model, loaded, {**_signals(loaded, trained), **sweep}, trained)
+    signals = _signals(loaded, trained)
+    if late:
+        signals = {**signals, "delay": late, "why": [*signals["why"], f"delay: {late['why']}"]}
+    return Prepared(model, loaded, {**signals, **sweep}, trained)
+
+
+def _timed(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    loaded: Sequence[PreparedLog],
+    config: SignalConfig,
+    payload: Payload | None,
+    force: bool,
+) -> tuple[list[PreparedLog], dict[str, Any]]:
+    """The logs with the delay of their efforts taken out, where it was left to them and they show one beyond doubt.
+
+    Logs that contradict physics in another way tell no delay.
+    """
+    refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
+    found, said = (None, ()) if refused else timing(model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded])
+    if found is None:
+        return list(loaded), {}
+    given = 0.0 if config.delay == "auto" else float(config.delay)
+    shift = given
+    if config.delay == "auto" and found.decided:
+        shift = found.seconds
+        ready = prepare_logs(logs, model.robot, model.drive, replace(config, delay=shift), force=force)
+        loaded = check_physics([carrying(payload, model.robot, log) for log in ready], model.robot, force=force)
+        said = tuple(item for item in said if item.id != "effort-delay")
+    known = {finding.id for log in loaded for finding in log.report.findings}
+    added = tuple(item for item in said if item.id not in known)
+    out = [replace(log, report=replace(log.report, findings=(*log.report.findings, *added))) for log in loaded]
+    taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
+    return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}
 
 
 def trained_range(logs: Sequence[PreparedLog]) -> Range:

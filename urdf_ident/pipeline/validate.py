@@ -115,7 +115,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
         QualityError: A log is refused.
     """
     robot, drive = ident.model.robot, ident.model.drive
-    scoring = Project.model_validate(ident.config).scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    scoring = Project.model_validate(ident.config).scoring_config(ident.signals)
     return score_logs(
         ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force
     )
@@ -155,7 +155,7 @@ def prepare_held_out(
         QualityError: A log is refused.
     """
     model = prepared.model
-    scoring = project.scoring_config(prepared.signals["cutoff"], prepared.signals["decimate"])
+    scoring = project.scoring_config(prepared.signals)
     return [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in recordings]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,3 +90,32 @@ def _resample(part: Recording, rate: float, even: bool) -> Piece:
         raise LogError("no positions", where=part.name)
     effort, external = linear(part.effort), linear(part.external_torque)
     return Piece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
+
+
+def advanced(piece: Piece, rate: float, delay: float, name: str) -> Piece:
+    """A piece whose efforts are those of ``delay`` later, without the rows that have none then.
+
+    Args:
+        piece: The piece.
+        rate: Samples per second [Hz].
+        delay: What the efforts lag the positions by [s]; negative where they are ahead.
+        name: Name of the log.
+
+    Returns:
+        The piece, shorter by the delay.
+
+    Raises:
+        LogError: It is shorter than the delay.
+    """
+    if piece.tau is None:
+        return piece
+    late = math.ceil(abs(delay) * rate)
+    if len(piece.q) < late + 10:
+        raise LogError("the log is shorter than the delay of its efforts", where=name, got=f"{len(piece.q) / rate:.3g} s")
+    kept = slice(0, len(piece.q) - late) if delay > 0 else slice(late, None)
+    at = np.clip(np.arange(len(piece.q))[kept] + delay * rate, 0, len(piece.q) - 1)
+    low = np.minimum(at.astype(int), len(piece.q) - 2)
+    tau = piece.tau[low] + (at - low)[:, None] * (piece.tau[low + 1] - piece.tau[low])
+    start = piece.start + (late / rate if delay < 0 else 0.0)
+    v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
+    return Piece(start, piece.q[kept], v, tau, qm, external)

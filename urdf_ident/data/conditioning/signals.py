@@ -22,7 +22,7 @@ from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
-from .resample import Piece, even_pieces
+from .resample import Piece, advanced, even_pieces
 from .velocity import VelocityMatch, match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
@@ -35,6 +35,8 @@ ROWS_PER_CUTOFF = 5.0
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
 #: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
 FEWEST_PERIODS = 3
+#: Longest delay of the efforts that can be taken out [s].
+LONGEST_DELAY = 1.0
 #: Share of the acceleration that may be noise or left out of the harmonics; more, and the motion is no Fourier series.
 WASTE = 0.1
 
@@ -49,6 +51,7 @@ class SignalConfig:
         velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (the logged one only where it is as fast and quieter).
         periodic: ``"on"``: averages the periods of a motion that repeats; ``"auto"``: where there are
             :data:`FEWEST_PERIODS` or more; ``"off"``.
+        delay: What the efforts lag the positions by, taken out [s]; ``"auto"`` is 0 until it is found from the logs.
         order: Order of one pass of the Butterworth filter.
         rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that never go fast.
         rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
@@ -62,6 +65,7 @@ class SignalConfig:
     decimate: float | str = "auto"
     velocity: str = "auto"
     periodic: str = "auto"
+    delay: float | str = "auto"
     order: int = ORDER
     rest_speed: float = 0.02
     rest_time: float = 0.25
@@ -76,6 +80,13 @@ class SignalConfig:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if value != "auto" and not (number and math.isfinite(value) and value > 0):
                 raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
+        if self.delay != "auto" and not (isinstance(self.delay, int | float) and abs(self.delay) <= LONGEST_DELAY):
+            raise LogError(
+                "unusable delay",
+                where="signals.delay",
+                got=self.delay,
+                expected=f"auto or at most {LONGEST_DELAY:g} s either way",
+            )
         if self.velocity not in ("auto", "logged", "differentiated"):
             raise LogError(
                 "unknown source of velocity",
@@ -133,6 +144,8 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     config = config or SignalConfig()
     pieces, clock = even_pieces(recording)
     rate = clock.rate
+    if config.delay != "auto" and config.delay:
+        pieces = [advanced(piece, rate, float(config.delay), recording.name) for piece in pieces]
     choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
     cutoff = choice.cutoff

@@ -115,6 +115,12 @@ KNOWN: dict[str, dict[str, Kind]] = {
             "None with `model: {friction: auto}`; else list `spring` or `balancer`.",
         ),
         "effort-delay": Kind("warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"),
+        "effort-bandwidth": Kind(
+            "warning",
+            "The efforts were filtered below what the motion asks for.",
+            "Log unfiltered efforts.",
+            "bandwidth [Hz]",
+        ),
         "physics-undecided": Kind(
             "warning",
             "Something of the above is wrong, and the log does not decide which: see `candidates`.",

@@ -300,7 +300,7 @@ def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS
     out = [found.gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)]
     counts = rows - np.array([found.count[fold == k].sum() for k in range(fold.max() + 1)])
     efforts = reading.reshape(n, n, -1)
-    x = _solved(total - np.stack(out), counts, m, efforts, weights)
+    x = solved(total - np.stack(out), counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
     size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
@@ -320,22 +320,25 @@ def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
         Sums of squares, shape (B, n, H) [N²·m² or N²].
     """
     total = found.gram.sum(axis=0)[None]
-    x = _solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
+    x = solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
     return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
 
 
-def _solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
-    """Coefficients of the columns that leave the residual of each row, shape (F, n, p, H), by a weighted ridge for every fold.
+def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
+    """Coefficients of the columns that leave the residual of each row, by a weighted ridge for every fold.
 
     Args:
-        gram: What each fold learns from, shape (F, n, p, p).
+        gram: What each fold learns from, columns [inertial | friction | efforts], shape (F, n, p, p).
         counts: Its samples, shape (F,).
         m: Number of inertial columns.
-        efforts: Coefficients of the efforts by row, shape (n, n, H).
+        efforts: Coefficients of the efforts by row, shape (n, efforts, H).
         weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Shape (F, n, p, H).
     """
     n = gram.shape[1]
-    p = gram.shape[2] - n
+    p = gram.shape[2] - efforts.shape[1]
     ridge = (_RIDGE * counts)[:, None, None]
     told, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
     inner = np.linalg.solve(

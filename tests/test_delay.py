@@ -1,0 +1,95 @@
+"""Efforts that are late or filtered: found by size, told from friction and inertia, taken out only where it helps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+from scipy.signal import butter, sosfiltfilt
+
+import urdf_ident as ui
+from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.quality.delay import Delay, find_delay
+from urdf_ident.errors import LogError
+from urdf_ident.project import parse_project
+
+ARM = ui.Robot.from_urdf(arm_urdf("zyx"))
+LAWS = ["viscous", "coulomb", "offset"]
+
+
+def made(seed: int, late: float = 0.0, band: float | None = None, seconds: float = 12.0) -> ui.Recording:
+    """A log whose efforts are ``late`` [s], and behind a filter without delay [Hz]."""
+    t, q, v, a = fourier(ARM.n, seconds, 200.0, seed)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    tau = np.column_stack([np.interp(t - late, t, x) for x in tau.T])
+    if band is not None:
+        tau = sosfiltfilt(butter(2, band, fs=200.0, output="sos"), tau, axis=0)
+    noise = np.random.default_rng(seed).standard_normal(tau.shape)
+    return ui.Recording(f"log{seed}", ARM.joints, t, q, effort=tau + 0.02 * tau.std(axis=0) * noise, sha256=f"{seed}")
+
+
+def found(*logs: ui.Recording) -> Delay:
+    parts = [condition(log, ARM) for log in logs]
+    delay = find_delay(ARM, [(part.segments, part.cutoff) for part in parts])
+    assert delay is not None
+    return delay
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sound_logs_have_no_delay_and_all_their_bandwidth(seed: int) -> None:
+    delay = found(made(seed))
+    assert not delay.decided
+    assert delay.bandwidth is None
+    assert delay.low - 1e-3 < 0 < delay.high + 1e-3
+
+
+@pytest.mark.parametrize("late", [0.02, 0.05, -0.03])
+def test_a_delay_is_found_with_its_size(late: float) -> None:
+    delay = found(made(0, late), made(1, late))
+    assert delay.decided
+    assert delay.seconds == pytest.approx(late, abs=0.002)
+    assert delay.low < delay.seconds < delay.high
+
+
+def test_efforts_behind_a_filter_without_delay_are_named() -> None:
+    assert found(made(3, band=1.0)).bandwidth == 1.0
+
+
+def test_conditioning_takes_a_delay_out() -> None:
+    late, sound = (condition(made(0, d), ARM, SignalConfig(cutoff=8.0, decimate=40.0, delay=d)) for d in (0.03, 0.0))
+    a, b = late.segments[0], sound.segments[0]
+    rows = min(len(a), len(b)) - 20
+    assert len(a) < len(b)
+    truth = np.sqrt(np.mean(b.tau[:rows] ** 2, axis=0))
+    assert (np.sqrt(np.mean((a.tau[:rows] - b.tau[:rows]) ** 2, axis=0)) < 0.06 * truth).all()  # noise alone
+    with pytest.raises(LogError, match="delay"):
+        SignalConfig(delay=5.0)
+
+
+def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:
+    logs, judge = [made(0, 0.05), made(1, 0.05)], made(2, 0.05)
+    model = ui.DynamicModel(ARM, friction=LAWS)
+    auto = ui.identify(model, logs, held_out=[judge])
+    left = ui.identify(model, logs, held_out=[judge], project=parse_project({"signals": {"delay": 0.0}}))
+    assert auto.signals["delay"]["compensated"] == pytest.approx(0.05, abs=0.002)
+    assert left.signals["delay"]["compensated"] == 0.0
+    assert auto.validation[0]["mean_rmse"] < 0.7 * left.validation[0]["mean_rmse"]
+    assert left.verdict.level != "good"
+    assert "effort-delay" in {reason.id for reason in left.verdict.reasons}
+    assert "effort-delay" not in {reason.id for reason in auto.verdict.reasons}
+    again = ui.validate(ui.load(auto.save(tmp_path / "identification.json")), [judge])
+    assert again.entries[0]["mean_rmse"] == pytest.approx(auto.validation[0]["mean_rmse"], rel=1e-9)
+    _, q, v, a = fourier(ARM.n, 8.0, 100.0, 9)
+    truth = torques(ARM, Truth.of(ARM.n), q, v, a)
+    assert np.linalg.norm(auto.torque(q, v, a) - truth) < 0.03 * np.linalg.norm(truth)
+
+
+def test_filtered_efforts_are_never_good() -> None:
+    logs = [replace(made(k, band=1.0), name=f"l{k}") for k in (0, 1)]
+    ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, band=1.0)])
+    assert ident.verdict.level != "good"
+    assert "effort-bandwidth" in {reason.id for reason in ident.verdict.reasons}

@@ -1,0 +1,282 @@
+"""How late the efforts are, and how much of them a filter has taken away: profile likelihoods of a rigid robot.
+
+A delay d adds d times rotor inertia times jerk, d times viscous friction times acceleration and so on to the torque: what other
+parameters may explain as well. So for every delay all of them are fitted anew: inertial parameters, rotor inertia, friction
+that turns round within several speeds, and friction that slips before it slides (Dahl 1968); the delay is what leaves least.
+Its error is that of the estimate when a stretch of time is left out (jackknife). A first-order filter is a delay at low
+frequencies; what a filter without delay takes away is found by sending the columns through filters, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.engine.pinocchio import regressor
+from ...model.robot import Robot
+from ...samples import Segment
+from ..conditioning.filters import HIGHEST
+from .evidence import Motion, friction_columns, sample, significance, solved
+from .findings import Finding
+
+#: Delays that are tried first [s]; around the best one ever smaller steps follow.
+_GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
+_FINE = np.arange(-4.0, 5.0)
+#: Bandwidths that are tried [Hz].
+_BANDS = (0.5, 1.0, 2.0, 4.0)
+#: Samples looked at, blocks of time, and folds that leave out every so manieth block.
+_SAMPLES, _BLOCKS, _FOLDS = 1500, 20, 10
+#: Standard errors of the interval, and of the gain between blocks of time.
+_ERRORS, _SIGNIFICANT = 2.5, 3.5
+#: Part of the error that a delay or bandwidth of practical size takes away on stretches that the fit has not seen.
+_MATERIAL, _BAND = 0.08, 0.25
+#: Least standard error of a delay [s].
+_RESOLUTION = 5e-4
+#: Low-pass of the efforts over that of the motion: friction that reverses is steeper than the motion.
+_WIDER = 4.0
+#: Speeds within which friction turns round besides those of the other checks, as a part of the joint's usual speed.
+_TURNS = (0.03, 0.25, 1.5)
+#: Travel within which friction slips before it slides, as a part of the joint's motion.
+_SLIPS = (0.003, 0.02)
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How late the efforts of all joints are.
+
+    Attributes:
+        seconds: What the efforts lag the positions by [s]; negative where they are ahead.
+        low, high: Its interval [s].
+        gain: Part of the held-out error that it takes away, mean over joints, 0 to 1.
+        decided: Whether the interval excludes 0 and the gain is beyond chance and of practical size.
+        flat: Whether no delay within the grid explains the efforts worse beyond chance: the motion does not tell.
+        bandwidth: Above this frequency the efforts hold less than the motion asks for [Hz]; None where they hold all of it.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    gain: float
+    decided: bool
+    flat: bool
+    bandwidth: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, with the words."""
+        return {**asdict(self), "why": self.describe()}
+
+    def describe(self) -> str:
+        """One sentence."""
+        between = f"{1e3 * self.low:.3g} to {1e3 * self.high:.3g} ms"
+        if self.flat:
+            return "not distinguishable from other parameters: the motion does not tell a delay of the efforts"
+        if not self.decided:
+            return f"no delay of the efforts of practical size: {1e3 * self.seconds:.2g} ms ({between})"
+        return (
+            f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Squared errors of K versions of the efforts.
+
+    Attributes:
+        seen: By a fit to all blocks, shape (n, K) [N²·m² or N²].
+        without: By fits that leave one fold out, on what they have seen, shape (F, n, K).
+        held: By these fits on what was left out, shape (B, n, K).
+    """
+
+    seen: Array
+    without: Array
+    held: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Columns of one motion.
+
+    Attributes:
+        inertial: Shape (N, n, m), scaled.
+        friction: Shape (n, N, f), scaled.
+        motion: The samples.
+        joints: Joints that move.
+        weights: One over the variance that each row's fit leaves, shape (n,).
+        power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
+    """
+
+    inertial: Array
+    friction: Array
+    motion: Motion
+    joints: NDArray[np.intp]
+    weights: Array
+    power: Array
+
+    @classmethod
+    def of(cls, robot: Robot, motion: Motion, moves: Array) -> _Problem:
+        """Columns of a motion; rows are weighted by what is left of them without a delay."""
+        columns = regressor(robot, motion.q, motion.v, motion.a)
+        scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
+        active = scale > 1e-9 * scale.max()
+        friction = []
+        for j in range(robot.n):
+            turns = (np.tanh(motion.v[:, j] / (w * max(float(motion.v[:, j].std()), 1e-9))) for w in _TURNS)
+            own = np.column_stack([friction_columns(motion, j), *turns, *(_slipping(motion, j, part) for part in _SLIPS)])
+            friction.append(own / np.maximum(np.sqrt(np.mean(own**2, axis=0)), 1e-12))
+        variance = np.maximum(motion.tau.var(axis=0), 1e-24)
+        count = np.bincount(motion.block)
+        joints = np.flatnonzero(moves)
+        power = count[:, None] * variance[joints]
+        first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power)
+        left = np.full(robot.n, np.inf)
+        left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
+        return replace(first, weights=1 / left)
+
+    def errors(self, tau: Array) -> _Errors:
+        """Errors of versions of the efforts, shape (N, n, K), everything fitted anew to each."""
+        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
+        gram = np.stack(
+            [
+                np.stack([x[k].T @ x[k] for k in order])
+                for x in (np.column_stack([self.inertial[:, i], self.friction[i], tau[:, i]]) for i in range(tau.shape[1]))
+            ],
+            axis=1,
+        )
+        m, versions = self.inertial.shape[2], tau.shape[2]
+        efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
+        fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
+        out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])
+        rest = np.concatenate([gram.sum(axis=0)[None], gram.sum(axis=0) - out])
+        counts = np.array([len(self.motion), *(float((fold[self.motion.block] != k).sum()) for k in range(fold.max() + 1))])
+        x = solved(rest, counts, m, efforts, self.weights)
+        fitted = np.maximum(np.sum(x * (rest @ x), axis=2), 0.0)[:, self.joints]
+        held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
+        return _Errors(fitted[0], fitted[1:], held)
+
+    def filtered(self, band: float) -> _Problem | None:
+        """The columns behind a low-pass without delay; None where they hold too few samples a second for it."""
+        from scipy.signal import butter, sosfiltfilt
+
+        motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
+        out = np.empty_like(columns)
+        starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
+        for some in np.split(np.arange(len(motion)), starts):
+            rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
+            if rate < 5 * band:
+                return None
+            sos = butter(2, band, fs=rate, output="sos")
+            out[some] = sosfiltfilt(sos, columns[some], axis=0, padlen=min(len(some) - 1, int(2 * rate / band)))
+        m = self.inertial.shape[2]
+        return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
+
+
+def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> Delay | None:
+    """Profiles the delay of the efforts of all joints, and their bandwidth.
+
+    Args:
+        robot: Kinematics and gravity; its inertias do not matter.
+        logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
+
+    Returns:
+        What was found; None where the logs are too short.
+    """
+    logs = [(parts, min(_WIDER * cutoff, HIGHEST * parts[0].rate)) for parts, cutoff in logs if parts]
+    motion = sample(logs, samples=_SAMPLES, blocks=_BLOCKS)
+    if motion is None or len(motion) < 25 * (robot.n + 2):
+        return None
+    moves = (np.ptp(motion.q, axis=0) > 0.02) & (np.ptp(motion.tau, axis=0) > 0)
+    if not moves.any():
+        return None
+    problem = _Problem.of(robot, motion, moves)
+
+    def late(delays: Array) -> Array:
+        made = [sample(logs, samples=_SAMPLES, blocks=_BLOCKS, delay=float(d)) for d in delays]
+        return np.stack([item.tau for item in made if item is not None], axis=2)
+
+    found, tried = problem.errors(late(_GRID)), _GRID
+    far = int(np.argmax(_score(found.held.sum(axis=0))))
+    worst = found.held[:, :, far]
+    for step in (0.005, 0.00125):
+        tried = tried[int(np.argmin(_score(found.seen)))] + step * _FINE
+        found = problem.errors(late(tried))
+    seconds = _lowest(tried, _score(found.seen))
+    parts = np.array([_lowest(tried, _score(each)) for each in found.without])
+    half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
+    pair = late(np.array([0.0, seconds]))
+    held = problem.errors(pair).held
+    before, after = held[:, :, 0], held[:, :, 1]
+    gain = 1 - float(np.exp(0.5 * np.diff(_score(held.sum(axis=0)))[0]))
+    beyond_chance = significance(before / problem.power, after / problem.power) > _SIGNIFICANT
+    flat = significance(worst / problem.power, after / problem.power) < _SIGNIFICANT
+    decided = abs(seconds) > half and gain > _MATERIAL and beyond_chance
+    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1])
+    return Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
+
+
+def timing(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> tuple[Delay | None, tuple[Finding, ...]]:
+    """What the efforts' clock and filters do, as findings.
+
+    Args:
+        robot: Kinematics and gravity.
+        logs: As for :func:`find_delay`.
+
+    Returns:
+        The delay, and findings where it or the bandwidth is of practical size.
+    """
+    found = find_delay(robot, logs)
+    said = []
+    if found is not None and found.decided:
+        remedy = "`signals: {delay: auto}` takes it out; check the filters and clocks of the log"
+        said.append(Finding("effort-delay", "warning", None, None, found.describe(), remedy, found.seconds, 0.99))
+    if found is not None and found.bandwidth is not None:
+        words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
+        remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
+        said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
+    return found, tuple(said)
+
+
+def _bandwidth(problem: _Problem, tau: Array) -> float | None:
+    """The bandwidth of efforts that explains them decisively better than none."""
+    whole = problem.errors(tau).held
+    best, found = float(_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
+    for band in _BANDS:
+        narrow = problem.filtered(band)
+        left = None if narrow is None else narrow.errors(tau).held
+        if left is None:
+            continue
+        score = float(_score(left.sum(axis=0))[0])
+        if score < best and significance(whole[:, :, 0] / problem.power, left[:, :, 0] / problem.power) > _SIGNIFICANT:
+            best, found = score, band
+    return found
+
+
+def _slipping(motion: Motion, j: int, part: float) -> Array:
+    """Friction that needs some travel to turn round: the state of Dahl's model, between −1 and 1, shape (N,)."""
+    q = motion.q[:, j]
+    travel = max(part * float(np.ptp(q)), 1e-9)
+    state, out, before = 0.0, np.empty(len(q)), q[0]
+    for k, value in enumerate(q):
+        step = value - before
+        way = np.sign(step)
+        state = way - (way - state) * float(np.exp(-abs(step) / travel)) if step else state
+        out[k], before = state, value
+    return out
+
+
+def _score(squares: Array) -> Array:
+    """Twice the negative logarithmic likelihood a sample, mean over joints: shape (joints, K) to (K,)."""
+    return np.asarray(np.log(np.maximum(squares, 1e-300)).mean(axis=0))
+
+
+def _lowest(at: Array, values: Array) -> float:
+    """Where a parabola through the lowest value and its neighbours has its minimum."""
+    k = int(np.clip(np.argmin(values), 1, len(at) - 2))
+    a, b, c = values[k - 1 : k + 2]
+    bend = a - 2 * b + c
+    shift = 0.0 if bend <= 0 else float(np.clip(0.5 * (a - c) / bend, -1, 1))
+    return float(at[k] + shift * (at[1] - at[0]))
