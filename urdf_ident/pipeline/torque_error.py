@@ -31,7 +31,7 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
         QualityError: The log is refused.
     """
     model = ident.model
-    config = Project.model_validate(ident.config).scoring_config(ident.signals["cutoff"], ident.signals["decimate"])
+    config = Project.model_validate(ident.config).scoring_config(ident.signals)
     log = prepare_log(recording, model.robot, model.drive, config, force=force)
     predicted, begin, errors, usual = predict(model, ident.theta, log), 0, [], []
     for part in log.segments:
