@@ -557,3 +557,23 @@ def test_real_ur10e_logs_are_good_and_degrees_are_not() -> None:
         assert not assess(replace(log, position=np.rad2deg(log.position)), robot).acceptable
         assert not assess(replace(log, velocity=np.rad2deg(log.velocity)), robot).acceptable
         assert not assess(replace(log, velocity=log.velocity[:, [0, 2, 1, 3, 4, 5]]), robot).acceptable
+
+
+def test_efforts_in_coarse_steps_are_named(robot: Robot) -> None:
+    log = make_log()
+    spread = log.effort.std(axis=0)  # type: ignore[union-attr]
+    steps = spread * np.array([0.5, 0.05, 0.5])
+    report = assess(replace(log, effort=np.round(log.effort / steps) * steps), robot)  # type: ignore[operator]
+    coarse = [item for item in report.findings if item.id == "effort-quantised"]
+    assert [item.joint for item in coarse] == ["a", "slide"]
+    assert coarse[0].size == pytest.approx(steps[0], rel=1e-6)
+    assert report.acceptable
+
+
+@pytest.mark.parametrize(("scale", "copied"), [(1.0, True), (0.1, True), (1.0, False)])
+def test_a_target_in_place_of_the_measured_effort_is_named(robot: Robot, scale: float, copied: bool) -> None:
+    log = make_log()
+    noise = 0.0 if copied else 0.01
+    target = scale * np.asarray(log.effort) + noise * np.random.default_rng(1).standard_normal(np.shape(log.effort))
+    report = assess(replace(log, torque_target=target), robot)
+    assert ("effort-commanded" in codes(report, "warning")) == copied

@@ -73,6 +73,10 @@ KNOWN: dict[str, dict[str, Kind]] = {
             "Widen the range of the sensor or the logger.",
             "share of the rows",
         ),
+        "effort-quantised": Kind(
+            "warning", "The effort of a joint comes in coarse steps.", "Log it with more digits.", "step [unit of the effort]"
+        ),
+        "effort-commanded": Kind("warning", "The efforts are the controller's target.", "Log the measured ones."),
         "effort-constant": Kind("warning", "The effort of a joint at rest never changes.", "Check the column."),
         "effort-beyond-limit": Kind("warning", "Above twice the effort limit.", "Is it a current, or motor-side?"),
         "not-usable": Kind("refused", "Conditioning leaves nothing.", "See the message."),

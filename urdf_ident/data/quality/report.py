@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.robot import Robot
-from ..quality import checks, repairs
+from ..quality import channels, checks, repairs
 from ..recording import Recording
 from .findings import SEVERITIES, Examination, Finding
 
@@ -89,6 +89,8 @@ def _examine(state: Examination, robot: Robot) -> None:
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
     checks.check_effort(state, robot)
+    channels.check_steps(state, robot)
+    channels.check_copied(state, robot)
     checks.check_motion(state, robot)
     checks.check_velocity(state, robot)
 
