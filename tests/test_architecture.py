@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress")
+FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress", "parallel")
 ROOMS = (
     "samples",
     "settings",

@@ -153,3 +153,37 @@ def test_triangle_of_nothing_of_few_and_of_many_rows() -> None:
         same_gram(triangle(*parts), x)
     assert triangle(x[:0]).shape == (0, 4)
     assert triangle(x[:2]).shape == (2, 4)
+
+
+def test_leaving_logs_out_by_merges_is_leaving_them_out() -> None:
+    """Five logs: the factors of the rest, from prefixes and suffixes, hold the same second moments and the same counts."""
+    rng = np.random.default_rng(4)
+    layouts = (Layout("joint:a", 0, np.arange(3)), Layout("joint:b", 1, np.array([1, 2])))
+    entries = tuple(
+        Statistic(f"run{k}", block, layout.group, rng.normal(size=(4, layout.width)), 10 + k)
+        for k in range(5)
+        for block in range(2)
+        for layout in layouts
+    )
+    every = StatisticSet(("x", "y", "z"), layouts, entries, "f")
+    for log in every.logs:
+        rest, plain = every.left_out(log), every.without([log])
+        assert rest.logs == plain.logs
+        assert rest.rows == plain.rows
+        for group in every.groups:
+            ours, theirs = rest.factor(group), plain.factor(group)
+            np.testing.assert_allclose(ours.T @ ours, theirs.T @ theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_many_motions_are_held_out_in_groups_of_neighbours() -> None:
+    from urdf_ident.statistics.folds import MOTION_FOLDS, fold_labels
+
+    names = [f"run{k:02d}" for k in range(25)]
+    entry = [Statistic(name, block, "joint:a", np.eye(2), 5) for name in names for block in range(3)]
+    every = StatisticSet(("x",), (Layout("joint:a", 0, np.arange(1)),), tuple(entry), "f", tuple((name,) for name in names))
+    labels = fold_labels(every)
+    assert len(set(labels.values())) == MOTION_FOLDS
+    assert labels["run00", 0] == labels["run01", 2] == "run00 to run01"
+    assert labels["run24", 0] == "run22 to run24"
+    few = fold_labels(every.only(names[:7]))
+    assert set(few.values()) == set(names[:7])

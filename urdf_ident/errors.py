@@ -96,6 +96,10 @@ class FingerprintError(UrdfIdentError, ValueError):
     """Two things that belong to different models, conditionings or units were combined."""
 
 
+class SchedulerError(UrdfIdentError, ConnectionError):
+    """A cluster that cannot be used."""
+
+
 class MissingFileError(UrdfIdentError, FileNotFoundError):
     """A file or folder that was named does not exist."""
 

@@ -39,7 +39,10 @@ def identify(
         typer.Option("--sweeps", metavar="LOG", help="Runs at constant speed both ways, one joint at a time; repeatable."),
     ] = None,
     force: Force = False,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that read logs.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that share the work on the logs.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Share it on a dask cluster instead.")
+    ] = None,
     following: Annotated[
         Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
     ] = None,
@@ -57,6 +60,7 @@ def identify(
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
     from ..files import check_output, check_writable
+    from ..parallel import workers
     from ..pipeline.identify import identify as run
     from ..result.exports import result_names, write_all
     from ..result.file import plain
@@ -64,13 +68,14 @@ def identify(
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
-    recordings, held_out, runs = (read_logs(some or [], robot, project, jobs) for some in (logs, validate, sweeps))
+    with workers(jobs, scheduler):
+        recordings, held_out, runs = (read_logs(some or [], robot, project) for some in (logs, validate, sweeps))
     check_writable(out)
     report = [] if no_report else [out / "report.html"]
     for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
         check_output(output)
     say_replaced(out)
-    with work_bars() as progress, _refusal_in_json(as_json):
+    with workers(jobs, scheduler), work_bars() as progress, _refusal_in_json(as_json):
         ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
     notes = write_all(ident, out)
     if not as_json:

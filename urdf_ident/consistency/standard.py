@@ -199,7 +199,7 @@ def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> 
         split = folds_of(statistics)
     except EstimationError:
         return USUAL_WEIGHT, {"weight_choice": "the usual one: too short to hold anything out"}
-    folds = [(_data(split.without([fold]), fit), split.only([fold])) for fold in split.logs]
+    folds = [(_data(split.left_out(fold), fit), split.only([fold])) for fold in split.logs]
     tests = [(*_data(test, fit), sum(test.rows.values())) for _, test in folds]
     roughly = problem.rough_solver([data for data, _ in folds])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..errors import LogError, QualityError
 from ..model.drive import Drive
 from ..model.robot import Robot
+from ..parallel import each
 from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
@@ -154,9 +156,10 @@ def prepare_logs(
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
-    reports = [_assessed(recording, robot, drive, force) for recording in recordings]
+    reports = each(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
     fixed = resolve([report.recording for report in reports], robot, config)
-    return [_prepared(recording, report, robot, fixed) for recording, report in zip(recordings, reports, strict=True)]
+    made = each(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
+    return [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..compensation.friction_filter import replay
+from ..compensation.friction_filter import FilterSettings, replay
 from ..data.conditioning.filters import lowpass
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
+from ..parallel import each
 from ..result.adaptation import filter_settings
 from ..result.identification import Identification
+from ..samples import Segment
 
 #: Time constants tried [s of motion], and factors on the residual's variance.
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
+#: Logs on which that is tried, at most, evenly spread over all.
+MOST_LOGS = 24
 #: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
 _SURE = 1.0
 
@@ -44,19 +49,25 @@ def judge_adaptation(
         return {}
     tried = [(memory, caution) for memory in MEMORIES for caution in CAUTIONS]
     settings = [replace(plain, memory=memory, caution=caution) for memory, caution in tried]
-    static, adapted = [], []
-    for log, torques in zip(logs, predicted, strict=True):
-        parts = [part for part in log.segments if part.tau is not None]
-        if not parts:
-            continue
-        added = replay(settings, parts, torques)
-        before, after = [], []
-        for part, torque, more in zip(parts, torques, added, strict=True):
-            before.append(lowpass(part.total - torque, part.rate, band))
-            after.append(before[-1] - np.stack([lowpass(each, part.rate, band) for each in more]))
-        static.append(np.mean(np.vstack(before) ** 2, axis=0))
-        adapted.append(np.mean(np.concatenate(after, axis=1) ** 2, axis=1))
-    return _chosen(ident, tried, np.array(static), np.array(adapted))
+    with_torque = [
+        ([part for part in log.segments if part.tau is not None], torques) for log, torques in zip(logs, predicted, strict=True)
+    ]
+    judged = [log for log in with_torque if log[0]]
+    judged = [judged[k * len(judged) // min(MOST_LOGS, len(judged))] for k in range(min(MOST_LOGS, len(judged)))]
+    squares = each(partial(_squares, settings, band), judged)
+    return _chosen(ident, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
+
+
+def _squares(
+    settings: Sequence[FilterSettings], band: float, log: tuple[Sequence[Segment], Sequence[Array]]
+) -> tuple[Array, Array]:
+    """Mean squares of one log's error without and with adaptation, shape (n,) and (tried, n)."""
+    parts, torques = log
+    before, after = [], []
+    for part, torque, more in zip(parts, torques, replay(settings, parts, torques), strict=True):
+        before.append(lowpass(part.total - torque, part.rate, band))
+        after.append(before[-1] - np.stack([lowpass(added, part.rate, band) for added in more]))
+    return np.mean(np.vstack(before) ** 2, axis=0), np.mean(np.concatenate(after, axis=1) ** 2, axis=1)
 
 
 def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:

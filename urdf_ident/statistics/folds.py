@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from .statistic import StatisticSet
 
 #: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
 TIME_FOLDS = 5
+#: Folds of whole motions, at most: where there are more, neighbouring ones are held out together.
+MOTION_FOLDS = 10
 #: A column with less than this share of its squares outside a fold cannot be estimated for that fold.
 LEAST_OUTSIDE = 1e-3
 
@@ -60,6 +63,7 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     """The set re-labelled so that each "log" is one fold: a motion with all its repetitions, or parts in time.
 
     Logs of one motion (:mod:`.motions`) are one fold: they repeat what the model lacks, so that one would reward another.
+    More than :data:`MOTION_FOLDS` motions are held out in so many groups of neighbours.
     Where all logs are one motion (or there is one log), parts in time are the folds, the same part of every log together.
     A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
     which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
@@ -93,9 +97,11 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
         EstimationError: One motion with fewer than two blocks.
     """
     found = motions(statistics)
-    blocks = {log: sorted({entry.block for entry in statistics.entries if entry.log == log}) for log in statistics.logs}
+    blocks: dict[str, list[int]] = {}
+    for log, block in sorted({(entry.log, entry.block) for entry in statistics.entries}):
+        blocks.setdefault(log, []).append(block)
     if len(found) > 1:
-        return {(log, block): name_of(logs) for logs in found for log in logs for block in blocks[log]}
+        return {(log, block): name for name, logs in _groups(found) for log in logs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
@@ -104,6 +110,21 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
     name = name_of(statistics.logs)
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
+
+
+def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+    """Name and logs of each fold of whole motions."""
+    if len(found) <= MOTION_FOLDS:
+        return [(name_of(logs), logs) for logs in found]
+    edges = [k * len(found) // MOTION_FOLDS for k in range(MOTION_FOLDS + 1)]
+    groups = [found[begin:end] for begin, end in pairwise(edges)]
+    return [
+        (
+            f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else name_of(group[0]),
+            tuple(log for logs in group for log in logs),
+        )
+        for group in groups
+    ]
 
 
 def name_of(logs: Sequence[str]) -> str:
@@ -204,7 +225,7 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
         EstimationError: See :func:`folds_of`.
     """
     split = folds_of(statistics)
-    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), estimate(split.without([fold]))))
+    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), estimate(split.left_out(fold))))
 
 
 def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:

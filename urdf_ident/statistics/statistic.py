@@ -21,6 +21,8 @@ from ..samples import freeze_arrays
 
 #: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
 STRETCHES = 16
+#: Stretches of all logs together: more would not tell errors any better.
+MOST_STRETCHES = 320
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +156,13 @@ class StatisticSet:
     def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
         """Stretches of time, each the (log, block) pairs in it: of each log at most :data:`STRETCHES`."""
         found: list[tuple[tuple[str, int], ...]] = []
-        for log in self.logs:
-            blocks = np.array(sorted({entry.block for entry in self.entries if entry.log == log}))
-            parts = np.array_split(blocks, min(STRETCHES, len(blocks)))
+        of_log: dict[str, set[int]] = {}
+        for entry in self.entries:
+            of_log.setdefault(entry.log, set()).add(entry.block)
+        most = max(2, min(STRETCHES, MOST_STRETCHES // max(len(of_log), 1)))
+        for log, own in of_log.items():
+            blocks = np.array(sorted(own))
+            parts = np.array_split(blocks, min(most, len(blocks)))
             found += [tuple((log, int(block)) for block in part) for part in parts]
         return tuple(found)
 
@@ -192,6 +198,30 @@ class StatisticSet:
             The rest.
         """
         return self.select(lambda entry: entry.log not in logs)
+
+    def left_out(self, log: str) -> StatisticSet:
+        """The set without one log, as :meth:`without`, its factors merged from those of the logs before and after.
+
+        All logs together take three merges a log instead of as many as there are logs, and only the first time.
+
+        Args:
+            log: Its name.
+
+        Returns:
+            The rest.
+        """
+        if not self._rest:
+            self._rest.update({each: self.without([each]) for each in self.logs})
+            for layout in self.layouts:
+                own: dict[str, list[Array]] = {each: [] for each in self.logs}
+                for entry in self.entries:
+                    if entry.group == layout.group:
+                        own[entry.log].append(entry.R)
+                parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in own.values()]
+                for each, factor in zip(own, _all_but_one(layout, parts), strict=True):
+                    if len(factor):
+                        self._rest[each]._factors[layout.group] = factor
+        return self._rest[log]
 
     def only(self, logs: Collection[str]) -> StatisticSet:
         """Some logs of the set.
@@ -270,6 +300,10 @@ class StatisticSet:
         return []
 
     @cached_property
+    def _rest(self) -> dict[str, StatisticSet]:
+        return {}
+
+    @cached_property
     def _factors(self) -> dict[str, Array]:
         return {}
 
@@ -341,3 +375,13 @@ class StatisticSet:
         """
         layout = self.layout(group)
         return float(np.sum(self.factor(group)[:, len(layout.instruments) + len(layout.columns)] ** 2))
+
+
+def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:
+    """Merged factors of all parts but one, for each of them: what comes before joined with what comes after."""
+    before, after = [parts[0][:0]], [parts[0][:0]]
+    for part in parts[:-1]:
+        before.append(layout.merged([before[-1], part]))
+    for part in parts[:0:-1]:
+        after.append(layout.merged([after[-1], part]))
+    return [layout.merged([early, late]) for early, late in zip(before, reversed(after), strict=True)]

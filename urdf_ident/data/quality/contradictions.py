@@ -7,10 +7,12 @@ are, when the motion is too slow to tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from ...model.robot import Robot
+from ...parallel import each, shared
 from ...samples import Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
@@ -50,7 +52,8 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
         reading, steps = search(together)
         odd = _odd(together, len(usable), steps)
         if not odd:
-            changed = {k: _changes_within(cases[k]) for k in usable if not steps or steps[0].gain < _AS_CHANGE}
+            asked = [k for k in usable if not steps or steps[0].gain < _AS_CHANGE]
+            changed = dict(zip(asked, _all_changes(robot, [logs[k] for k in asked], [cases[k] for k in asked]), strict=True))
             if steps and max((item.gain for item in changed.values() if item is not None), default=0.0) > steps[0].gain:
                 steps = []
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
@@ -69,6 +72,17 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
             break
         usable = [k for position, k in enumerate(usable) if position not in odd]
     return out
+
+
+def _all_changes(
+    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], cases: Sequence[Case | None]
+) -> list[Change | None]:
+    """:func:`_changes_within` of several logs; other processes make the samples again."""
+    return each(partial(_changes_of, robot), logs) if shared() else [_changes_within(case) for case in cases]
+
+
+def _changes_of(robot: Robot, log: tuple[Sequence[Segment], float]) -> Change | None:
+    return _changes_within(_case(robot, [log]))
 
 
 def _changes_within(case: Case | None) -> Change | None:

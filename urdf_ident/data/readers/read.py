@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ...model.robot import Robot
+from ...parallel import each, workers
 from ..recording import Recording
 from .columns import PREFIXES, LogLayout
 from .fields import recording_fields
@@ -72,11 +74,8 @@ def read_recordings(
         LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one.
     """
     read = partial(read_recording, robot=robot, layout=layout)
-    workers = min(jobs, len(sources))
-    if workers < 2:
-        return [read(source) for source in sources]
-    with ProcessPoolExecutor(workers) as pool:
-        return [replace(recording) for recording in pool.map(read, sources)]  # made anew: arrays arrive writable
+    with workers(min(jobs, len(sources))) if jobs > 1 else nullcontext():
+        return [replace(recording) for recording in each(read, sources)]  # made anew: arrays arrive writable
 
 
 def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:

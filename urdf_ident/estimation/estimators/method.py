@@ -381,7 +381,7 @@ def held_out_errors(converged: ConvergedFit, estimated: Estimated) -> CrossValid
     refit = estimated.refit or (lambda part: fit_base(part, converged.fit.base))
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
-        fit = refit(learnt.without([fold]))
+        fit = refit(learnt.left_out(fold))
         return judged.only([fold]), fit.base.embedded(fit.params)
 
     return held_out(judged.logs, judged.groups, trained)

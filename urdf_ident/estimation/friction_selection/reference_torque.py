@@ -151,7 +151,7 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         def train(part: StatisticSet) -> Fit:
-            return estimate(folds_of(part).without([fold]))
+            return estimate(folds_of(part).left_out(fold))
 
         if model.loaded:
             own = converge(model, build, train, start=model.reference_theta, prior=converged.prior)

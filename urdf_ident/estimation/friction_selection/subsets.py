@@ -94,7 +94,7 @@ class SubModels:
             known[:, first], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
         train, held = [], []
         for name in statistics.logs:
-            rows = np.vstack([statistics.without([name]).stacked(weights, order), known])
+            rows = np.vstack([statistics.left_out(name).stacked(weights, order), known])
             train.append(_Problem.of(rows, first, rest))
             factors = _group_factors(statistics.only([name]), weights, order)
             held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))

@@ -301,7 +301,7 @@ class _Work:
     def _left_out(self, units: Sequence[Sequence[tuple[str, int]]]) -> Array:
         """Covariance from leaving out one unit after the other."""
         matrices, scores = self._scores(units)
-        moves = np.array([_solve_rest(matrix, score) for matrix, score in zip(matrices, scores, strict=True)])
+        moves = _solve_rests(matrices, scores)
         return self._matrix((len(units) - 1) / len(units) * moves.T @ moves)
 
     @cached_property
@@ -411,10 +411,11 @@ class _Work:
         return Covariance(self._matrix(middle), words, self.fit.dof)
 
 
-def _solve_rest(matrix: Array, score: Array) -> Array:
-    """Move of the estimate when a unit is left out: ``−(1 − G)⁻¹ g``.
+def _solve_rests(matrices: Array, scores: Array) -> Array:
+    """Moves of the estimate when each unit is left out: ``−(1 − G)⁻¹ g``, shape (u, r).
 
     What only this unit has seen cannot be estimated without it; there the move is bounded instead of infinite.
     """
-    values, vectors = np.linalg.eigh(np.eye(len(matrix)) - matrix)
-    return np.asarray(-vectors @ ((vectors.T @ score) / np.maximum(values, 0.01)))
+    values, vectors = np.linalg.eigh(np.eye(matrices.shape[1]) - matrices)
+    inside = np.einsum("uij,ui->uj", vectors, scores) / np.maximum(values, 0.01)
+    return np.asarray(-np.einsum("uij,uj->ui", vectors, inside))

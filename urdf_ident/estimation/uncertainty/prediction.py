@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,9 @@ from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.trained import sliders
+from ...parallel import each
 from ...samples import Segment, freeze_arrays
-from ...statistics.folds import fold_labels
+from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
 
 #: Levels whose quantiles are kept; others lie between.
@@ -52,6 +54,8 @@ UNSEEN, BEYOND = 1.0, 0.5
 _FEWEST = 8
 #: Samples of a segment at which the parameters' variance is looked at.
 _SAMPLES = 100
+#: The same of all pieces together, at most, and of each, at least.
+MOST_SAMPLES, _FEWEST_SAMPLES = 2000, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +163,8 @@ def held_out_residual(
     for part, torque in zip(shown, [torque for own in held.parts for torque in own], strict=True):
         errors.append(np.abs(lowpass(part.total, part.rate, band) - torque))
     speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
-    variance = np.vstack([_variance(model, part, statistics.stacked(weights)[:, :-1], prior, weight) for part in shown])
+    factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
+    variance = np.vstack([_variance(model, part, factor, prior, weight, count) for part in shown])
     found = _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
     return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])))
 
@@ -256,25 +261,15 @@ def held_out_torque(
     """
     labels = fold_labels(statistics)
     folds = tuple(dict.fromkeys(labels.values()))
-    thetas = []
+    thetas, split = [], folds_of(statistics)
     for fold in folds:
-        factor = statistics.select(lambda entry, fold=fold: labels[entry.log, entry.block] != fold).stacked(weights)  # type: ignore[misc]
+        factor = split.left_out(fold).stacked(weights)
         rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
         scale = np.linalg.norm(rows[:, :-1], axis=0)
         thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
-    found = []
-    for log in logs:
-        owner = _owners(statistics, labels, folds, log)
-        begin, own = 0, []
-        for part in log.segments:
-            if part.tau is None:
-                continue
-            torque = model.torque_along(predicted_by, part)  # (N, n, folds)
-            own.append(np.take_along_axis(torque, owner[begin : begin + len(part), None, None], axis=2)[..., 0])
-            begin += len(part)
-        found.append(tuple(own))
-    return HeldOutTorque(tuple(found), len(labels))
+    owned = [(log.segments, _owners(statistics, labels, folds, log)) for log in logs]
+    return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
 
 
 def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float) -> Array:
@@ -314,9 +309,23 @@ def _friction_alone(model: DynamicModel, theta: Array) -> Array:
     return friction
 
 
-def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float) -> Array:
+def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], Array]) -> tuple[Array, ...]:
+    """Torque of each piece of a log by the parameters that know nothing of it, of all folds' parameters, shape (p, folds)."""
+    segments, owner = log
+    begin, own = 0, []
+    for part in segments:
+        if part.tau is None:
+            continue
+        some, place = np.unique(owner[begin : begin + len(part)], return_inverse=True)
+        torque = model.torque_along(predicted_by[:, some], part)  # (N, n, folds)
+        own.append(np.take_along_axis(torque, place[:, None, None], axis=2)[..., 0])
+        begin += len(part)
+    return tuple(own)
+
+
+def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float, count: int) -> Array:
     """Posterior variance of the torque at some samples of a segment, shape (some, n)."""
-    some = slice(None, None, max(1, len(part) // _SAMPLES))
+    some = slice(None, None, max(1, len(part) // count))
     rows = model.torque(np.eye(len(prior.theta0)), part.q[some], part.v[some], part.a[some])
     return posterior_variance(factor, prior, weight, rows)
 

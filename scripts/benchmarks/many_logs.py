@@ -1,0 +1,100 @@
+"""Time and memory of identifying a robot from many logs, by the command line.
+
+    python scripts/benchmarks/many_logs.py [--logs 100] [--rows 2000] [--jobs 1 2] [--laws simple automatic] [--budget 400]
+
+Every log is another random motion of the bundled UR10e with friction and noise at 100 Hz; what is measured is a process of
+its own: wall and processor seconds of it and its workers, and the largest memory of one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from urdf_ident.files import write_text
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.table import table_text
+from urdf_ident.motion.trajectories import random_fourier
+
+ROBOT, RATE = "ur10e", 100.0
+PROJECTS = {
+    "simple": "model: {friction: [viscous, coulomb, offset]}\n",
+    "automatic": "{}\n",
+}
+
+
+def write_logs(folder: Path, count: int, rows: int, seed: int = 0) -> None:
+    """Logs of a robot whose masses differ from the URDF's."""
+    robot, rng = Robot.from_urdf(robot_path(ROBOT)), np.random.default_rng(seed)
+    model, data = robot.model.copy(), robot.model.createData()
+    for body in model.inertias:
+        body.mass *= 1.1
+    rotor = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
+    viscous, dry = 0.2 * np.array([60.0, 60.0, 40.0, 10.0, 10.0, 10.0]), np.array([8.0, 8.0, 5.0, 2.0, 2.0, 2.0])
+    for k in range(count):
+        motion = random_fourier(Limits.from_robot(robot), rows / RATE, 5, seed=1000 * seed + k, fill=0.8)
+        time_ = np.arange(rows) / RATE
+        q, v, a = motion.evaluate(np.minimum(time_, motion.duration))
+        tau = np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+        tau += rotor * a + viscous * v + dry * np.tanh(v / 0.02) + 0.3 * rng.standard_normal(tau.shape)
+        q = q + 2e-6 * rng.standard_normal(q.shape)
+        write_text(folder / f"run{k:03d}.csv", table_text(robot.joints, time_, {"q": q, "tau": tau}))
+
+
+def run(words: list[str], budget: float) -> tuple[float, float, float, int]:
+    """Wall and processor seconds, memory of the largest process [MB], exit code."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    program = [sys.executable, "-c", "from urdf_ident.cli import main; main()"]
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            [*program, *words], capture_output=True, text=True, check=False, timeout=budget, env=alone, stdin=subprocess.DEVNULL
+        )
+        code, said = done.returncode, done.stderr
+    except subprocess.TimeoutExpired:
+        code, said = -1, "stopped: over budget"
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if code not in (0, 1):
+        print(said.strip()[-300:], file=sys.stderr)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, seconds, after.ru_maxrss / 1024, code
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--logs", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--laws", nargs="*", default=list(PROJECTS), choices=list(PROJECTS))
+    parser.add_argument("--budget", type=float, default=400.0, help="seconds after which a run is stopped")
+    given = parser.parse_args()
+    print(f"{given.logs} logs of {given.rows} rows; load average {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "logs").mkdir()
+        write_logs(folder / "logs", given.logs, given.rows)
+        for laws in given.laws:
+            (folder / "project.yaml").write_text(PROJECTS[laws], encoding="utf-8")
+            for jobs in given.jobs:
+                words = ["identify", str(robot_path(ROBOT)), str(folder / "logs" / "*.csv"), "-c", str(folder / "project.yaml")]
+                words += ["--jobs", str(jobs), "--no-report", "-o", str(folder / f"out_{laws}_{jobs}")]
+                wall, seconds, megabytes, code = run(words, given.budget)
+                print(
+                    f"{laws:>10}, --jobs {jobs}: wall {wall:6.1f} s, processor {seconds:6.1f} s, {megabytes:5.0f} MB, exit {code}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

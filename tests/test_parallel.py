@@ -1,0 +1,114 @@
+"""Work on logs in processes and on a cluster: the same numbers, in the same order, whoever did it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+from threading import Timer
+
+import numpy as np
+import pytest
+
+from urdf_ident import parallel
+from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import LogError, SchedulerError
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.library import robot_path
+from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import random_fourier
+
+
+def square(x: float) -> tuple[float, int]:
+    return x * x, os.getpid()
+
+
+def fails(x: int) -> int:
+    if x == 3:
+        raise LogError("a bad log", where=f"run{x}", remedy="leave it out")
+    return x
+
+
+def slowly(folder: str, k: int) -> np.ndarray:
+    Path(folder, f"{k}-{os.getpid()}").touch()
+    time.sleep(0.05)
+    return np.random.default_rng(k).normal(size=4)
+
+
+def logs(robot: Robot, count: int) -> list[Recording]:
+    found = []
+    for k in range(count):
+        motion = random_fourier(Limits.from_robot(robot), 6.0, 4, seed=k, fill=0.7)
+        t = np.arange(600) / 100.0
+        q, v, a = motion.evaluate(t)
+        tau = a + 0.3 * v + 0.1 * np.random.default_rng(k).normal(size=v.shape)
+        found.append(Recording(f"run{k}", robot.joints, t, q, effort=tau, effort_unit="N·m"))
+    return found
+
+
+def test_processes_return_what_one_returns_in_the_same_order() -> None:
+    alone = parallel.each(square, range(20))
+    with parallel.workers(2):
+        assert parallel.shared()
+        together = parallel.each(square, range(20))
+    assert not parallel.shared()
+    assert [value for value, _ in together] == [value for value, _ in alone]
+    assert os.getpid() not in {pid for _, pid in together}
+
+
+def test_an_error_of_a_worker_is_that_of_the_log() -> None:
+    with parallel.workers(2), pytest.raises(LogError, match=r"run3.*a bad log.*leave it out"):
+        parallel.each(fails, range(6))
+
+
+def test_logs_prepared_in_processes_are_bitwise_the_same() -> None:
+    robot = Robot.from_urdf(robot_path("zollo_2r"))
+    recordings, drive = logs(robot, 3), Drive(np.eye(robot.n), np.ones(robot.n), np.zeros(robot.n))
+    alone = prepare_logs(recordings, robot, drive, SignalConfig(), force=True)
+    with parallel.workers(2):
+        together = prepare_logs(recordings, robot, drive, SignalConfig(), force=True)
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.name == theirs.name
+        assert ours.report.findings == theirs.report.findings
+        for x, y in zip(ours.segments, theirs.segments, strict=True):
+            for signal_ in ("q", "v", "a", "tau"):
+                assert np.array_equal(getattr(x, signal_), getattr(y, signal_))
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(parallel, "_PATIENCE", 0.5)
+    with pytest.raises(SchedulerError, match="does not answer") as caught, parallel.workers(scheduler="tcp://127.0.0.1:9"):
+        pass
+    assert "\n" not in str(caught.value)
+
+
+def test_workers_of_another_version_are_refused_by_name() -> None:
+    class Client:
+        def run(self, _function):
+            return {"tcp://a:1": parallel.package_version(), "tcp://b:2": "0.0.1"}
+
+    with pytest.raises(SchedulerError, match=r"tcp://b:2.*0\.0\.1"):
+        parallel._check_workers(Client(), "tcp://s:0")
+
+
+def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
+    """Two worker processes, one of them killed in the middle."""
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    work = partial(slowly, str(tmp_path))
+    expected = [np.random.default_rng(k).normal(size=4) for k in range(40)]
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with distributed.LocalCluster(**options) as cluster, parallel.workers(scheduler=cluster.scheduler_address):
+        victim = next(iter(cluster.workers.values())).process.pid
+        timer = Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
+        timer.start()
+        found = parallel.each(work, range(40))
+        timer.join()
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    done = [path.name.split("-") for path in tmp_path.glob("*-*")]
+    assert 40 <= len(done) < 80  # what the other worker had done is not repeated

@@ -1,0 +1,130 @@
+"""Work that is the same for every log, in processes or on a cluster: one map, whose results do not depend on who did the work.
+
+What is done is decided where it is done (:func:`each`); where it is done is decided once, at the door (:func:`workers`).
+Results come back in the order of the logs and are merged in that order by the caller, so that they are bitwise those of one
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from .errors import MissingExtraError, SchedulerError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+_MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
+#: How long a scheduler may take to answer [s].
+_PATIENCE = 10.0
+
+
+def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Calls a function with every item, by the workers that there are.
+
+    Args:
+        function: Of a module, or a partial of one; it and what it returns are sent from process to process.
+        items: Its arguments.
+
+    Returns:
+        What it returns, in the same order. Arrays that come from another process are writable.
+    """
+    listed, work = list(items), _MAP.get()
+    if work is None or len(listed) < 2:
+        return [function(item) for item in listed]
+    return work(function, listed)
+
+
+def shared() -> bool:
+    """Whether :func:`each` has other processes to ask."""
+    return _MAP.get() is not None
+
+
+@contextmanager
+def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
+    """Inside, :func:`each` works in so many processes, or on the cluster of a scheduler.
+
+    Args:
+        jobs: Processes on this machine; 1: this one alone.
+        scheduler: Address of a dask scheduler, ``tcp://host:port``; None: no cluster.
+
+    Raises:
+        SchedulerError: The scheduler does not answer, has no workers, or one of another version of this package.
+        MissingExtraError: A scheduler without the extra ``cluster``.
+    """
+    if scheduler is not None:
+        with _cluster(scheduler) as work:
+            yield from _inside(work)
+    elif jobs > 1:
+        with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
+            yield from _inside(lambda function, items: list(pool.map(function, items, chunksize=-(-len(items) // (4 * jobs)))))
+    else:
+        yield
+
+
+def _inside(work: _Map) -> Iterator[None]:
+    token = _MAP.set(work)
+    try:
+        yield
+    finally:
+        _MAP.reset(token)
+
+
+def _one_thread() -> None:
+    """Several processes with several threads each would be in each other's way."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    threadpool_limits(1)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[_Map]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError("--scheduler needs dask", remedy="pip install 'urdf-ident[cluster]'") from error
+    try:
+        client = Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SchedulerError(
+            "the scheduler does not answer",
+            where=address,
+            got=str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
+            remedy="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:PORT`",
+        ) from error
+    with client:
+        _check_workers(client, address)
+
+        def work(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+            return list(client.gather(client.map(function, items, pure=False)))
+
+        yield work
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Workers of another version would compute something else."""
+    versions = client.run(package_version)
+    if not versions:
+        raise SchedulerError("the scheduler has no workers", where=address, remedy=f"start some: `dask worker {address}`")
+    own = package_version()
+    for worker, version in sorted(versions.items()):
+        if version != own:
+            raise SchedulerError(
+                "a worker has another version of urdf-ident",
+                where=worker,
+                got=version,
+                expected=own,
+                remedy="install the same version there",
+            )
+
+
+def package_version() -> str:
+    """Version of the package, with its fingerprint where the source is at hand."""
+    from .provenance import versions
+
+    return str(versions()["urdf-ident"])
