@@ -90,10 +90,8 @@ def main() -> None:
                 words = ["identify", str(robot_path(ROBOT)), str(folder / "logs" / "*.csv"), "-c", str(folder / "project.yaml")]
                 words += ["--jobs", str(jobs), "--no-report", "-o", str(folder / f"out_{laws}_{jobs}")]
                 wall, seconds, megabytes, code = run(words, given.budget)
-                print(
-                    f"{laws:>10}, --jobs {jobs}: wall {wall:6.1f} s, processor {seconds:6.1f} s, {megabytes:5.0f} MB, exit {code}",
-                    flush=True,
-                )
+                cost = f"wall {wall:6.1f} s, processor {seconds:6.1f} s, {megabytes:5.0f} MB"
+                print(f"{laws:>10}, --jobs {jobs}: {cost}, exit {code}", flush=True)
 
 
 if __name__ == "__main__":
