@@ -300,8 +300,7 @@ class _Work:
 
     def _left_out(self, units: Sequence[Sequence[tuple[str, int]]]) -> Array:
         """Covariance from leaving out one unit after the other."""
-        matrices, scores = self._scores(units)
-        moves = _solve_rests(matrices, scores)
+        moves = _solve_rests(*self._scores(units))
         return self._matrix((len(units) - 1) / len(units) * moves.T @ moves)
 
     @cached_property
