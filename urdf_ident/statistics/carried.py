@@ -19,6 +19,8 @@ from .varying import Varying
 
 #: Share of the robot's moving mass by which that of a last body must differ between logs.
 _WORTH = 0.005
+#: A column shorter than this share of the longest is rounding.
+_SEEN = 1e-9
 #: Usual distance of a payload from the last joint's frame [m].
 _REACH = 0.1
 
@@ -48,7 +50,10 @@ def changes_between_logs(
     bodies = _last_bodies(model, statistics, max(_WORTH * total, 1e-6))
     if not bodies:
         return plain
-    found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
+    try:
+        found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
+    except np.linalg.LinAlgError:  # the data hardly tell these bodies from the rest
+        return plain
     if found.carried is None:
         return plain
     mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
@@ -58,7 +63,8 @@ def changes_between_logs(
 def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
     """Mass and first moments of the bodies that carry no other, as far as the data have columns of them."""
     parents = {int(parent) - 1 for parent in list(model.robot.model.parents)[2:]}
-    shown = {int(column) for layout in statistics.layouts for column in layout.columns}
+    length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
+    shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
     found = []
     for body in range(model.n):
         if body in parents:
