@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import urdf_ident
+
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress", "parallel")
 ROOMS = (
@@ -131,17 +133,49 @@ def is_documented_elsewhere(node: ast.FunctionDef, owner: ast.ClassDef | None) -
     return owner is not None and node.name in DOCUMENTED
 
 
+PUBLIC = set(re.findall(r'"(\w+)": "\.', (PACKAGE / "__init__.py").read_text(encoding="utf-8"))) | set(urdf_ident.__all__)
+CLASSES = {
+    node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)
+}
+
+
+def is_public(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
+    """Whether users call it: what ``urdf_ident`` exports, and the methods of its classes."""
+    return (owner or node).name in PUBLIC
+
+
+def says_its_type(argument: ast.arg) -> bool:
+    """Whether the annotation alone says what the argument is: a class of this package, or a path."""
+    named = re.findall(r"\b[A-Z]\w+", ast.unparse(argument.annotation)) if argument.annotation else []
+    return bool(named) and set(named) <= CLASSES | {"Path"}
+
+
+def repeats_its_type(argument: ast.arg, text: str) -> bool:
+    """Whether an entry says no more than name or type: "The robot." of a Robot called ``robot``."""
+    found = re.fullmatch(r"(?:The|Its|An?) ([\w ]+)\.", text.strip())
+    if found is None or not says_its_type(argument):
+        return False
+    types = re.findall(r"\b[A-Z]\w+", ast.unparse(argument.annotation))
+    spelt = {re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower() for name in types}
+    return found[1].lower() in spelt | {argument.arg.replace("_", " ")}
+
+
 @pytest.mark.parametrize(("name", "node", "owner"), FUNCTIONS, ids=[name for name, _, _ in FUNCTIONS])
 def test_public_functions_are_documented(name: str, node: ast.FunctionDef, owner: ast.ClassDef | None) -> None:
+    """What users call says everything; elsewhere an entry that repeats name and type is left out."""
     doc = ast.get_docstring(node) or ""
     if is_documented_elsewhere(node, owner):
         return
     assert doc, f"{name} has no docstring"
     arguments = [a for a in [*node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
     described = doc.split("Args:")[1] if "Args:" in doc else ""
-    for argument in arguments:
-        assert re.search(rf"\b{argument.arg}\b", described), f"{name}: argument '{argument.arg}' is not documented"
     sections = described.split("Returns:")[0].split("Yields:")[0]
+    for argument in arguments:
+        if is_public(node, owner) or not says_its_type(argument):
+            assert re.search(rf"\b{argument.arg}\b", described), f"{name}: argument '{argument.arg}' is not documented"
+        entry = re.search(rf"^    {argument.arg}: (.*)$", sections, re.M)
+        if entry is not None and not is_public(node, owner):
+            assert not repeats_its_type(argument, entry[1]), f"{name}: the entry of '{argument.arg}' repeats its type"
     for argument in (a.arg for a in arguments if a.annotation and "Array" in ast.unparse(a.annotation)):
         entry = re.search(rf"^[\w, ]*\b{argument}\b[\w, ]*:(.*?)(?=^\s{{0,4}}[\w, ]+:|\Z)", sections, re.S | re.M)
         assert entry, f"{name}: array '{argument}' has no entry"

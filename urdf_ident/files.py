@@ -99,7 +99,6 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     """Reads a file.
 
     Args:
-        path: The file.
         what: What it is, for the message and the largest size (``"URDF"``, ``"log"``).
 
     Returns:
@@ -146,7 +145,6 @@ def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
     """Opens a file for reading.
 
     Args:
-        path: The file.
         what: What it is, for the message.
 
     Yields:
@@ -178,7 +176,6 @@ def read_text(path: str | Path, what: str = "file") -> str:
     """Reads a UTF-8 text file with its line ends as they are.
 
     Args:
-        path: The file.
         what: What it is, for the message.
 
     Returns:
@@ -331,9 +328,6 @@ def unwritable(path: str | Path, reason: str) -> OutputError:
 
 def mode_of(target: Path) -> int:
     """Permissions that a file keeps when it is replaced, or gets when it is new.
-
-    Args:
-        target: The file.
 
     Returns:
         The bits.

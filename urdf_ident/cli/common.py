@@ -171,7 +171,6 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
 
     Args:
         arguments: Files, folders, globs or stems.
-        robot: The robot.
         project: How logs are laid out.
         jobs: Processes that read.
 

@@ -199,7 +199,6 @@ def run_design(
     """Designs a motion, writes it, and says what it is worth.
 
     Args:
-        project: The settings.
         folder: What paths in the project file are relative to.
         model: The model to identify.
         out: The file to write.

@@ -71,7 +71,6 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
     """A result with the scores and series of other logs.
 
     Args:
-        ident: The result.
         logs: Files, folders, globs or stems; the result stays as it is without any.
         force: Go on in spite of findings that refuse a log.
 
@@ -91,7 +90,6 @@ def report_lines(ident: Identification, path: Path, title: str = "") -> list[str
     """Writes the report; without its libraries one line says so, and nothing is wrong.
 
     Args:
-        ident: The result.
         path: The HTML file.
         title: Title of the page.
 

@@ -43,7 +43,6 @@ def identify_friction(
 
     Args:
         segments: Conditioned pieces with measured torque; other motions in them do no harm.
-        robot: The robot.
         joints: For which joints; all by default.
 
     Returns:
@@ -70,7 +69,6 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
 
     Args:
         segments: Conditioned pieces with measured torque.
-        robot: The robot.
         joint: Joint name.
 
     Returns:

@@ -162,7 +162,6 @@ def friction_columns(law: Asymmetric, v: Array) -> Array:
     """Columns of the law on a velocity.
 
     Args:
-        law: The law.
         v: Shape (N,) [rad/s or m/s].
 
     Returns:

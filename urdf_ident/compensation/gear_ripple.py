@@ -114,7 +114,6 @@ class GearRipple:
 
         Args:
             recording: As read; one without motor positions is returned as it is.
-            drive: The drive train.
 
         Returns:
             The log; logged motor velocities, which hold the error too, are left out.

@@ -52,7 +52,6 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
 
     Args:
         model: The model without the friction of the curves.
-        log: The prepared log.
         curves: Friction whose laws are known.
 
     Returns:
@@ -128,7 +127,6 @@ def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array)
     Args:
         model: The model that the rows were made with.
         theta: Its parameters, shape (p,).
-        rows: The rows.
         known: Known joint torques, shape (R, n) [N·m or N].
 
     Returns:
@@ -160,9 +158,6 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
 
 def thinned(log: PreparedLog) -> list[Segment]:
     """A log's segments at the rate of its equations, torque low-passed: enough for runs at constant speed.
-
-    Args:
-        log: The prepared log.
 
     Returns:
         The segments.

@@ -187,7 +187,6 @@ def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> 
     """Refuses a log whose deformation is unknown where a residual reads it.
 
     Args:
-        log: The prepared log.
         use: What the residual reads.
 
     Raises:
@@ -215,7 +214,6 @@ def learn_residual(
     """The third loop alone: a residual on what a model leaves on its logs.
 
     Args:
-        model: The dynamic model.
         theta: Its parameters, shape (p,).
         logs: Prepared logs with torque and both encoders.
         kind: "rbf" or "gmr".

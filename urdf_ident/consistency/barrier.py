@@ -31,8 +31,6 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
     """Follows the central path from a point inside to the optimum.
 
     Args:
-        feasible: The constraints.
-        data: The data term.
         weight: Of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
 
@@ -62,8 +60,6 @@ def minimise_roughly(
     """The optimum to a few digits, without a certificate.
 
     Args:
-        feasible: The constraints.
-        data: The data term.
         weight: Of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
         start: From :func:`interior`, shape (p,).
@@ -77,9 +73,6 @@ def minimise_roughly(
 
 def interior(feasible: Feasible) -> Array | None:
     """A point strictly inside all constraints: the prior if it is, otherwise one with the largest least slack.
-
-    Args:
-        feasible: The constraints.
 
     Returns:
         Shape (p,), or None where there is no such point.

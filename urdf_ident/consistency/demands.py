@@ -50,9 +50,6 @@ class Boxes:
 def body_boxes(robot: Robot) -> Boxes:
     """Boxes around all that the URDF draws of each body, lumped links included.
 
-    Args:
-        robot: The robot.
-
     Returns:
         The boxes.
     """
@@ -93,7 +90,6 @@ def demands(
     """Turns settings and geometry into demands.
 
     Args:
-        robot: The robot.
         prior: Of its parameters; a body whose prior is outside its own geometry is left free.
         distance: ``"entropic"`` or ``"euclid"``.
         total_mass: Of all moving bodies [kg], or (least, most), or None.

@@ -69,7 +69,6 @@ def first_fit(
     """Estimates joint terms while the bodies are held, or as free as their prior allows.
 
     Args:
-        statistics: The data's factors.
         parameters: All of theta's entries.
         columns: Indices into theta to estimate, length k; joint terms.
         fixed: Values of all parameters, shape (p,); those of ``columns`` do not count.

@@ -30,10 +30,6 @@ _REFINED = 3
 def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
     """About the largest torque of each joint in the data.
 
-    Args:
-        model: The model.
-        statistics: The data's factors.
-
     Returns:
         Shape (n,) [N·m or N]; of a coupled drive, of the actuator that belongs to the joint.
     """
@@ -76,7 +72,6 @@ def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
     """The demands that parameters do not satisfy.
 
     Args:
-        demands: The demands.
         theta: Shape (p,).
 
     Returns:
@@ -109,9 +104,7 @@ def completed_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet,
     """The inertial prior with friction and rotor inertia from a bounded first fit in which friction dissipates.
 
     Args:
-        model: The dynamic model.
         prior: Of the inertial parameters.
-        statistics: The data's factors.
         weights: Row group → weight on its rows [1/unit of torque].
 
     Returns:
@@ -134,8 +127,6 @@ def dissipating(
         choose: From demands and a weight of the prior (None: to be chosen) to parameters.
         options: The other demands.
         weight: As for ``choose``.
-        model: The dynamic model.
-        statistics: The data's factors.
 
     Returns:
         The parameters.
@@ -161,8 +152,6 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
     """The best that a user could have had without new bodies: the URDF's, with bounded friction fitted to the data.
 
     Args:
-        model: The dynamic model.
-        statistics: The data's factors.
         fit: For its weights.
         theta0: Parameters of the URDF, shape (p,).
 

@@ -29,7 +29,6 @@ def limit_notes(
 
     Args:
         problem: What was solved.
-        solution: Its solution.
         factor: The data, shapes (k, p) and (k,), whitened.
         weight: Of the prior.
         least: Squared residual of the unconstrained fit.

@@ -29,8 +29,6 @@ def solve_euclidean(feasible: Feasible, data: DataTerm, weight: float, settings:
     least-squares rows: the rows themselves are never squared.
 
     Args:
-        feasible: The constraints.
-        data: The data term.
         weight: Of the prior distance, > 0.
         settings: Of the solver, by its own names.
 

@@ -102,7 +102,6 @@ def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distan
 
     Args:
         feasible: The robot.
-        data: The data term.
         weight: Of the prior distance, > 0.
         distance: ``"entropic"``: only the prior of the joint terms is quadratic; ``"euclid"``: all of it.
 
@@ -137,8 +136,6 @@ def attempt(
     """Lets one solver try.
 
     Args:
-        feasible: The constraints.
-        data: The data term.
         weight: Of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
         solver: CVXPY's name of it.
@@ -181,7 +178,6 @@ def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -
     """Minimises something else over the constraints, all of them tightened by a common slack ≤ 1.
 
     Args:
-        feasible: The constraints.
         objective: Called with the cvxpy module, the variable x (p,) and the slack; returns what to minimise.
 
     Returns:
@@ -268,8 +264,6 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
     feasible either.
 
     Args:
-        feasible: The constraints.
-        data: The data term.
         weight: Of the prior distance.
         distance: ``"entropic"`` or ``"euclid"``.
         point: The solver's answer.

@@ -77,9 +77,6 @@ class InertialFinding:
 def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
     """Judges every link of a robot, and every moving body with what is lumped into it.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Links that state an inertial, or move and should, in document order; then the bodies in joint order.
     """

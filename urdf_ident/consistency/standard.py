@@ -58,7 +58,6 @@ def prior_with_first_fit(
     Args:
         prior: Of the inertial parameters.
         parameters: All of theta's entries.
-        statistics: The data's factors.
         weights: Row group → weight on its rows [1/unit of torque].
         physics: What friction must satisfy beside the signs of its parameters, or None.
 
@@ -107,7 +106,6 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
     larger than the base parameters'. What the data hardly show stays possible, because it stays at the prior.
 
     Args:
-        statistics: The data's factors.
         fit: The full estimate, for its weights and its reduction.
         prior: The prior of all parameters.
         kept: Positions of the essential base parameters, shape (e,).
@@ -143,7 +141,6 @@ def consistent_parameters(
     worse than the best one the nearest to :data:`USUAL_WEIGHT` is taken.
 
     Args:
-        statistics: The data's factors.
         fit: The fit, for the weights of the row groups.
         prior: The prior of all parameters.
         parameters: All of theta's entries.
@@ -186,7 +183,6 @@ def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> 
 
     Args:
         problem: Constraints and prior.
-        statistics: The data's factors.
         fit: For the weights of the row groups.
 
     Returns:

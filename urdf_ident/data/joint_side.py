@@ -14,7 +14,6 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
 
     Args:
         recording: As read.
-        drive: The drive train.
 
     Returns:
         Positions, velocities, accelerations and efforts on the joint side [rad, m, N·m, N]; motor positions

@@ -15,8 +15,6 @@ def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> Prepare
 
     Args:
         payload: The payload, or None.
-        robot: The robot.
-        log: The log.
 
     Returns:
         The log; what moves the payload is taken off the measured torque.

@@ -60,8 +60,6 @@ def examine(recording: Recording, robot: Robot, drive: Drive, config: SignalConf
 
     Args:
         recording: As read.
-        robot: The robot.
-        drive: The drive train.
         config: Conditioning.
 
     Returns:
@@ -78,8 +76,6 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
 
     Args:
         recordings: As read.
-        robot: The robot.
-        drive: The drive train.
         config: Conditioning.
 
     Returns:
@@ -113,8 +109,6 @@ def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: Signal
 
     Args:
         recording: As read.
-        robot: The robot.
-        drive: The drive train.
         config: Conditioning.
         force: Go on in spite of findings that refuse the log.
 
@@ -138,8 +132,6 @@ def prepare_logs(
 
     Args:
         recordings: As read; names must differ.
-        robot: The robot.
-        drive: The drive train.
         config: Conditioning.
         force: Go on in spite of findings that refuse a log.
 
@@ -187,7 +179,6 @@ def check_physics(logs: Sequence[PreparedLog], robot: Robot, *, force: bool = Fa
 
     Args:
         logs: The logs to learn from.
-        robot: The robot.
         force: Go on in spite of findings that refuse a log.
 
     Returns:

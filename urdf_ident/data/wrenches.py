@@ -16,7 +16,6 @@ def external_torque(recording: Recording, robot: Robot) -> Array | None:
 
     Args:
         recording: A log on the joint side; its wrenches act on the robot and are expressed in their own frames.
-        robot: The robot.
 
     Returns:
         Shape (N, n) [N·m or N], or None where the log holds no wrench.

@@ -45,8 +45,6 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
 
     Args:
         statistics: Of the elastic model, with link rows.
-        model: The model.
-        base: Its reduction.
 
     Returns:
         Statistics with the same columns and groups.
@@ -132,9 +130,7 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
     """How well motor rows with their springs predict the motor torque of a log.
 
     Args:
-        model: The model.
         theta: Parameters, shape (p,).
-        log: The prepared log.
         cutoff: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
@@ -168,9 +164,7 @@ def compliant(model: DynamicModel, *, build: Callable[[DynamicModel], StatisticS
     """Builds the statistics of any model; those of an elastic one in compliance form.
 
     Args:
-        model: The dynamic model.
         build: Makes its statistics from the data.
-        base: Its reduction.
 
     Returns:
         The statistics.
@@ -206,7 +200,6 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
 
     Args:
         statistics: With link rows, as built (not in compliance form).
-        model: The model.
         theta: Parameters, shape (p,).
 
     Returns:

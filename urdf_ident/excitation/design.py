@@ -321,7 +321,6 @@ def certified(
     """The best motion that holds on a 1 ms grid with its allowance between samples; drawn in if it does not quite.
 
     Args:
-        problem: The problem.
         candidates: Motions, the best first.
 
     Returns:
@@ -362,7 +361,6 @@ def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
     """The criterion with unsoftened signs, on many instants.
 
     Args:
-        problem: The problem.
         rows: Rows of the model as it is.
         X: Unknowns, shape (d, n).
 

@@ -107,7 +107,6 @@ def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParam
     Args:
         after: The earlier result.
         planned: The model without the terms that the design leaves out.
-        base: Its base parameters.
 
     Returns:
         Rows with unit noise, shape (k, b); what was left out is free, not known.

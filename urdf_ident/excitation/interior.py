@@ -41,8 +41,6 @@ class LinearLimits:
         """Limits on a grid, drawn in towards their middle.
 
         Args:
-            grid: The grid.
-            limits: The limits.
             shrink: Factor of each limit's half-width, at most 1: what may hide between instants, and a margin.
 
         Returns:
@@ -150,7 +148,6 @@ def minimise(
 
     Args:
         objective: (X, barrier, sharpness) → value and gradient, shape (d, n); inf outside its own domain.
-        limits: The linear limits.
         X: Strictly inside, shape (d, n).
         options: Of the search.
         on_iterate: Called with every iterate, shape (d, n); True stops.

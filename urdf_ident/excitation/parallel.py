@@ -62,7 +62,6 @@ def search(
     """Searches until the time or the starts are used up.
 
     Args:
-        problem: The problem.
         seed: Of the random starts; process k uses child k of it.
         budget: Time [s].
         starts: Random starts in all; None: as many as there is time for.

@@ -167,9 +167,6 @@ def _poses(limits: Limits, seed: int) -> Sequence[Array]:
 def last_link(robot: Robot) -> str:
     """The link farthest along the chain: the last one that hangs on the last joint, a tool's tip say.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Its name.
     """

@@ -33,7 +33,6 @@ class PlannedMotion:
         """Writes the motion as the default trajectory CSV.
 
         Args:
-            path: The file.
             rate: Samples per second [Hz].
 
         Returns:

@@ -106,9 +106,6 @@ def weighted_regressor(
     Load-dependent friction is evaluated with the torque of the URDF's own rigid model, which is what is known beforehand.
 
     Args:
-        model: The model.
-        base: Its base parameters.
-        trajectory: The motion.
         noise: Standard deviation of each row group's torque, shape (n,) [N·m or N]; ones leave rows as they are.
         rate: Samples per second [Hz]; more where that would be fewer than two samples a parameter.
 
@@ -136,7 +133,6 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: 
     Args:
         noise: Shape (n,) or a number [N·m or N], or None.
         criterion: Name of the criterion.
-        limits: The limits.
         model: The model, for its drive.
 
     Returns:
@@ -184,8 +180,6 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
 
     Args:
         name: One of :data:`..criteria.CRITERIA`.
-        rows: The rows.
-        limits: The limits.
         known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
 
     Returns:

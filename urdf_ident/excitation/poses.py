@@ -79,7 +79,6 @@ def design_poses(
     """Plans poses at rest that show the weight of a body on the last link, each reached from both sides.
 
     Args:
-        model: The model.
         limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
         count: Number of poses, at least 4.
         hold: How long each is held [s].

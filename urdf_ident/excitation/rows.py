@@ -210,7 +210,6 @@ def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
     """The model as the optimiser sees it: smooth signs that take a while to turn round, so that gradients say where to go.
 
     Args:
-        model: The model.
         velocity: Velocity limits, shape (n,) [rad/s or m/s].
 
     Returns:

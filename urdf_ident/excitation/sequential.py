@@ -211,7 +211,6 @@ def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajec
 
     Args:
         after: The earlier result: rates and noise of the rows.
-        model: Its model.
         trajectory: The motion, all repetitions included.
 
     Returns:
@@ -267,9 +266,6 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
 
 def warming_words(after: EarlierResult) -> str:
     """What no motion cures: friction that differs from log to log.
-
-    Args:
-        after: The earlier result.
 
     Returns:
         A sentence where the spread is worth it, or is not known; else nothing.
@@ -331,7 +327,6 @@ def overrated(fit: Fit, old: Array) -> float:
     """How much less a row is worth than an independent one would be: the fit's variances over the textbook's, median.
 
     Args:
-        fit: The fit.
         old: Whitened factor of its rows, shape (m, b).
 
     Returns:
@@ -347,7 +342,6 @@ def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> A
 
     Args:
         after: The earlier result, for the noise of the row groups.
-        model: Its model.
         limits: The limits, finite for positions and velocities.
 
     Returns:
@@ -365,7 +359,6 @@ def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) 
     """What even a random motion inside the limits would tell: cheap, and a lower bound of what a designed one does.
 
     Args:
-        after: The earlier result.
         limits: Limits of the joints.
         duration: Of the motion [s].
         seed: Of the motion.

@@ -196,7 +196,6 @@ class ExcitationSection(Section):
         """What the motion must keep away from.
 
         Args:
-            robot: The robot.
             folder: What the path of the world file is relative to.
 
         Returns:

@@ -57,7 +57,6 @@ class BidirectionalExperiment(PlannedMotion):
         """Writes the motion as the default trajectory CSV, see :meth:`PlannedMotion.write`.
 
         Args:
-            path: The file.
             rate: Samples per second [Hz].
 
         Returns:

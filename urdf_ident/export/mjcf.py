@@ -91,7 +91,6 @@ def mjcf_text(
     """The robot as MJCF (see :func:`write_mjcf`).
 
     Args:
-        robot: The robot.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m].
         frictionloss: Joint name → Coulomb friction [N·m or N].

@@ -74,7 +74,6 @@ def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ..
     """Writes :func:`sdf_text`.
 
     Args:
-        path: The file.
         urdf: The URDF's text.
         where: Its path, for messages.
 

@@ -41,7 +41,6 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     """Takes every moving body apart into its links.
 
     Args:
-        robot: The robot.
         theta: Inertial parameters of its bodies, shape (10·n,), each able to exist with a relative margin of 1e-6.
 
     Returns:
@@ -75,7 +74,6 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
     """Moves bodies inside what is physically consistent: always from the boundary, from outside only where that is allowed.
 
     Args:
-        robot: The robot.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         repair: True to replace an inconsistent body by the nearest physically consistent one, measured in the metric of the
             URDF's body.
@@ -119,9 +117,6 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
 
 def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
     """Repairs impossible links that no joint moves: they are not identified, but engines would refuse them.
-
-    Args:
-        robot: The robot.
 
     Returns:
         Link name → ten parameters in the link's frame, shape (10,), of those that have to change; and notes.

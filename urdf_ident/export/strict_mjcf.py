@@ -81,9 +81,6 @@ def mujoco_refusal(text: str) -> str | None:
 def readable_mesh(path: Path) -> bool:
     """Whether MuJoCo reads a mesh file: OBJ, or binary STL, with faces that enclose a volume.
 
-    Args:
-        path: The file.
-
     Returns:
         True if it does.
     """

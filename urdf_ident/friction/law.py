@@ -156,9 +156,6 @@ class Law(Term):
 
         A law that is ``loaded`` is to be a sign times something in proportion to ``|motion.load|``.
 
-        Args:
-            motion: The sliding.
-
         Returns:
             One array of shape (K,) a symbol [1/unit of its parameter · N·m or N].
         """
@@ -166,9 +163,6 @@ class Law(Term):
 
     def continued(self, motion: Sliding) -> Sequence[Array]:
         """:meth:`basis` inside the trained speeds, beyond them its tangent at the edge.
-
-        Args:
-            motion: The sliding.
 
         Returns:
             As :meth:`basis`.

@@ -108,7 +108,6 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     """The part of one law in all demands on its axis.
 
     Args:
-        law: The law.
         trained: The trained range.
         speeds: Number of speeds per direction.
 

@@ -255,7 +255,6 @@ def with_ill_conditioned(found: BaseParameters, scaled: Array, zero: NDArray[np.
     """The reduction, with zero columns that are more than the rounding of doubles counted as ill-conditioned.
 
     Args:
-        found: The reduction.
         scaled: Scaled columns, shape (k, p).
         zero: Which are zero, shape (p,).
 

@@ -391,9 +391,6 @@ class ElasticModel(DynamicModel):
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
     """The motor's motion after the gear.
 
-    Args:
-        segment: A segment.
-
     Returns:
         Position, velocity, acceleration, shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].
 

@@ -73,9 +73,6 @@ class Shape:
 def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
     """The shapes of a robot: its ``<visual>``, else its ``<collision>``, else capsules between its joints.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Shapes, and notes on what could not be drawn as the URDF wants it.
     """
@@ -104,7 +101,6 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
     A link that has mass and no usable collision geometry gets capsules from its joint to the next ones, and that is said.
 
     Args:
-        robot: The robot.
         radius: Of the capsules [m]; by default a fixed part of the robot's reach.
 
     Returns:
@@ -142,9 +138,6 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
 
 def stated_shapes(robot: Robot) -> tuple[tuple[Shape, ...], frozenset[str]]:
     """All that the URDF draws or calls solid, and nothing that stands in for it.
-
-    Args:
-        robot: The robot.
 
     Returns:
         Shapes of ``<visual>`` and ``<collision>``, and the links of which something could not be read.
@@ -237,9 +230,6 @@ def _colour(material: ElementTree.Element) -> Colour | None:
 def link_capsules(robot: Robot) -> list[Shape]:
     """Capsules from each joint to the next, and a marker on every joint: a robot that has no geometry.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Shapes; a last link without a tool frame reaches as far beyond its centre of mass as that is from its joint.
     """
@@ -284,9 +274,6 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
 def reach(robot: Robot) -> float:
     """Length of the longest chain of links, joint to joint, with prismatic joints drawn out.
 
-    Args:
-        robot: The robot.
-
     Returns:
         [m]; 0.5 where everything sits in one point.
     """
@@ -305,7 +292,6 @@ def tip_point(robot: Robot, shapes: Sequence[Shape]) -> tuple[int, Array]:
     """The point whose path is worth seeing: the end of the longest chain of joints.
 
     Args:
-        robot: The robot.
         shapes: What is drawn of it.
 
     Returns:

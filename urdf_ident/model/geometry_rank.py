@@ -28,7 +28,6 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     """Number of inertial base parameters of a fixed-base tree of revolute and prismatic joints.
 
     Args:
-        robot: The robot.
         rotor_inertia: Whether every axis also has a rotor inertia, on the joint's own side.
 
     Returns:

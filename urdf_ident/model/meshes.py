@@ -43,9 +43,6 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
 def mesh_box(path: Path) -> Array | None:
     """The box around a mesh.
 
-    Args:
-        path: The file.
-
     Returns:
         Lowest and highest corner, shape (2, 3) [m], or None where the file is broken or empty.
     """

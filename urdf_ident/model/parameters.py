@@ -30,9 +30,6 @@ class Parameter:
 def inertial_parameters(robot: Robot) -> tuple[Parameter, ...]:
     """The 10·n inertial entries, body by body in the order of ``robot.bodies``; theta always starts with them.
 
-    Args:
-        robot: The robot.
-
     Returns:
         ``m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz`` of each body, about its joint frame's origin.
     """

@@ -21,7 +21,6 @@ def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int,
     """A link that a joint moves.
 
     Args:
-        robot: The robot.
         link: Its name.
         where: What named it, for the message.
 
@@ -65,7 +64,6 @@ class Payload:
         """Fixes a body to a link.
 
         Args:
-            robot: The robot.
             link: Name of the link, one that moves.
             mass: [kg].
             com: Centre of mass in the link's frame, shape (3,) [m].
@@ -105,7 +103,6 @@ class Payload:
         """The joint torque that it takes to move it.
 
         Args:
-            robot: The robot.
             segment: The motion.
 
         Returns:

@@ -19,7 +19,6 @@ def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        prior: The prior.
         weight: Of the prior against the data, > 0.
 
     Returns:
@@ -42,7 +41,6 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        prior: The prior.
         weight: Of the prior against the data, > 0: by how much the data's nominal precision is overrated.
 
     Returns:
@@ -61,7 +59,6 @@ def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Arr
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        prior: The prior.
         weight: Of the prior against the data, > 0.
 
     Returns:
@@ -81,7 +78,6 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        prior: The prior.
         weight: Of the prior against the data, > 0: by how much the data's nominal precision is overrated.
         rows: Coefficients of the functions, shape (…, p).
 

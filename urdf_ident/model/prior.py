@@ -99,9 +99,6 @@ class Prior:
 def lumped_inertials(robot: Robot) -> Array:
     """The inertial parameters of the moving bodies as the URDF states them, lumped links summed.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Shape (n_bodies, 10), about the joint frames' origins; not repaired.
     """
@@ -113,9 +110,6 @@ def carriers(robot: Robot) -> tuple[int, ...]:
 
     It is the body's own link when that has a mass, otherwise the heaviest of its fixed children: some URDFs
     draw a bare frame first and hang the real link on it.
-
-    Args:
-        robot: The robot.
 
     Returns:
         For each body, an index into ``body.links``.
@@ -129,9 +123,6 @@ def carriers(robot: Robot) -> tuple[int, ...]:
 
 def fixed_children(robot: Robot) -> Array:
     """What every body carries apart from its carrier: the part that identification does not change.
-
-    Args:
-        robot: The robot.
 
     Returns:
         Shape (n_bodies, 10), about the joint frames' origins; zero where nothing else is lumped in.
@@ -154,7 +145,6 @@ def inertial_prior(
     """The URDF's inertials as a prior, impossible and massless bodies repaired.
 
     Args:
-        robot: The robot.
         relative_std: How sure the URDF is: one standard deviation of a body's scale, a fraction.
         mass_std: The same of its masses; inf for no more than the scale says of them.
         floor: Least ratio of principal second moments of a body that has to be repaired.

@@ -35,9 +35,6 @@ class RotorCoupling:
 def joint_axes(robot: Robot) -> Array:
     """Axis of every joint, in its own frame.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Unit vectors, shape (n, 3).
     """
@@ -55,9 +52,6 @@ def joint_axes(robot: Robot) -> Array:
 def carriers_of_rotors(robot: Robot) -> NDArray[np.intp]:
     """The body on which each joint's motor sits.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Shape (n,): body indices, −1 for the base.
     """
@@ -68,7 +62,6 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
     """Torques by which rotors and links turn each other, apart from the spring and Ia·θ'' itself.
 
     Args:
-        robot: The robot.
         ratio: Gear ratios r, shape (n,); may be negative.
         q, v, a: Link motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         vm, am: Motor motion after the gear, shape (N, n) [rad/s, rad/s² or m/s, m/s²].

@@ -49,7 +49,6 @@ def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, .
     """Which inertial columns of row groups the others follow from, whatever the motion.
 
     Args:
-        robot: The robot.
         groups: The row groups.
 
     Returns:

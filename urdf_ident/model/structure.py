@@ -49,7 +49,6 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     """Random states over the robot's full range, for structural questions.
 
     Args:
-        robot: The robot.
         samples: How many states.
         seed: Seed of the generator.
 

@@ -21,9 +21,6 @@ Slider = tuple[int, str]
 def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
     """The friction laws of every joint and motor.
 
-    Args:
-        model: The model.
-
     Returns:
         Axis and side → the first column (index into theta) and the law, in the order of theta.
     """
@@ -81,9 +78,6 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel
 def trained_speeds(model: DynamicModel) -> Array:
     """Between which speeds each joint's friction was seen.
 
-    Args:
-        model: The model.
-
     Returns:
         Lowest and highest velocity, shape (n, 2) [rad/s or m/s]; NaN for a joint without friction laws of its own,
         or where the model does not know.
@@ -99,7 +93,6 @@ def outside(model: DynamicModel, v: Array) -> NDArray[np.bool_]:
     """Where a motion is faster than the friction's data.
 
     Args:
-        model: The model.
         v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
 
     Returns:

@@ -80,7 +80,6 @@ class Trajectory(ABC):
         """Writes the default CSV: ``t, q_<joint>…, v_<joint>…, a_<joint>…``.
 
         Args:
-            path: The file.
             rate: Samples per second [Hz].
 
         Returns:

@@ -73,7 +73,6 @@ def circle(
     """A circle of a frame that starts, and after whole turns ends, where the frame is.
 
     Args:
-        robot: The robot.
         frame: Name of the frame (a link) that moves on the circle.
         start: Joint positions at the start, shape (n,) [rad or m].
         radius: [m].
@@ -119,7 +118,6 @@ def line(
     """A straight line of a frame.
 
     Args:
-        robot: The robot.
         frame: Name of the frame (a link) that moves along the line.
         start: Joint positions at the start, shape (n,) [rad or m].
         displacement: From start to end in the base frame, shape (3,) [m].
@@ -146,7 +144,6 @@ def inverse_kinematics(
     """Joint positions that bring a frame to a place, by damped least squares.
 
     Args:
-        robot: The robot.
         frame: Name of the frame (a link).
         position: In the base frame, shape (3,) [m].
         start: Joint positions to start from, shape (n,) [rad or m].

@@ -19,8 +19,6 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 100
     """Writes ``t, q_<joint>…, v_<joint>…, a_<joint>…`` in SI units.
 
     Args:
-        trajectory: The trajectory.
-        path: The file.
         rate: Samples per second [Hz].
 
     Returns:
@@ -91,7 +89,6 @@ def ros2_yaml(trajectory: Trajectory, rate: float = 100.0) -> str:
     """A ``trajectory_msgs/msg/JointTrajectory`` as ``ros2 topic pub`` and most tools read it.
 
     Args:
-        trajectory: The trajectory.
         rate: Points per second [Hz].
 
     Returns:
@@ -119,8 +116,6 @@ def write_ros2(trajectory: Trajectory, path: str | Path, rate: float = 100.0) ->
     """Writes :func:`ros2_yaml`.
 
     Args:
-        trajectory: The trajectory.
-        path: The file.
         rate: Points per second [Hz].
 
     Returns:

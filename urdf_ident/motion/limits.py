@@ -210,7 +210,6 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
     """Compares a trajectory with the limits, on a grid and between its points.
 
     Args:
-        trajectory: The trajectory.
         limits: The limits; unknown ones are not checked (see :meth:`Limits.require`).
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], e.g. :func:`prior_torque`; None: not checked.
         rate: Of the grid [Hz].
@@ -247,9 +246,6 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
 
 def prior_torque(robot: Robot) -> Torque:
     """Joint torque of the URDF's own rigid model (no friction, no rotor inertia).
-
-    Args:
-        robot: The robot.
 
     Returns:
         A function of ``(q, v, a)``, shapes (N, n), giving (N, n) [N·m or N].

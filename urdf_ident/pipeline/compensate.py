@@ -124,7 +124,6 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
     """Refuses what the three loops cannot do, before any work is done.
 
     Args:
-        model: The dynamic model.
         logs: Logs to learn from, as read.
         kind: Of the residual.
         use: What it reads.
@@ -220,7 +219,6 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     """A log conditioned as the fit's logs were.
 
     Args:
-        ident: The result.
         recording: As read.
         force: Use it in spite of findings that refuse it.
         runs: Whether it holds runs at constant speed: then it stays in one piece, for short runs between standstills are
@@ -242,10 +240,6 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
     """The residual along a log whose motor positions are free of the gears' kinematic error.
-
-    Args:
-        residual: The residual.
-        log: The prepared log.
 
     Returns:
         One array a segment, shape (N, n) [N·m or N].

@@ -122,7 +122,6 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
     """The truth in the order of the identified parameters; friction that the model lacks is not in it.
 
     Args:
-        ident: The identification.
         robot: The true robot.
         plant: The true plant.
 

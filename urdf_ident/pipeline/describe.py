@@ -30,7 +30,6 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
         logs: Files, folders, globs or stems, as on the command line.
         project: What is known already.
         robot: The robot that moved.
-        urdf: Its URDF.
 
     Returns:
         The project file.
@@ -80,8 +79,6 @@ def project_text(found: Description | None, project: Project, robot: Robot, urdf
     Args:
         found: What was recognised.
         project: What was known before; it is kept.
-        robot: The robot.
-        urdf: Its URDF.
         log: What the log is called.
 
     Returns:

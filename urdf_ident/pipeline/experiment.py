@@ -100,7 +100,6 @@ def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
     """A plant with identified parameters.
 
     Args:
-        ident: The identification.
         robot: Where it is simulated; the identified robot if None. The joints must be the same.
 
     Returns:
@@ -132,7 +131,6 @@ def run_experiment(
     Args:
         project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
-        trajectory: The motion.
         plant: The true robot; the nominal one if None, which must be rigid.
         name: Of the log.
         seed: Of the sensors' random numbers; the project's if None.

@@ -103,9 +103,6 @@ def weigh(
 def default_link(robot: Robot) -> str:
     """Where a payload usually sits.
 
-    Args:
-        robot: The robot.
-
     Returns:
         ``tool0`` if it moves, else the last link of the body with most joints before it.
     """

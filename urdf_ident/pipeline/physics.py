@@ -50,8 +50,6 @@ def complete(
     """Chooses standard parameters by the project's ``consistency`` section, and measures what speaks for them.
 
     Args:
-        model: The dynamic model.
-        statistics: The data's factors.
         fit: The base parameters.
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.
@@ -87,8 +85,6 @@ def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit,
     """Standard parameters by the project's ``consistency`` section.
 
     Args:
-        model: The dynamic model.
-        statistics: The data's factors.
         fit: The base parameters.
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.

@@ -56,7 +56,6 @@ def prepare(
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
     Args:
-        model: The dynamic model.
         logs: Logs as read.
         project: Settings.
         force: Use logs in spite of findings that refuse them.

@@ -19,7 +19,6 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Both are behind the low-pass of the fit, as in the scores.
 
     Args:
-        ident: The result.
         recording: A log with efforts.
         force: Go on in spite of findings that refuse the log.
 

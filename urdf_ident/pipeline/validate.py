@@ -125,7 +125,6 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
     """The result with the scores and series of other logs, for a report of them.
 
     Args:
-        ident: The result.
         report: Scores of other logs; those that were learnt from are shown as such.
 
     Returns:
@@ -185,7 +184,6 @@ def score_logs(
     """Scores a result on logs as read and as prepared.
 
     Args:
-        ident: The result.
         recordings: The logs as read.
         logs: The same, prepared.
         force: Score logs in spite of findings that refuse them.
@@ -240,7 +238,6 @@ def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[Pre
     """Series for pictures: of held-out logs, or failing those of logs that were learnt from; speeds of the latter.
 
     Args:
-        ident: The result.
         scored: Scores on held-out logs.
         learnt: The training logs.
 

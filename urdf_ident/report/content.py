@@ -25,9 +25,6 @@ _VERDICT_WORDS = {
 def content(ident: Identification) -> dict[str, Any]:
     """Everything of the report but the pictures.
 
-    Args:
-        ident: The result.
-
     Returns:
         Plain data for the template.
     """

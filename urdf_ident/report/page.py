@@ -47,7 +47,6 @@ def write_report(ident: Identification, path: str | Path, title: str = "") -> Pa
     """Writes the report, whole or not at all.
 
     Args:
-        ident: The result.
         path: The HTML file.
         title: Title of the page; the robot's name if empty.
 

@@ -23,7 +23,6 @@ def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     """Measured against predicted torque, one picture a joint.
 
     Args:
-        ident: The result.
         trace: Series of one log.
 
     Returns:
@@ -35,9 +34,6 @@ def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
 def friction_pictures(ident: Identification) -> list[str]:
     """Friction curves, one picture a joint that has friction laws.
 
-    Args:
-        ident: The result.
-
     Returns:
         SVG elements.
     """
@@ -47,9 +43,6 @@ def friction_pictures(ident: Identification) -> list[str]:
 
 def change_pictures(ident: Identification) -> list[str]:
     """Friction that changes: deviations of each log, one picture a parameter whose spread is not zero.
-
-    Args:
-        ident: The result.
 
     Returns:
         SVG elements.
@@ -68,9 +61,6 @@ def change_pictures(ident: Identification) -> list[str]:
 def parameter_pictures(ident: Identification) -> list[str]:
     """Estimates with intervals, a picture a body and one a kind of joint term.
 
-    Args:
-        ident: The result.
-
     Returns:
         SVG elements.
     """
@@ -84,9 +74,6 @@ def parameter_pictures(ident: Identification) -> list[str]:
 
 def body_pictures(ident: Identification) -> list[str]:
     """Inertia ellipsoids before and after, one picture a body.
-
-    Args:
-        ident: The result.
 
     Returns:
         SVG elements.
@@ -104,7 +91,6 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     """Memory and spectrum of the residual.
 
     Args:
-        ident: The result.
         trace: Series of one log.
 
     Returns:

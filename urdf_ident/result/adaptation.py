@@ -103,9 +103,6 @@ def adaptive_model(ident: Record, memory: float | str, rate: float | None, state
 def chosen_settings(ident: Record) -> FilterSettings:
     """The settings that held-out error chose.
 
-    Args:
-        ident: The result.
-
     Returns:
         The settings, with no spread for joints where adaptation lost.
 

@@ -35,9 +35,6 @@ class JointError:
 def brief(ident: Record) -> str:
     """Verdict, cause, remedy, error of each joint, what changed most and what is not known.
 
-    Args:
-        ident: The result.
-
     Returns:
         At most 14 lines of at most 100 columns.
     """
@@ -55,9 +52,6 @@ def brief(ident: Record) -> str:
 
 def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     """Relative torque error of every joint: on held-out logs, or failing those from cross-validation.
-
-    Args:
-        ident: The result.
 
     Returns:
         What kind of error it is (empty where there is none), and the joints in model order (RMS over logs).
@@ -87,9 +81,6 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
 def changes(ident: Record) -> list[str]:
     """What moved farthest from the URDF, of what the data had a say in.
 
-    Args:
-        ident: The result.
-
     Returns:
         A few changes of mass or centre of mass in words, largest first.
     """
@@ -113,9 +104,6 @@ def changes(ident: Record) -> list[str]:
 
 def html(ident: Record) -> str:
     """The same for a notebook.
-
-    Args:
-        ident: The result.
 
     Returns:
         An HTML fragment.

@@ -35,8 +35,8 @@ def gravity(ident: Record, q: ArrayLike) -> Array:
         ModelError: Elastic joints.
         ShapeError: The array does not fit.
     """
-    place = _array(ident, "q", q)
-    return _rigid(ident, place, np.zeros_like(place))
+    position = _array(ident, "q", q)
+    return _rigid(ident, position, np.zeros_like(position))
 
 
 def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
@@ -53,8 +53,8 @@ def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
         ModelError: Elastic joints.
         ShapeError: The arrays do not fit.
     """
-    place, speed = _array(ident, "q", q), _array(ident, "v", v, np.shape(q))
-    return _rigid(ident, place, speed) - _rigid(ident, place, np.zeros_like(place))
+    position, velocity = _array(ident, "q", q), _array(ident, "v", v, np.shape(q))
+    return _rigid(ident, position, velocity) - _rigid(ident, position, np.zeros_like(position))
 
 
 def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
@@ -73,15 +73,15 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         ModelError: Elastic joints, or a law that needs positions without any.
         ShapeError: The arrays do not fit.
     """
-    speed = _array(ident, "v", v)
+    velocity = _array(ident, "v", v)
     if q is None and any(item.term.loaded or item.term.name == "presliding" for item in ident.model.terms):
         raise ModelError(
             "friction of this model depends on the position (load or presliding)",
             got="no q",
             remedy="call friction(v, q), or friction(v, q, a)",
         )
-    place = np.zeros_like(speed) if q is None else _array(ident, "q", q, speed.shape)
-    turn = np.zeros_like(speed) if a is None else _array(ident, "a", a, speed.shape)
+    position = np.zeros_like(velocity) if q is None else _array(ident, "q", q, velocity.shape)
+    acceleration = np.zeros_like(velocity) if a is None else _array(ident, "a", a, velocity.shape)
     theta = ident.theta.copy()
     theta[: ident.model.n_inertial] = 0.0
     at = ident.model.n_inertial
@@ -89,7 +89,7 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         if item.term.name == RotorInertia.name:
             theta[at] = 0.0
         at += len(item.term.symbols)
-    return ident.model.torque(theta, place, speed, turn)
+    return ident.model.torque(theta, position, velocity, acceleration)
 
 
 def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
@@ -110,10 +110,10 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         EstimationError: The mass matrix is singular, or the equation has no solution (friction above the torque).
         ShapeError: The arrays do not fit.
     """
-    place = _array(ident, "q", q)
-    speed, torque = _array(ident, "v", v, place.shape), _array(ident, "tau", tau, place.shape)
-    rows = [np.atleast_2d(x) for x in (place, speed, torque)]
-    out = np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(place.shape)
+    position = _array(ident, "q", q)
+    velocity, torque = _array(ident, "v", v, position.shape), _array(ident, "tau", tau, position.shape)
+    rows = [np.atleast_2d(x) for x in (position, velocity, torque)]
+    out = np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(position.shape)
     return np.asarray(out)
 
 

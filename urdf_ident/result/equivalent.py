@@ -32,9 +32,6 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     both directions, to the whole friction curve over the speeds of the logs (load-dependent friction at the RMS torque
     of the logs). A motor that drives several joints counts as if each moved alone.
 
-    Args:
-        ident: The result.
-
     Returns:
         The friction; one note on the joints where it stands for richer laws.
     """
@@ -60,9 +57,6 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
 
 def armature(ident: Record) -> dict[str, float]:
     """Rotor inertia that each joint feels when it moves alone; couplings between axes have no place in an MJCF.
-
-    Args:
-        ident: The result.
 
     Returns:
         Joint name → rotor inertia [kg·m² or kg].

@@ -133,12 +133,9 @@ def gather(
     """Measures what a verdict rests on.
 
     Args:
-        model: The dynamic model.
         theta: Exported parameters, shape (p,).
-        prior: The prior.
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         weight: Of the prior against the data.
-        statistics: The data's factors.
         trained: Speeds, accelerations and torques of the logs.
         fitted: Parameters of the unconstrained fit, shape (p,).
         seen: Share of the base parameters that the data show.
@@ -180,9 +177,6 @@ def gather(
 
 def placeholders(robot: Robot) -> bool:
     """Whether the inertial parameters of a URDF look like placeholders: all bodies weigh the same, or all but one.
-
-    Args:
-        robot: The robot.
 
     Returns:
         True where nothing can be concluded from the URDF about the scale of the torques.

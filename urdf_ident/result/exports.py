@@ -63,10 +63,6 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
 def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
 
-    Args:
-        ident: The result.
-        path: The file.
-
     Returns:
         Notes on what was done beside writing numbers, and on what SDFormat lacks.
 
@@ -110,7 +106,6 @@ def write_all(ident: Record, folder: str | Path) -> list[str]:
     """Writes the corrected URDF, joints.yaml, the series for pictures, and last identification.json.
 
     Args:
-        ident: The result.
         folder: Output folder.
 
     Returns:
@@ -132,9 +127,6 @@ def write_all(ident: Record, folder: str | Path) -> list[str]:
 def result_names(robot: Robot) -> tuple[str, str, str, str]:
     """What the files of a result are called.
 
-    Args:
-        robot: The robot.
-
     Returns:
         The corrected URDF, the side-car, the series for pictures, and the JSON, which is written last.
     """
@@ -144,9 +136,6 @@ def result_names(robot: Robot) -> tuple[str, str, str, str]:
 
 def check_source(ident: Record) -> None:
     """Refuses when the source URDF was edited since: the numbers would belong to another robot.
-
-    Args:
-        ident: The result.
 
     Raises:
         FingerprintError: The file is there and differs from the embedded one.

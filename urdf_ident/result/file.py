@@ -24,10 +24,6 @@ SCHEMA = "urdf-ident/1"
 def save(ident: Record, path: str | Path) -> Path:
     """Writes a result as JSON (docs/reference.md), whole or not at all.
 
-    Args:
-        ident: The result.
-        path: The file.
-
     Returns:
         The path written.
 
@@ -41,9 +37,6 @@ def save(ident: Record, path: str | Path) -> Path:
 
 def as_dict(ident: Record) -> dict[str, Any]:
     """The content of identification.json.
-
-    Args:
-        ident: The result.
 
     Returns:
         Nested plain data (arrays are still arrays; :func:`plain` turns them into lists).

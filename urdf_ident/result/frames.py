@@ -101,9 +101,6 @@ class Parameters:
 def parameters(ident: Record) -> Parameters:
     """The standard parameters of a result.
 
-    Args:
-        ident: The result.
-
     Returns:
         One row a parameter, in the order of theta.
     """

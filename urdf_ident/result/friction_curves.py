@@ -49,7 +49,6 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[FrictionCurve, 
     """The friction curve of every joint that has friction laws.
 
     Args:
-        ident: The result.
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
@@ -76,7 +75,6 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     """How the friction torque of a joint depends on every parameter.
 
     Args:
-        ident: The result.
         j: Index of the joint, which moves alone and steadily.
         v: Its speeds, shape (N,) [rad/s or m/s].
         load: Torque that its gear passes on [N·m or N].
@@ -106,7 +104,6 @@ def share(ident: Record, item: object, j: int) -> float:
     """How fast the axis of a term turns when one joint moves alone at unit speed.
 
     Args:
-        ident: The result.
         item: The applied term.
         j: Index of the joint.
 

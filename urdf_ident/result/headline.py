@@ -28,9 +28,6 @@ def headline(ident: Record) -> Headline:
 
     Another motion is only advised where no cause in the logs is known: more of the same data would not help.
 
-    Args:
-        ident: The result.
-
     Returns:
         The headline.
     """

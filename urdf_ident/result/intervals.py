@@ -33,7 +33,6 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     their share in its variance.
 
     Args:
-        fit: The estimate.
         factor: Data factor ``[R | rho]``, shape (≤ p + 1, p + 1): it tells what the data show.
         rows: Coefficients, shape (…, b).
         alpha: One minus the level of confidence, a fraction.
@@ -67,10 +66,10 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
         ModelError: Elastic joints.
         ShapeError: The arrays do not fit.
     """
-    place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
-    for name, x in (("v", speed), ("a", turn)):
-        check_shape(name, x.shape, place.shape)
-    return functional_interval(ident.fit, ident.factor, _torque_rows(ident, place, speed, turn), alpha)
+    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", velocity), ("a", acceleration)):
+        check_shape(name, x.shape, position.shape)
+    return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
 
 
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
@@ -92,20 +91,20 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     from statistics import NormalDist
 
     _need_rigid(ident)
-    place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
-    for name, x in (("v", speed), ("a", turn)):
-        check_shape(name, x.shape, place.shape)
-    centre = ident.torque(place, speed, turn)
+    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", velocity), ("a", acceleration)):
+        check_shape(name, x.shape, position.shape)
+    centre = ident.torque(position, velocity, acceleration)
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
     residual = HeldOutResidual.from_dict(ident.prediction)
-    missed = residual.reach(np.atleast_2d(speed), np.atleast_2d(turn), alpha).reshape(centre.shape)
-    rows = ident.model.torque(np.eye(len(ident.theta)), place, speed, turn)
+    missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
+    rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     narrow, overrated = _misjudged(ident)
     variance = posterior_variance(ident.factor[:, :-1], ident.prior, overrated / narrow, rows)
     more = narrow * np.maximum(variance - residual.variance, 0.0)
     if residual.seen is not None:
-        p, s, t = (np.atleast_2d(x) for x in (place, speed, turn))
+        p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band)
         more = more + ((unseen**2 + smeared**2) / _SIGMAS**2).reshape(centre.shape)
@@ -129,7 +128,6 @@ def mass_matrix(ident: Record, q: ArrayLike) -> Array:
     """The mass matrix of the identified model, reflected rotor inertia included.
 
     Args:
-        ident: The result.
         q: One configuration, shape (n,) [rad or m].
 
     Returns:
@@ -170,7 +168,6 @@ def mass_interval(ident: Record, alpha: float) -> Array:
     """Intervals of the masses of the moving bodies from the data alone: mostly infinite, for masses are seen in sums.
 
     Args:
-        ident: The result.
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
@@ -186,10 +183,10 @@ def mass_interval(ident: Record, alpha: float) -> Array:
 
 
 def _still(ident: Record, q: ArrayLike) -> Array:
-    place = np.asarray(q, dtype=float)
-    check_shape("q", place.shape, (ident.model.n,))
+    position = np.asarray(q, dtype=float)
+    check_shape("q", position.shape, (ident.model.n,))
     _need_rigid(ident)
-    return np.tile(place, (ident.model.n + 1, 1))
+    return np.tile(position, (ident.model.n + 1, 1))
 
 
 def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:

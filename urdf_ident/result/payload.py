@@ -149,9 +149,6 @@ class PayloadResult:
     def save(self, path: str | Path) -> Path:
         """Writes payload.json.
 
-        Args:
-            path: The file.
-
         Returns:
             The path written.
 

@@ -108,22 +108,22 @@ class Record:
             ModelError: A deformation for a result without a residual, or without a rate that the residual reads.
             ShapeError: The arrays do not fit.
         """
-        place, speed, turn = (np.asarray(x, dtype=float) for x in (q, v, a))
+        position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
         apart, rate = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
-        for name, x in (("v", speed), ("a", turn), ("deformation", apart), ("deformation_rate", rate)):
-            if x is not None and x.shape != place.shape:
-                check_shape(name, x.shape, place.shape)
-        if place.ndim == 1 and self.online is not None:
-            check_shape("q", place.shape, (self.model.n,))
-            return self.online(place, speed, turn, apart, rate)
-        tau = self.model.torque(self.theta, place, speed, turn)
+        for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", rate)):
+            if x is not None and x.shape != position.shape:
+                check_shape(name, x.shape, position.shape)
+        if position.ndim == 1 and self.online is not None:
+            check_shape("q", position.shape, (self.model.n,))
+            return self.online(position, velocity, acceleration, apart, rate)
+        tau = self.model.torque(self.theta, position, velocity, acceleration)
         if apart is None:
             return tau
         if self.residual is None:
             raise ModelError(
                 "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
             )
-        return np.asarray(tau + self.residual.read(place, speed, turn, apart, rate))
+        return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, rate))
 
     @property
     def prediction_band(self) -> float:

@@ -103,9 +103,7 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     """Model torque along a log.
 
     Args:
-        model: The dynamic model.
         theta: Parameters, shape (p,), or (p, k) for k models at once.
-        log: The prepared log.
 
     Returns:
         Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
@@ -120,7 +118,6 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
     steps worse than one that lacks them (on a slow motion of a PUMA by a factor of ten).
 
     Args:
-        log: The prepared log.
         predicted: Shape (N, n) [N·m or N].
         joints: Joint names.
         cutoff: Zero-phase low-pass [Hz].
@@ -170,9 +167,7 @@ def validate_log(
     """Scores the four models on one log.
 
     Args:
-        model: The dynamic model.
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
-        log: The prepared log.
         cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
         adaptation: Of friction, to score the exported model with it too; None: static only.
 

@@ -18,7 +18,6 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
     """Elasticity of every joint, as identification.json and joints.yaml hold it.
 
     Args:
-        ident: The result.
         alpha: One minus the level of confidence of the intervals, a fraction.
 
     Returns:

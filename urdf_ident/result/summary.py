@@ -24,9 +24,6 @@ _MOTIONS, _NAMED = 3, 4
 def details(ident: Record) -> str:
     """What was found, what it is worth, what the data could not tell, and how everything was chosen.
 
-    Args:
-        ident: The result.
-
     Returns:
         Several lines of text, about 60 for a 6-axis arm.
     """
@@ -165,9 +162,6 @@ def _tried(trial: Mapping[str, Any]) -> str:
 
 def compensation_table(ident: Record) -> list[str]:
     """Held-out errors of each pair of friction laws (from the logs, from sweeps) and residual.
-
-    Args:
-        ident: The result.
 
     Returns:
         Lines, the first one empty; none without a comparison.

@@ -111,7 +111,6 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     """The series of one log.
 
     Args:
-        log: The prepared log.
         predicted: ``exported``, ``urdf`` and ``urdf_friction``: torque along its segments, shape (N, n) each [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
         held_out: Whether the log took no part in the fit.
@@ -147,7 +146,6 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     """Speeds of the logs and the friction that they show.
 
     Args:
-        model: The dynamic model.
         theta: Its parameters, shape (p,).
         logs: Prepared logs.
         cutoff: Zero-phase low-pass of the torque [Hz].
@@ -186,7 +184,6 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
 
     Args:
         traces: The series.
-        path: The file.
         theta: Parameters of the result, shape (p,): they tell to which result the file belongs.
 
     Returns:
@@ -208,7 +205,6 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
     """Reads the series of a result back.
 
     Args:
-        path: The file.
         theta: Parameters of the result, shape (p,).
 
     Returns:

@@ -91,9 +91,6 @@ class ResultVerdict:
 def judge(ident: Record) -> ResultVerdict:
     """Weighs the evidence of a result.
 
-    Args:
-        ident: The result.
-
     Returns:
         The verdict; the gravest reasons first.
     """

@@ -14,7 +14,6 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
     """Rotors and friction of a plant with a model's parameters; the springs of elastic joints are left to whoever has some.
 
     Args:
-        model: The model.
         theta: All its parameters, shape (p,).
 
     Returns:

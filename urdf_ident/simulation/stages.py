@@ -152,7 +152,6 @@ def stages_of(plant: Plant, feedback: Feedback | None, feed: Callable[[float], A
     """The fast steps of a plant under a controller.
 
     Args:
-        plant: The plant.
         feedback: The controller's affine form; None where it has none.
         feed: What the reference contributes at an instant [s], shape (n,).
 

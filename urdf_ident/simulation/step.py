@@ -29,7 +29,6 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
     Args:
         plant: What moves.
         controller: Continuous; of one without damping gains nothing is known.
-        trajectory: The motion.
         rate: Samples per second of the log [Hz].
         substeps: Steps per sample that were asked for.
 

@@ -39,7 +39,6 @@ def accumulate(
     """Turns one log's segments into its statistic.
 
     Args:
-        model: The dynamic model.
         log: Name of the log.
         segments: Its pieces.
         row_filter: The filter and decimation of the rows.
@@ -139,7 +138,6 @@ def build_statistics(
     Logs may be sampled at different rates; what must agree is the low-pass and the source of the velocities.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
         blocks: Time blocks a log.
         progress: Called with the log's name and the rows done and to do.

@@ -33,7 +33,6 @@ def changes_between_logs(
     Args:
         model: The model that the fit belongs to.
         statistics: Its factors, with their blocks in time.
-        fit: The estimate.
         covariates: Temperatures, shape (logs, q), as for :func:`.log_effects.friction_changes`.
         seconds: Duration of each log's motion, shape (logs,) [s], or None.
 

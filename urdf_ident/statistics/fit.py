@@ -171,8 +171,6 @@ def fit_base(
     scaled by the whitened residual.
 
     Args:
-        statistics: The data's factors.
-        base: The reduction.
         method: "ols", or "wls" ("auto" is "wls").
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
         weights: Given weights per row group [1/unit of torque], instead of those from the OLS residual.
@@ -214,8 +212,6 @@ def group_sigma(
     """Residual standard deviation of every row group, its degrees of freedom counted by leverage.
 
     Args:
-        statistics: The data's factors.
-        base: The reduction.
         solution: Of the base parameters.
         weights: The weights it was solved with.
 
@@ -265,7 +261,6 @@ def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, 
     """Estimates some parameters while all others are held, e.g. friction on top of a URDF.
 
     Args:
-        statistics: The data's factors.
         columns: Indices into theta to estimate.
         fixed: Values of all parameters, shape (p,); those of ``columns`` are only kept where unseen.
         weights: Row group → weight [1/unit of torque].

@@ -68,9 +68,6 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
     which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
 
-    Args:
-        statistics: The data's factors.
-
     Returns:
         A set with at least two logs, one factor per fold and row group.
 
@@ -86,9 +83,6 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
 
 def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     """To which fold every block in time belongs (:func:`folds_of`).
-
-    Args:
-        statistics: The data's factors.
 
     Returns:
         (log, block) → name of its fold.
@@ -142,9 +136,6 @@ def name_of(logs: Sequence[str]) -> str:
 def repeated(statistics: StatisticSet) -> tuple[str, ...]:
     """Says which logs are one motion.
 
-    Args:
-        statistics: The data's factors.
-
     Returns:
         A note for each motion that was recorded several times.
     """
@@ -157,9 +148,6 @@ def repeated(statistics: StatisticSet) -> tuple[str, ...]:
 
 def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, int], ...], ...]:
     """Stretches of time that do not repeat each other: the same stretch of all logs of one motion is one.
-
-    Args:
-        statistics: The data's factors.
 
     Returns:
         Stretches, each the (log, block) pairs in it.
@@ -215,7 +203,6 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
     """Leaves each fold out, estimates from the rest and scores the fold.
 
     Args:
-        statistics: The data's factors.
         estimate: Called with the training set; returns theta, shape (p,).
 
     Returns:

@@ -41,7 +41,6 @@ class KeptRows:
         """What :func:`.filtered_rows` makes of a segment with ``compact``, in one piece.
 
         Args:
-            model: The dynamic model.
             segment: With measured ``tau``.
             row_filter: The filter, the same for columns and tau.
 

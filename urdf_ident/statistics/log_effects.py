@@ -167,7 +167,6 @@ def friction_changes(
     Args:
         model: The model that the fit belongs to.
         statistics: Its factors, with their blocks in time.
-        fit: The estimate.
         covariates: What is known of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None: nothing.
         seconds: Duration of each log's motion, shape (logs,) [s], for pictures; None: not known.

@@ -38,9 +38,6 @@ _FAR = 0.25
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     """Logs that repeat one motion, together.
 
-    Args:
-        statistics: The data's factors.
-
     Returns:
         Names of the logs of each motion, in order of appearance; one each where no motion is repeated.
     """
@@ -63,9 +60,6 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
 
 def log_distances(statistics: StatisticSet) -> Array:
     """Distances between all logs, each over the stretch that two of them share.
-
-    Args:
-        statistics: The data's factors.
 
     Returns:
         Shape (logs, logs), symmetric: 0 for the same motion, 1 where the lengths of the columns agree nowhere [1].
@@ -106,7 +100,6 @@ def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
     repetitions, is one motion whatever it is cut into.
 
     Args:
-        statistics: The data's factors.
         parts: How many parts each log is cut into.
 
     Returns:

@@ -64,7 +64,6 @@ def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = 
     """Rows of logs as the estimators see them, in order of time.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
         longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
 
@@ -99,7 +98,6 @@ def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[t
     Args:
         piece: Rows.
         model: The model they were made by.
-        base: Its reduction.
 
     Returns:
         Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and

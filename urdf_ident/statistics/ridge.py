@@ -48,7 +48,6 @@ def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
     """The most likely base parameters when the data are added to the prior.
 
     Args:
-        statistics: The data's factors.
         fit: Weighted least squares on them: its residual is the noise that data and prior are weighed by.
         prior: As for :func:`base_prior`.
 

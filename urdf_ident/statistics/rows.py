@@ -151,7 +151,6 @@ def filtered_rows(
     they go with the rows of other logs.
 
     Args:
-        model: The dynamic model.
         segment: With measured ``tau``.
         row_filter: The filter, the same for columns and tau.
         weights: Of the samples' squared residuals, shape (N, groups), 0 to 1; all 1 if None.

@@ -30,9 +30,6 @@ class Varying:
 def varying(model: DynamicModel) -> tuple[Varying, ...]:
     """What of a model's friction warming and wear change: of every axis and kind the first law that has it.
 
-    Args:
-        model: The model.
-
     Returns:
         The parameters, in the order of theta.
     """

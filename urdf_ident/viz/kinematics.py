@@ -38,7 +38,6 @@ def course(robot: Robot, shapes: Sequence[Shape], position: Array) -> Course:
     """Forward kinematics over a motion.
 
     Args:
-        robot: The robot.
         shapes: What is drawn of it.
         position: Shape (F, n) [rad or m].
 
@@ -81,9 +80,6 @@ def upright(robot: Robot) -> Array:
 
 def link_placements(robot: Robot) -> dict[str, tuple[int, Array]]:
     """Which joint carries each link, and where it sits in that joint's frame.
-
-    Args:
-        robot: The robot.
 
     Returns:
         Link → (index of the joint in :attr:`Robot.joints`, -1 for links that stand still; shape (4, 4) [m]).

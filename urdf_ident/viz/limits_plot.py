@@ -25,7 +25,6 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
     """Draws q, v, a (and torque) of every joint against its limits.
 
     Args:
-        trajectory: The motion.
         limits: The limits; unknown ones are not drawn.
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N]; None: three rows.
         title: Above the page.
@@ -66,8 +65,6 @@ def plot_limits(
     """Writes :func:`limits_figure` to a file.
 
     Args:
-        trajectory: The motion.
-        limits: The limits.
         path: The file; its ending says the format (png, svg, pdf).
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
         title: Above the page.

@@ -128,7 +128,6 @@ def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
     """The motion at a constant frame rate.
 
     Args:
-        motion: The motion.
         robot: The robot; its continuous joints are followed through full turns.
 
     Returns:
@@ -143,7 +142,6 @@ def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
     """A motion at the frames of another one, both beginning at the same time; it stays where it ends.
 
     Args:
-        motion: The motion.
         robot: The robot; its continuous joints are followed through full turns.
         count: Number of frames F.
         rate: Frames per second [Hz].
@@ -159,7 +157,6 @@ def with_error(motion: Motion, time: Array, error: Array) -> Motion:
     """The motion with the torque error of a result, to colour the links with.
 
     Args:
-        motion: The motion.
         time: Instants of the errors on the clock of the motion, shape (M,) [s], increasing but for gaps.
         error: Torque error over the usual torque, shape (M, n) [1].
 
@@ -177,7 +174,6 @@ def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
     """The torque error at the frames of a motion.
 
     Args:
-        motion: The motion.
         count: Number of frames F.
         rate: Frames per second [Hz].
 
@@ -192,10 +188,6 @@ def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
     """Says which joints leave their position limits.
-
-    Args:
-        motion: The motion.
-        robot: The robot.
 
     Returns:
         One sentence a joint.

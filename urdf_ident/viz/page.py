@@ -45,8 +45,6 @@ def player_page(
     """The page that plays a motion, complete in itself.
 
     Args:
-        robot: The robot.
-        motion: Its motion.
         other: A second robot with joints of the same names, drawn translucent over the first.
         collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
         beside: Another motion, which the second robot (the same one if None) makes at the same time: a log beside what a model

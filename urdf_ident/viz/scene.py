@@ -23,7 +23,6 @@ def robot_commands(robot: Robot, shapes: Sequence[Shape], base: Array, root: str
     """Puts a robot into the scene; the joints' paths are moved by the page.
 
     Args:
-        robot: The robot.
         shapes: What is drawn of it.
         base: Placement of its root, shape (4, 4) [m].
         root: Path in the scene, such as ``/robot``.
@@ -51,7 +50,6 @@ def joint_path(robot: Robot, joint: int) -> str:
     """Name of a joint's node in the scene.
 
     Args:
-        robot: The robot.
         joint: Its index in :attr:`Robot.joints`, or -1 for what stands still.
 
     Returns:
@@ -77,7 +75,6 @@ def add_shape(item: SceneObject, shape: Shape, *, ghost: bool = False) -> None:
 
     Args:
         item: The object, changed in place.
-        shape: The shape.
         ghost: Drawn without a shadow.
 
     Raises:
@@ -141,7 +138,6 @@ def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> li
     """Solid ellipsoids of even density with the mass and inertia of each link: what the URDF says about dynamics.
 
     Args:
-        robot: The robot.
         base: Placement of its root, shape (4, 4) [m].
         root: Path in the scene.
         colour: Red, green, blue, opacity.

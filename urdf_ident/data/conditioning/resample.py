@@ -96,7 +96,6 @@ def advanced(piece: Piece, rate: float, delay: float, name: str) -> Piece:
     """A piece whose efforts are those of ``delay`` later, without the rows that have none then.
 
     Args:
-        piece: The piece.
         rate: Samples per second [Hz].
         delay: What the efforts lag the positions by [s]; negative where they are ahead.
         name: Name of the log.

@@ -132,7 +132,6 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     Args:
         recording: A repaired log (see :mod:`quality`) on the joint side: positions [rad or m], efforts in joint
             torque [N·m or N], motor positions after the gear.
-        robot: Its robot.
         config: Choices; all automatic by default.
 
     Returns:

@@ -42,7 +42,6 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
     """Compares the gravity torque of the free fit with the URDF's, and readings by what the URDF's inertias explain.
 
     Args:
-        robot: The robot.
         case: Samples of the logs.
         reading: How they are read.
         laden: Whether a known payload or wrench was taken off their torques.
@@ -82,7 +81,6 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     """Readings that only the URDF's inertias can tell from the log as it is described.
 
     Args:
-        robot: The robot.
         case: Samples of the logs.
         reading: How they are read.
 

@@ -37,7 +37,6 @@ def check_effort(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log.
-        robot: Its robot.
     """
     recording = state.recording
     if recording.effort is None:

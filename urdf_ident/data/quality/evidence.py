@@ -286,7 +286,6 @@ def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS
     """Errors on blocks that the fit has not seen.
 
     Args:
-        found: The evidence.
         reading: Readings of the efforts, shape (n², H).
         weights: One over the variance of each row, shape (n,).
         folds: Every so manieth block is left out at a time.
@@ -312,7 +311,6 @@ def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
     """Errors that remain where the fit has seen everything: what the model cannot explain, however little it is excited.
 
     Args:
-        found: The evidence.
         reading: Readings of the efforts, shape (n², H).
         weights: One over the variance of each row, shape (n,).
 
@@ -359,7 +357,6 @@ def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:
     """Unexplained part of what each row is told to be.
 
     Args:
-        found: The evidence.
         squares: Sums of squares, shape (B, n, H).
         reading: The readings, shape (n², H).
 
@@ -373,9 +370,6 @@ def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:
 
 def usual_parts(found: Evidence) -> Array:
     """Unexplained parts of the rows when the efforts are read as logged, for weights.
-
-    Args:
-        found: The evidence.
 
     Returns:
         Shape (n,), held between 0.03 and 0.3: neither a row without noise nor one that is wrong rules the others.

@@ -52,7 +52,6 @@ def change_between(
     """The kind of change that a part of the blocks shows, if it is decisive.
 
     Args:
-        found: The evidence.
         weight: How much of the change acts in each block, shape (B,).
         base: Unexplained parts of the rows, shape (n,), and their squares by block, shape (B, n), without a change.
         order: The reading of the efforts, shape (n², 1).

@@ -88,9 +88,6 @@ class Case:
     def judge(self, reading: Reading) -> ReadingScore:
         """Tries one reading.
 
-        Args:
-            reading: The reading.
-
         Returns:
             What it leaves.
         """

@@ -43,7 +43,6 @@ def cause(robot: Robot, found: Hypothesis) -> str:
 
     Args:
         robot: Names of the joints.
-        found: The hypothesis.
 
     Returns:
         Words such as "the zero of elbow (+90°)".

@@ -60,9 +60,6 @@ class Choice:
 def is_log_name(path: str | Path) -> bool:
     """Whether a file's name is that of a log.
 
-    Args:
-        path: The file.
-
     Returns:
         True for the suffixes of all formats that are read.
     """

@@ -87,7 +87,6 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
 
     Args:
         names: Column names of the file.
-        robot: The robot.
         joints: Robot joint → its name in the log, from the project file.
         where: The log, for messages.
 
@@ -149,7 +148,6 @@ def default_spelling(names: Sequence[str], robot: Robot) -> bool:
 
     Args:
         names: Column names.
-        robot: The robot.
 
     Returns:
         True for ``q_<joint>`` (or ``position_<joint>``, ``pos_<joint>``) of any joint of the robot.

@@ -19,7 +19,6 @@ def match_joints(
 
     Args:
         logged: Names in the log.
-        robot: The robot.
         given: Robot joint → its name in the log, from the project file.
         where: The log, for messages.
 

@@ -80,9 +80,6 @@ def split_episode(path: str | Path) -> tuple[Path, int] | None:
 def episodes(folder: str | Path) -> list[Episode]:
     """The episodes of a data set.
 
-    Args:
-        folder: Its folder.
-
     Returns:
         Them all, by number.
 

@@ -29,7 +29,6 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     """Opens a .mat file of version 4 to 7; structs become ``struct/field``.
 
     Args:
-        path: The file.
         group: Only variables whose name begins so; see :func:`.variables.table_of_variables`.
 
     Returns:

@@ -92,7 +92,6 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
     """Opens a file of Arrow columns; lists of numbers become one column an element.
 
     Args:
-        path: The file.
         kind: "parquet" or "arrow" (IPC file or stream; Feather is one).
         names: Field → names of its elements; ``<field>_<k>`` where it says nothing.
 

@@ -37,7 +37,6 @@ def read_head(path: str | Path, count: int) -> bytes:
     """The first bytes of a text log, unpacked.
 
     Args:
-        path: The file.
         count: How many at most.
 
     Returns:
@@ -55,9 +54,6 @@ def read_head(path: str | Path, count: int) -> bytes:
 
 def line_blocks(path: str | Path) -> Iterator[bytes]:
     """The bytes of a text log, unpacked, in pieces that end where a line ends.
-
-    Args:
-        path: The file.
 
     Yields:
         About a megabyte each, without a byte order mark.

@@ -122,9 +122,6 @@ class ArrayTable(Table):
 def file_hash(path: str | Path) -> str:
     """SHA-256 of a file, read piece by piece.
 
-    Args:
-        path: The file.
-
     Returns:
         64 hexadecimal digits.
 
@@ -143,7 +140,6 @@ def decoding(path: str | Path, kind: str, extra: str = "") -> Iterator[None]:
     """Turns whatever a decoder raises on a broken file into one error that names the file.
 
     Args:
-        path: The file.
         kind: What it should be, in words (``"Parquet file"``).
         extra: The extra of this package whose library reads it.
 

@@ -92,7 +92,6 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
     """Opens a .npy or .npz file; pickled objects are never loaded.
 
     Args:
-        path: The file.
         group: See :func:`table_of_variables`.
 
     Returns:
@@ -140,7 +139,6 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
     """Opens an HDF5 file (or a .mat of version 7.3); links and data that lie outside of it are not followed.
 
     Args:
-        path: The file.
         group: See :func:`table_of_variables`.
 
     Returns:

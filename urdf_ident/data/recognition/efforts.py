@@ -103,7 +103,6 @@ def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs:
     """Tries runs of columns as efforts of a motion.
 
     Args:
-        robot: The robot.
         motion: The motion and its torques.
         means: All columns, shape (M, W).
         rough: Their noise, shape (W,).

@@ -80,7 +80,6 @@ def match(motion: Motion, efforts: Array) -> Match:
     """Regresses every effort column on the torques of every joint.
 
     Args:
-        motion: The motion.
         efforts: Shape (M, k).
 
     Returns:
@@ -126,7 +125,6 @@ def direction(found: Match, columns: Array) -> tuple[Array, Array]:
     """Direction of gravity and effort per torque of every joint, from efforts that follow gravity.
 
     Args:
-        found: The match.
         columns: Effort column of each joint, shape (n,), whole numbers.
 
     Returns:

@@ -58,7 +58,6 @@ def effort_columns(
     """Efforts, their unit and gain, and the direction of gravity that they show.
 
     Args:
-        robot: The robot.
         roles: Which columns are the measured effort and the targets.
         columns: Quantity → columns; the efforts are added.
         units: Quantity → unit; that of the effort is added.

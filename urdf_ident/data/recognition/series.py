@@ -102,7 +102,6 @@ def smoothed(values: Array, clock: Clock, most: int = 3000) -> Series:
 
     Args:
         values: Shape (N, W); NaN where unknown.
-        clock: The clock.
         most: Windows at most; long logs are looked at here and there.
 
     Returns:

@@ -57,9 +57,7 @@ def fit_didim(
     """Simulates, regresses the measured torque on the simulated motion, until the estimate converges.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
-        base: Its reduction.
         simulator: Called with base parameters, shape (b,).
         start: Base parameters of the first simulation, shape (b,).
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
@@ -90,7 +88,6 @@ def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
     """The log with a simulated motion in place of the measured one; its torque stays.
 
     Args:
-        log: The log.
         clean: The simulated motion, as for :func:`.instrumental.with_twin`.
 
     Returns:

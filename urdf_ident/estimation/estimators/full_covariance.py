@@ -67,9 +67,7 @@ def fit_full_covariance(
     """Estimates the base parameters with the full covariance of one sample's rows.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
-        base: Its reduction.
         start: An estimate to take the first residuals from.
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
 
@@ -109,9 +107,6 @@ class CrossFactor:
 
     def covariance(self, fit: Fit) -> Array:
         """Covariance of the residuals of one sample's rows.
-
-        Args:
-            fit: The estimate.
 
         Returns:
             Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
@@ -159,7 +154,6 @@ def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFacto
     """Accumulates the rows of all groups beside each other.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
 
     Returns:
@@ -179,7 +173,6 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
     """Factors of the rows ``diag(Ω)^½ L⁻¹ [W | tau]``.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
         covariance: Ω, shape (groups, groups) [unit of torque squared].
 

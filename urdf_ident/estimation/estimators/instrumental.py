@@ -100,7 +100,6 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
     """Gives every segment its noise-free twin, conditioned as the log was.
 
     Args:
-        log: The prepared log.
         clean: The simulated motion on the same clock, joint side, at least as long as the log's motion.
 
     Returns:
@@ -157,7 +156,6 @@ def instrumented(
     """Accumulates ``[Z | W | tau]`` of one log.
 
     Args:
-        model: The dynamic model.
         log: Name of the log.
         segments: With torque and twin.
         row_filter: The filter and decimation of the rows.
@@ -212,7 +210,6 @@ def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign
     """Accumulates ``[Z | W | tau]`` of several logs with twins.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs, see :func:`with_twin`.
         sign_from_twin: See :func:`instrumented`.
 
@@ -237,7 +234,6 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
 
     Args:
         statistics: With instruments.
-        base: The reduction.
         method: Weights of the row groups: "wls" or "ols" (all 1).
 
     Returns:
@@ -291,9 +287,7 @@ def iterate_instrumental(
     """Simulates, estimates by instruments, simulates with the result, until it converges.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
-        base: Its reduction.
         simulator: Called with base parameters, shape (b,); the motion hardly depends on them: the first guess may be rough.
         start: Base parameters of the first simulation, shape (b,).
         method: See :func:`fit_instrumental`.

@@ -133,8 +133,6 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
     ``S(v)|τ|`` is not linear in the body; with its slope in the columns, the slope's part at the present body is taken off.
 
     Args:
-        loaded: The model.
-        log: The log.
         params: The present body, shape (10,).
 
     Returns:

@@ -94,9 +94,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     """Measures the noise of the positions, and passes noise of that size through everything that makes columns.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
-        base: The reduction.
         seed: Of the noise that is passed through.
 
     Returns:
@@ -179,7 +177,6 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
     variance is ``σ_τ² + βᵀ C β``, and are found anew from each estimate.
 
     Args:
-        statistics: The data's factors.
         fit: Least squares on them, the start.
         noise: Of the columns.
 

@@ -59,7 +59,6 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     """Counts outliers at the logs' full rate.
 
     Args:
-        model: The dynamic model.
         fit: Any estimate; one by least squares is good enough, because outliers stand out from their neighbours.
         logs: Prepared logs.
 

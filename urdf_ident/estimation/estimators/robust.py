@@ -95,9 +95,7 @@ def fit_robust(
     Tukey's loss has several minima; it starts from Huber's estimate, which has one.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
-        base: Its reduction.
         loss: "huber" or "tukey".
         reference: Base values kept where the data say nothing, shape (b,); 0 if None.
         converged: See :data:`CONVERGED`.
@@ -141,11 +139,6 @@ def fit_robust(
 
 def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
     """Residuals at the log's full rate, before any row filter.
-
-    Args:
-        model: The dynamic model.
-        fit: The estimate.
-        log: The log.
 
     Returns:
         Per segment, shape (N, groups) [unit of torque], in the size of a motion that was made once.

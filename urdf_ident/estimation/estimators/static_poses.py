@@ -72,7 +72,6 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Pose
 
     Args:
         logs: Logs as read.
-        robot: The robot.
         drive: Its drive, with known gains.
 
     Returns:
@@ -132,7 +131,6 @@ def estimate_static(problem: PayloadProblem, poses: Poses) -> PayloadFit:
 
     Args:
         problem: The unloaded robot, and where the body sits.
-        poses: The poses.
 
     Returns:
         The estimate; inertia is not seen.
@@ -265,7 +263,6 @@ def pose_notes(problem: PayloadProblem, poses: Poses) -> tuple[str, ...]:
 
     Args:
         problem: The unloaded robot.
-        poses: The poses.
 
     Returns:
         One sentence, or none.

@@ -96,7 +96,6 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         model: The dynamic model, its drive with unit gains.
         logs: Prepared logs; ``tau`` is the effort as logged.
         base: The model's reduction.
-        payload: The payload.
 
     Returns:
         The gains.

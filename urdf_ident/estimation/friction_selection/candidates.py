@@ -143,7 +143,6 @@ def chosen_by_data(model: DynamicModel, item: AppliedTerm) -> bool:
     """Whether a term is friction that selection may take out: not a rotor inertia, nor motor-side laws that were given.
 
     Args:
-        model: The model.
         item: One of its terms.
 
     Returns:

@@ -80,7 +80,6 @@ def converge(
     """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
 
     Args:
-        model: The dynamic model.
         build: Statistics of a model on the data.
         estimate: Base parameters from statistics.
         start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
@@ -115,7 +114,6 @@ def rigid_parameters(fit: Fit, n_inertial: int) -> Array:
     inertia that the data cannot tell from a link's counts as the link's.
 
     Args:
-        fit: The fit.
         n_inertial: Number of inertial parameters, 10·n.
 
     Returns:

@@ -148,9 +148,7 @@ def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -
     """How the axis of a term has moved.
 
     Args:
-        model: The dynamic model.
         motion: All segments.
-        item: The term.
 
     Returns:
         Top speed and travel of the joint or motor.
@@ -166,7 +164,6 @@ def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
     """Refuses a threshold speed that the motion never exceeds: the columns above it would be empty.
 
     Args:
-        model: The dynamic model.
         motion: All segments that are learnt from.
 
     Raises:

@@ -26,7 +26,6 @@ def told_apart(
     combination.
 
     Args:
-        statistics: The data's factors.
         weights: Row group → weight [1/unit of torque].
         common: Columns of theta that every model has, shape (c,); a constant of the joint is among the spring's own or
             the joint's offset, and is left to it.
@@ -49,7 +48,6 @@ def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDA
     """What a spring's parameters make of the part of its torque that varies, as a share of the torque.
 
     Args:
-        statistics: The data's factors.
         groups: Row groups of the joint.
         columns: Columns of theta of the spring, shape (k,).
         constant: Column of theta of a constant torque of the joint.

@@ -175,7 +175,6 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     """Transforms the rows of logs, in one pass.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
 
     Returns:
@@ -191,7 +190,6 @@ def spectrum_of(model: DynamicModel, pieces: Iterable[Piece], edges: Array) -> S
     """Transforms pieces of rows.
 
     Args:
-        model: The dynamic model.
         pieces: Rows.
         edges: Of the bands, shape (bands + 1,) [Hz].
 

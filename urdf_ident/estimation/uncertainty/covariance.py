@@ -97,7 +97,6 @@ def with_covariance(
     """The same estimate with other standard errors.
 
     Args:
-        fit: The estimate.
         statistics: What it was made from, with its blocks in time.
         kind: One of :data:`KINDS`; "auto" chooses by the residuals' memory, repetitions and number of logs.
         model: The model of the rows; without it, only what needs no second pass over the data.
@@ -138,7 +137,6 @@ def covariance_at(
     """Covariance, as "auto" chooses it, of an estimate that rests on more than these rows, or on less than all columns.
 
     Args:
-        fit: The estimate.
         statistics: The rows whose noise counts.
         solution: Its root says how the estimate follows the rows; rows of zeros are parameters that do not.
         model: The model of the rows.

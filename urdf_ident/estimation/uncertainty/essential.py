@@ -116,7 +116,6 @@ def essential_parameters(
 
     Args:
         statistics: The data's factors, with at least two folds (logs or blocks).
-        base: The reduction.
         fit: The full estimate; its weights are kept.
         rule: "f-test" (with held-out error as a guard), or one of the published rules, which have none: "relative_std",
             by the fit's own standard errors, or "ratio".
@@ -173,8 +172,6 @@ def essential_cross_validation(
     """Held-out error of a chosen set of base parameters, the choice not repeated in the folds.
 
     Args:
-        statistics: The data's factors.
-        base: The reduction.
         kept: Indices of base parameters, shape (e,).
         fit: Whose weights are used.
 

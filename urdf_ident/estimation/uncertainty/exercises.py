@@ -45,7 +45,6 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
     """Motions from the simplest to the hardest.
 
     Args:
-        robot: The robot.
         seed: Of the states.
 
     Yields:
@@ -99,8 +98,6 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
     """What an exercise shows of the base parameters, for one row a state.
 
     Args:
-        model: The dynamic model.
-        base: The reduction.
         exercise: The motion.
         weights: Row group → weight [1/unit of torque]; groups that are missing weigh one.
 

@@ -90,10 +90,6 @@ class Verdict:
 def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:
     """What perfect data could tell of every parameter.
 
-    Args:
-        model: The dynamic model.
-        base: Its reduction.
-
     Returns:
         One verdict a parameter, none of them "weak"; the advice names the simplest motion that shows it.
     """
@@ -116,7 +112,6 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
     """What these data tell of every parameter.
 
     Args:
-        model: The dynamic model.
         fit: The estimate with its standard errors.
         factor: Data factor ``[R | rho]`` whitened by the noise, shape (≤ p + 1, p + 1).
         prior: The prior, shape (p,).
@@ -150,8 +145,6 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
     """How large base parameters usually are, whatever these data say of each.
 
     Args:
-        model: The dynamic model.
-        base: The reduction.
         fit: The estimate, for terms a URDF lacks: they are as large as their kind is on the joints that show it.
         prior: Values before the data, shape (p,).
         unsure: Standard deviations of those, shape (p,).

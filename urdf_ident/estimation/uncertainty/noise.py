@@ -86,7 +86,6 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
 
     Args:
         spectrum: Rows by band.
-        fit: The estimate.
         solution: Of the same problem, with its root.
 
     Returns:
@@ -208,7 +207,6 @@ def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float
         rows: In the coordinates of the solution.
         solution: The weighted solution.
         weights: Row group → weight that the rows were solved with.
-        noise: The noise.
 
     Returns:
         Shape (b, b).

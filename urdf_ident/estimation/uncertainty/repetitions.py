@@ -50,7 +50,6 @@ def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str,
     """Noise of the rows of a single period, from the scatter between periods (Wu 2012; docs/theory.md §7).
 
     Args:
-        model: The dynamic model.
         logs: Averaged logs; others tell nothing.
 
     Returns:
@@ -77,7 +76,6 @@ def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> f
     """Variance of the fit's residual over that of the noise between repetitions, mean over the row groups.
 
     Args:
-        model: The dynamic model.
         logs: Averaged logs.
         fit: Of their rows.
 
@@ -92,7 +90,6 @@ def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict
     """Weights of the maximum-likelihood estimate: one over the noise between periods (Wu 2012, section 4; docs/theory.md §7).
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs, at least one of them averaged.
 
     Returns:
@@ -116,7 +113,6 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
     """Power of the noise in each frequency band, from the scatter; no model of its colour.
 
     Args:
-        model: The dynamic model.
         logs: Averaged logs.
         spectrum: Their rows by band.
 
@@ -149,7 +145,6 @@ def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution
     Args:
         spectrum: Rows by band.
         noise: From :func:`scatter_noise`.
-        fit: The estimate.
         solution: Of the same problem, with its root.
 
     Returns:

@@ -26,7 +26,6 @@ def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog]) -> Stati
     """The data without the rows whose joints are slow.
 
     Args:
-        model: The dynamic model.
         logs: Prepared logs.
 
     Returns:

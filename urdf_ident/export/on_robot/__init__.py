@@ -32,7 +32,6 @@ def motion_texts(trajectory: Trajectory, robot: Robot, limits: Limits, target: s
 
     Args:
         trajectory: The motion; it must begin and end at rest.
-        robot: The robot.
         limits: Position and velocity limits of every joint must be known.
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
 
@@ -60,9 +59,6 @@ def write_motion(trajectory: Trajectory, robot: Robot, limits: Limits, target: s
     """Writes :func:`motion_texts`.
 
     Args:
-        trajectory: The motion.
-        robot: The robot.
-        limits: Its limits.
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
         folder: Output folder.
 

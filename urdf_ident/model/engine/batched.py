@@ -61,9 +61,6 @@ _ANY_AXIS = (
 def tree_of(robot: Robot) -> Tree | None:
     """The constants of a robot's tree.
 
-    Args:
-        robot: The robot.
-
     Returns:
         The tree, or None where a joint is of a kind that is not known here.
     """

@@ -22,7 +22,6 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     It holds neither rotor inertia nor friction.
 
     Args:
-        robot: The robot.
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
 
     Returns:
@@ -46,7 +45,6 @@ def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array, chunk: int = CH
     """The regressor piece by piece, so that memory does not grow with the log.
 
     Args:
-        robot: The robot.
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         chunk: Samples a piece.
 
@@ -62,7 +60,6 @@ def with_inertias(robot: Robot, theta: Array, rotor_inertia: Array | None = None
     """A Pinocchio model with other inertial parameters, for dynamics algorithms.
 
     Args:
-        robot: The robot.
         theta: Inertial parameters, shape (10 n,).
         rotor_inertia: Reflected rotor inertia, shape (n,) [kg·m² or kg], put into ``armature``; 0 if None.
 

@@ -222,9 +222,6 @@ _ENGINES: WeakKeyDictionary[Robot, Rigid] = WeakKeyDictionary()
 def rigid_of(robot: Robot) -> Rigid:
     """The engine of a robot, made once.
 
-    Args:
-        robot: The robot.
-
     Returns:
         The engine.
     """
