@@ -175,7 +175,7 @@ def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, d
 
 def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
     before, after = (SimpleNamespace(driven=np.array([one, False])) for one in (drives_before, False))
-    return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id))
+    return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id), rivals=())
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,10 @@ def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
 def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, sound: bool, refused: bool) -> None:
     assert _refuses(step_with(gain, driven), sound) is refused
     assert not _refuses(step_with(9.0, True, "effort-delay"), True)
+    assert not _refuses(step_with(9.0, True, "spring"), True)
+    rivalled = step_with(9.0, True)
+    rivalled.rivals = (SimpleNamespace(id="spring"),)
+    assert not _refuses(rivalled, True)
 
 
 # ---- data/conditioning -------------------------------------------------------------------------------

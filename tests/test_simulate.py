@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import LimitError, ModelError, SimulationError
+from urdf_ident.friction import Coulomb
 from urdf_ident.model.library import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, ramped, random_fourier
-from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, Standing
+from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, Standing, feedback_of
+from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
@@ -256,3 +258,22 @@ def test_a_light_axis_between_two_poses_is_not_overlooked() -> None:
         for q in passing.evaluate(instants)[0]
     ]
     assert _fastest_pole(plant, controller.kd, passing)[0] >= 0.98 * max(dense)
+
+
+def test_laws_and_controllers_of_the_users_own_are_simulated_as_they_are() -> None:
+    """They derive from classes with a fast form, and change what that form says."""
+
+    class Weak(PD):
+        def torque(self, reference, q, v, state):
+            return 0.5 * super().torque(reference, q, v, state)
+
+    gains = np.full(UR.n, 10.0)
+    assert feedback_of(PD(gains, gains)) is not None
+    assert feedback_of(Weak(gains, gains)) is None
+
+    class Soft(Coulomb):
+        def basis(self, motion):
+            return (np.tanh(motion.v / 0.3),)
+
+    assert FrictionTruth(UR.n, (Coulomb.of(gains),)).affine is not None
+    assert FrictionTruth(UR.n, (Soft.of(gains),)).affine is None

@@ -124,8 +124,6 @@ class Law(Term):
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
         power: Exponent of the speed in what changes as viscous friction.
-        affine: Whether, where the direction of slip is known, it is a constant plus a multiple of the velocity plus one of the
-            direction.
         conservative: Whether it is a spring, which depends on the position alone: it need not dissipate either.
         trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
             on as its tangent, so that the parameters stay linear. None: nowhere.
@@ -137,7 +135,6 @@ class Law(Term):
     bias: ClassVar[bool] = False
     changing: ClassVar[Mapping[str, str]] = {}
     power: ClassVar[float] = 1.0
-    affine: ClassVar[bool] = False
     conservative: ClassVar[bool] = False
     trained: tuple[float, float] | None = field(default=None, kw_only=True)
 

@@ -38,7 +38,6 @@ class Viscous(Law):
     name: ClassVar[str] = "viscous"
     symbols: ClassVar[tuple[str, ...]] = ("Fv",)
     changing: ClassVar[Mapping[str, str]] = {"Fv": "viscous"}
-    affine: ClassVar[bool] = True
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     formula: ClassVar[str] = "Fv*v"
     former: ClassVar[tuple[FormerName, ...]] = (FormerName("viscous", {"coefficient": "Fv"}),)
@@ -60,7 +59,6 @@ class Offset(Law):
 
     name: ClassVar[str] = "offset"
     symbols: ClassVar[tuple[str, ...]] = ("offset",)
-    affine: ClassVar[bool] = True
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     formula: ClassVar[str] = "offset"
     former: ClassVar[tuple[FormerName, ...]] = (FormerName("offset", {"level": "offset"}),)
@@ -85,7 +83,6 @@ class Coulomb(Law):
     name: ClassVar[str] = "coulomb"
     symbols: ClassVar[tuple[str, ...]] = ("Fc",)
     changing: ClassVar[Mapping[str, str]] = {"Fc": "dry"}
-    affine: ClassVar[bool] = True
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fc*tanh(v/width)"

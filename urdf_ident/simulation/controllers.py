@@ -287,6 +287,9 @@ class Standing:
 def feedback_of(controller: Controller) -> Feedback | None:
     """A controller's torque in the form that an integrator works out fast.
 
+    The form is compared with the torque in some states: a class of the user's own that derives from one of these changes the
+    torque and inherits the form.
+
     Args:
         controller: Any.
 
@@ -294,7 +297,20 @@ def feedback_of(controller: Controller) -> Feedback | None:
         The form, or None where it has none: with memory, or of the user's own.
     """
     form = getattr(controller, "feedback", None)
-    return None if form is None or controller.states else form()
+    found: Feedback | None = None if form is None or controller.states else form()
+    return found if found is None or _agrees(found, controller) else None
+
+
+def _agrees(form: Feedback, controller: Controller) -> bool:
+    """Whether a form gives the controller's torque, in three random states."""
+    n = len(form.gains)
+    for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, n)):
+        told = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
+        total = form.feed(q_r[None], v_r[None], a_r[None])[0] - form.gains @ np.concatenate([q, v])
+        own = total if form.complete is None else form.complete(total, q, v)
+        if not np.allclose(own, told, rtol=1e-9, atol=1e-9 * float(np.abs(told).max())):
+            return False
+    return True
 
 
 def _at_rest(reference: Reference) -> Reference:
