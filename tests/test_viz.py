@@ -563,7 +563,7 @@ def test_live_view_until_ctrl_c(tmp_path: Path) -> None:
                 assert page_data(answer.read().decode())["title"] == "zollo_2r"
             assert "--html" in process.stdout.readline()
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
             assert process.stderr.read() == ""
         finally:
             process.kill()

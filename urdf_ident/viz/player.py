@@ -72,12 +72,12 @@ def play(
             tell(line)
         return write_text(html, page)
     with Server(page, port) as server:
-        tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
-        if open_browser and not _open(server.url):
-            tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
-        for line in said:
-            tell(line)
         try:
+            tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
+            if open_browser and not _open(server.url):
+                tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
+            for line in said:
+                tell(line)
             server.wait()
         except KeyboardInterrupt:
             tell("")
