@@ -34,9 +34,6 @@ _SCALE, _WEIGHTLESS = 4.0, 0.1
 _GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
 #: Least part of the efforts that the reading must explain and the description does not.
 _MATERIAL = 0.025
-#: A scale of one joint's efforts must explain so many times what the URDF leaves unexplained then: a URDF that errs by a fifth
-#: elsewhere is no witness of an error of a fifth here.
-_WITNESS = 2.5
 #: Part of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
@@ -96,8 +93,6 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
         score, left = case.with_scaled_urdf(item.reading)
         judged = case.judge(item.reading)
         trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
-        if item.id == "effort-scale":  # masses beyond the joint that the URDF has wrong look the same
-            trusted = trusted and part > _WITNESS * left
         if size - score > _GAIN and before.score - judged.score > _OBJECTS and trusted:
             found.append((size - score, item))
     if not found:
