@@ -12,9 +12,11 @@ from pathlib import Path
 from urdf_ident.cli import common
 
 
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`urdf-ident ARGUMENTS`: exit code and what it printed."""
+def run(*arguments: object, cwd: Path | None = None, report: bool = False) -> subprocess.CompletedProcess[str]:
+    """`urdf-ident ARGUMENTS`: exit code and what it printed; `identify` draws no report unless one is wanted."""
     words, out, err, here = [str(argument) for argument in arguments], io.StringIO(), io.StringIO(), Path.cwd()
+    if words[:1] in (["identify"], ["validate"]) and not report:
+        words.append("--no-report")
     try:
         os.chdir(cwd or here)
         with redirect_stdout(out), redirect_stderr(err):

@@ -23,9 +23,8 @@ from urdf_ident.viz.motion import error_frames, with_error
 @pytest.fixture(scope="module")
 def identified(work: Path) -> Path:
     out = work / "out"
-    result = run(
-        "identify", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv", "-o", out
-    )
+    logs = (work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv")
+    result = run("identify", work / "arm.urdf", *logs, "-o", out, report=True)
     assert result.returncode == 0, result.stderr
     (work / "stdout.txt").write_text(result.stdout)
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import re
@@ -554,7 +555,8 @@ def test_live_view_until_ctrl_c(tmp_path: Path) -> None:
         str(robot_path("zollo_2r")),
         str(motion),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # jobs in the background begin with it ignored
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard) as process:
         try:
             line = process.stdout.readline()
             url = re.search(r"http://\S+", line)
@@ -563,7 +565,7 @@ def test_live_view_until_ctrl_c(tmp_path: Path) -> None:
                 assert page_data(answer.read().decode())["title"] == "zollo_2r"
             assert "--html" in process.stdout.readline()
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
+            assert process.wait(20) == 0
             assert process.stderr.read() == ""
         finally:
             process.kill()
