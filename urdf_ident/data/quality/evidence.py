@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +190,20 @@ class Evidence:
         """Number of joints."""
         return int(self.gram.shape[1])
 
+    @cached_property
+    def total(self) -> Array:
+        """Sum over the blocks, shape (n, p, p)."""
+        return np.asarray(self.gram.sum(axis=0))
+
+    @cached_property
+    def folds(self) -> tuple[NDArray[np.int64], Array, Array]:
+        """Fold of each block, shape (B,), and what each fold learns from: Gram matrices, shape (F, n, p, p), samples, (F,)."""
+        fold = np.arange(len(self.gram)) % min(FOLDS, len(self.gram))
+        count = int(fold.max()) + 1
+        learnt = np.stack([self.total - self.gram[k::count].sum(axis=0) for k in range(count)])
+        samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
+        return fold, learnt, samples
+
     def changing(self, kind: str, weight: Array) -> Evidence:
         """The same samples, explained by parameters of which some change with time.
 
@@ -238,16 +253,17 @@ def gather(motion: Motion, inertial: Array, springs: Sequence[int] = ()) -> Evid
     active = scale > 1e-9 * max(float(scale.max()), 1e-300)
     inertial = inertial[:, :, active] / scale[active]
     frictions = [friction_columns(motion, i, springs) for i in range(n)]
-    gram = []
     order = [np.flatnonzero(motion.block == b) for b in range(blocks)]
+    p = inertial.shape[2] + frictions[0].shape[1] + n
+    gram = np.empty((blocks, n, p, p))
     for i in range(n):
         own = frictions[i] / np.maximum(np.sqrt(np.mean(frictions[i] ** 2, axis=0)), 1e-12)
-        columns = np.column_stack([inertial[:, i], own, motion.tau])
-        gram.append(np.stack([columns[k].T @ columns[k] for k in order]))
+        columns = np.hstack([inertial[:, i], own, motion.tau])
+        for b, k in enumerate(order):
+            rows = columns[k]
+            np.matmul(rows.T, rows, out=gram[b, i])
     size = np.maximum(motion.tau.std(axis=0), 1e-12)
-    return Evidence(
-        np.stack(gram, axis=1), int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float)
-    )
+    return Evidence(gram, int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
@@ -282,24 +298,20 @@ class Errors:
     theta: Array
 
 
-def held_out(found: Evidence, reading: Array, weights: Array, folds: int = FOLDS) -> Errors:
+def held_out(found: Evidence, reading: Array, weights: Array) -> Errors:
     """Errors on blocks that the fit has not seen.
 
     Args:
         reading: Readings of the efforts, shape (n², H).
         weights: One over the variance of each row, shape (n,).
-        folds: Every so manieth block is left out at a time.
 
     Returns:
         The errors.
     """
-    blocks, n, m = len(found.gram), found.n, found.inertial
-    fold = np.arange(blocks) % min(folds, blocks)
-    total, rows = found.gram.sum(axis=0), float(found.count.sum())
-    out = [found.gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)]
-    counts = rows - np.array([found.count[fold == k].sum() for k in range(fold.max() + 1)])
+    n, m, total, rows = found.n, found.inertial, found.total, float(found.count.sum())
+    fold, learnt, counts = found.folds
     efforts = reading.reshape(n, n, -1)
-    x = solved(total - np.stack(out), counts, m, efforts, weights)
+    x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
     size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
@@ -317,7 +329,7 @@ def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
     Returns:
         Sums of squares, shape (B, n, H) [N²·m² or N²].
     """
-    total = found.gram.sum(axis=0)[None]
+    total = found.total[None]
     x = solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
     return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
 
