@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data.conditioning.filters import lowpass
-from ..data.prepare import prepare_log
 from ..data.recording import Recording
 from ..linalg import Array
-from ..project import Project
 from ..result.identification import Identification
-from ..result.scores import predict
+from ..result.scores import filtered_errors, predict
+from .compensate import prepared_log
 
 
 def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
@@ -29,15 +27,8 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Raises:
         QualityError: The log is refused.
     """
-    model = ident.model
-    config = Project.model_validate(ident.config).scoring_config(ident.signals)
-    log = prepare_log(recording, model.robot, model.drive, config, force=force)
-    predicted, begin, errors, usual = predict(model, ident.theta, log), 0, [], []
-    for part in log.segments:
-        model_torque = predicted[begin : begin + len(part)]
-        begin += len(part)
-        errors.append(np.abs(lowpass(part.total - model_torque, part.rate, ident.signals["cutoff"])))
-        usual.append(lowpass(part.total, part.rate, ident.signals["cutoff"]) ** 2)
-    time = np.concatenate([part.start + np.arange(len(part)) / part.rate for part in log.segments])
-    scale = np.sqrt(np.concatenate(usual).mean(axis=0))
-    return time, np.concatenate(errors) / np.maximum(scale, np.finfo(float).tiny)
+    log = prepared_log(ident, recording, force)
+    tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
+    time = np.concatenate([part.time for part in log.segments])
+    scale = np.sqrt(np.mean(tau**2, axis=0))
+    return time, np.abs(error) / np.maximum(scale, np.finfo(float).tiny)

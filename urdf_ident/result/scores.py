@@ -111,6 +111,32 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     return np.concatenate([model.torque_along(theta, segment) for segment in log.segments])
 
 
+def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
+    """Measured torque and what the model misses of it, behind a low-pass, segments one after the other.
+
+    Args:
+        predicted: Shape (N, n) [N·m or N].
+        cutoff: Zero-phase low-pass [Hz].
+        measured_only: Filter the measured torque alone, as some published figures do.
+
+    Returns:
+        Measured torque and error, shape (N, n) each [N·m or N].
+
+    Raises:
+        LogError: The log holds no torque.
+    """
+    from ..data.conditioning.signals import lowpass
+
+    measured, errors, begin = [], [], 0
+    for part in log.segments:
+        total = part.total
+        model = predicted[begin : begin + len(part)]
+        begin += len(part)
+        measured.append(lowpass(total, part.rate, cutoff))
+        errors.append(measured[-1] - model if measured_only else lowpass(total - model, part.rate, cutoff))
+    return np.vstack(measured), np.vstack(errors)
+
+
 def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float, *, measured_only: bool = False) -> LogScore:
     """Compares predicted with measured torque, both behind the same low-pass.
 
@@ -129,16 +155,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
     Raises:
         LogError: The log holds no torque.
     """
-    from ..data.conditioning.signals import lowpass
-
-    measured, errors, begin = [], [], 0
-    for part in log.segments:
-        total = part.total
-        model = predicted[begin : begin + len(part)]
-        begin += len(part)
-        measured.append(lowpass(total, part.rate, cutoff))
-        errors.append(measured[-1] - model if measured_only else lowpass(total - model, part.rate, cutoff))
-    tau, error = np.vstack(measured), np.vstack(errors)
+    tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
     scores = []
     for j, joint in enumerate(joints):

@@ -79,6 +79,21 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         ) from error
 
 
+def delayed(x: Array, samples: float) -> Array:
+    """Rows of a signal so many samples later, between them linearly; beyond the ends the last row.
+
+    Args:
+        x: Signal, shape (N, …), N of 2 or more.
+        samples: How much later [samples]; negative: earlier.
+
+    Returns:
+        Same shape as ``x``.
+    """
+    at = np.clip(np.arange(len(x)) + samples, 0, len(x) - 1)
+    low = np.minimum(at.astype(int), len(x) - 2)
+    return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))
+
+
 def decimate(x: Array, factor: int) -> Array:
     """Keeps every ``factor``-th sample after a zero-phase Chebyshev low-pass, as MATLAB's ``decimate`` does.
 

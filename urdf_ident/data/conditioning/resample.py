@@ -12,6 +12,7 @@ from ...linalg import Array
 from ...sizes import MOST_SAMPLES
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
+from .filters import delayed
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,7 @@ def advanced(piece: Piece, rate: float, delay: float, name: str) -> Piece:
     if len(piece.q) < late + 10:
         raise LogError("the log is shorter than the delay of its efforts", where=name, got=f"{len(piece.q) / rate:.3g} s")
     kept = slice(0, len(piece.q) - late) if delay > 0 else slice(late, None)
-    at = np.clip(np.arange(len(piece.q))[kept] + delay * rate, 0, len(piece.q) - 1)
-    low = np.minimum(at.astype(int), len(piece.q) - 2)
-    tau = piece.tau[low] + (at - low)[:, None] * (piece.tau[low + 1] - piece.tau[low])
+    tau = delayed(piece.tau, delay * rate)[kept]
     start = piece.start + (late / rate if delay < 0 else 0.0)
     v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
     return Piece(start, piece.q[kept], v, tau, qm, external)

@@ -20,7 +20,7 @@ from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.robot import Robot
 from ...samples import Segment
-from ..conditioning.filters import HIGHEST
+from ..conditioning.filters import HIGHEST, lowpass
 from .evidence import Motion, friction_columns, sample, significance, solved
 from .findings import Finding
 
@@ -160,8 +160,6 @@ class _Problem:
 
     def filtered(self, band: float) -> _Problem | None:
         """The columns behind a low-pass without delay; None where they hold too few samples a second for it."""
-        from scipy.signal import butter, sosfiltfilt
-
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
         out = np.empty_like(columns)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
@@ -169,8 +167,7 @@ class _Problem:
             rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
             if rate < 5 * band:
                 return None
-            sos = butter(2, band, fs=rate, output="sos")
-            out[some] = sosfiltfilt(sos, columns[some], axis=0, padlen=min(len(some) - 1, int(2 * rate / band)))
+            out[some] = lowpass(columns[some], rate, band, order=2, padlen=int(2 * rate / band))
         m = self.inertial.shape[2]
         return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...samples import Segment
-from ..conditioning.filters import lowpass
+from ..conditioning.filters import delayed, lowpass
 
 #: Samples looked at in all logs together, and blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
@@ -124,9 +124,7 @@ def _rows(part: Segment, cutoff: float, per_second: float, delay: float) -> tupl
     step = max(1, math.ceil(part.rate / per_second - 1e-9))
     smooth = lowpass(_without_outliers(tau), part.rate, cutoff)
     if delay:
-        at = np.clip(np.arange(len(smooth)) + delay * part.rate, 0, len(smooth) - 1)
-        low = np.minimum(at.astype(int), len(smooth) - 2)
-        smooth = smooth[low] + (at - low)[:, None] * (smooth[low + 1] - smooth[low])
+        smooth = delayed(smooth, delay * part.rate)
     return part.q[::step], part.v[::step], part.a[::step], smooth[::step], part.time[::step]
 
 
