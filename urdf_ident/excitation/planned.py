@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from ..motion.base import Trajectory
 from ..motion.collision.clearance import ClearanceReport
@@ -21,7 +22,10 @@ class PlannedMotion:
         report: How much room it leaves.
         clearance: Closest calls with links and world, or None where collisions were not asked for.
         notes: What the user should know.
+        rate: Samples per second at which such a motion is written [Hz].
     """
+
+    rate: ClassVar[float] = 100.0
 
     trajectory: Trajectory
     limits: Limits
@@ -29,19 +33,9 @@ class PlannedMotion:
     clearance: ClearanceReport | None = None
     notes: tuple[str, ...] = ()
 
-    def write(self, path: str | Path, rate: float = 100.0) -> Path:
-        """Writes the motion as the default trajectory CSV.
-
-        Args:
-            rate: Samples per second [Hz].
-
-        Returns:
-            The path written.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
-        return self.trajectory.write(path, rate)
+    def write(self, path: str | Path, rate: float | None = None) -> Path:
+        """Writes the motion, see :meth:`.Trajectory.write`; at :attr:`rate` if no other is asked for [Hz]."""
+        return self.trajectory.write(path, self.rate if rate is None else rate)
 
     def describe(self) -> list[str]:
         """What the motion is.

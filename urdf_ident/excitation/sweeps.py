@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,19 +50,10 @@ class BidirectionalExperiment(PlannedMotion):
         speeds: Joint → speeds driven in both directions [rad/s or m/s].
     """
 
+    rate: ClassVar[float] = 500.0
+
     trajectory: SequenceTrajectory
     speeds: Mapping[str, tuple[float, ...]]
-
-    def write(self, path: str | Path, rate: float = 500.0) -> Path:
-        """Writes the motion as the default trajectory CSV, see :meth:`PlannedMotion.write`.
-
-        Args:
-            rate: Samples per second [Hz].
-
-        Returns:
-            The path written.
-        """
-        return super().write(path, rate)
 
     def describe(self) -> list[str]:
         """Which speeds are driven.
