@@ -152,7 +152,6 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     """The motion with the torque errors of a result on the log that it is from."""
     from ..errors import LogError, ModelError
     from ..pipeline.torque_error import torque_error
-    from ..project import Project
     from ..result.load import load
     from ..viz.motion import with_error
 
@@ -162,7 +161,7 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
         raise ModelError("the result is of another robot", where=str(result), got=got, expected=expected)
     if not shown.measured:
         raise LogError("the motion holds no efforts to compare with", where=log, remedy="leave out --errors, or play a log")
-    (recording,) = read_logs([log], ident.model.robot, Project.model_validate(ident.config))
+    (recording,) = read_logs([log], ident.model.robot, ident.project)
     return with_error(shown, *torque_error(ident, recording))
 
 

@@ -50,14 +50,13 @@ def payload(
     """
     from ..files import check_writable
     from ..pipeline.payload import weigh
-    from ..project import Project
     from ..result.load import load
     from ..result.mounted import write_with_payload
 
     ident = load(result)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
-    recordings = read_logs(logs, ident.model.robot, Project.model_validate(ident.config))
+    recordings = read_logs(logs, ident.model.robot, ident.project)
     found = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
     written = [*write_with_payload(ident, found, target.parent), f"wrote {found.save(target)}"]
     if as_json:

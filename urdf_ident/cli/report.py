@@ -80,9 +80,8 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
     if not logs:
         return ident
     from ..pipeline.validate import validate, with_scores
-    from ..project import Project
 
-    recordings = read_logs(logs, ident.model.robot, Project.model_validate(ident.config))
+    recordings = read_logs(logs, ident.model.robot, ident.project)
     return with_scores(ident, validate(ident, recordings, force=force))
 
 

@@ -135,11 +135,10 @@ def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson =
     from ..errors import OutputError
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
-    from ..project import Project
     from ..result.load import load
 
     ident = load(result)
-    project = Project.model_validate(ident.config)
+    project = ident.project
     report = score(ident, read_logs(logs, ident.model.robot, project), force=force)
     typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
     if not no_report:

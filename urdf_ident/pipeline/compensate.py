@@ -29,7 +29,6 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
 from ..progress import Progress
-from ..project import Project
 from ..result.identification import Identification
 from ..result.scores import predict, score
 from ..statistics.accumulate import build_statistics
@@ -163,7 +162,7 @@ def _available() -> list[str]:
 
 def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]) -> Identification:
     """The result with the loops' model: fit and standard parameters from what the residual leaves."""
-    project, model = Project.model_validate(ident.config), found.model
+    project, model = ident.project, found.model
     silent = found.residual.kind == "none"
     known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
     statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
@@ -230,7 +229,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     Raises:
         QualityError: The log is refused.
     """
-    project, model = Project.model_validate(ident.config), ident.model
+    project, model = ident.project, ident.model
     signals = project.scoring_config(ident.signals)
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)

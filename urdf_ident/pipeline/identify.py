@@ -94,7 +94,7 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         signals={**prepared.signals, "engine": engine},
         inputs=tuple(log.as_dict() for log in prepared.logs),
         cross_validation=learnt.cross_validation,
-        config=project.model_dump(),
+        project=project,
         estimation=learnt.estimated.as_dict(),
         selection=learnt.selected.as_dict(),
         essential=learnt.essential,

@@ -21,7 +21,6 @@ from ..model.elasticity import ElasticModel
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.robot import Robot
-from ..project import Project
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..statistics.distributions import chi_square_tail, normal_tail, student_quantile
@@ -74,7 +73,7 @@ def weigh(
         EstimationError: The result has no covariance, or the logs carry different bodies.
     """
     _check(ident, logs, method, refit)
-    robot, project = ident.model.robot, Project.model_validate(ident.config)
+    robot, project = ident.model.robot, ident.project
     name = link or default_link(robot)
     body, place = moving_link(robot, name)
     errors = _gain_error(ident, gain_error)

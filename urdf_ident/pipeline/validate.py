@@ -115,7 +115,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
         QualityError: A log is refused.
     """
     robot, drive = ident.model.robot, ident.model.drive
-    scoring = Project.model_validate(ident.config).scoring_config(ident.signals)
+    scoring = ident.project.scoring_config(ident.signals)
     return score_logs(
         ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force
     )
@@ -193,7 +193,7 @@ def score_logs(
         The scores.
     """
     learnt = {item.get("sha256") for item in ident.inputs}
-    model, project = ident.model, Project.model_validate(ident.config)
+    model, project = ident.model, ident.project
     payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:

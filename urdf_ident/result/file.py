@@ -80,7 +80,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "estimation": dict(ident.estimation),
         "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
-        "config": dict(ident.config),
+        "config": ident.project.model_dump(),
         "versions": versions(),
         "model": model,
         "state": {

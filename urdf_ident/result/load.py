@@ -83,7 +83,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         KeyError: An entry is missing.
         ShapeError: Entries do not fit each other.
     """
-    parse_project(data["config"], "config")
     model = model_from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, p = data["state"], len(model.names)
     fit = _fit(data, model.names)
@@ -111,7 +110,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         signals=data["signals"],
         inputs=tuple(data["inputs"]),
         cross_validation=data["cross_validation"],
-        config=data["config"],
+        project=parse_project(data["config"], "config"),
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
         essential=data.get("essential", {}),

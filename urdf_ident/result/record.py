@@ -20,6 +20,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
+from ..project import Project
 from ..samples import freeze_arrays
 from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
@@ -43,7 +44,7 @@ class Record:
         signals: Resolved conditioning, and why.
         inputs: Path, hash, rows and findings of every log.
         cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
-        config: The resolved settings.
+        project: The settings that it was made with.
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
         estimation: Which estimator, why, and what it found on its way.
         essential: Which base parameters the data need, by which rule; empty where that was not asked.
@@ -67,7 +68,7 @@ class Record:
     signals: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[Mapping[str, Any], ...] = ()
     cross_validation: Mapping[str, Any] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
+    project: Project = field(default_factory=Project)
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
     essential: Mapping[str, Any] = field(default_factory=dict)

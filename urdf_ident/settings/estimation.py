@@ -41,7 +41,7 @@ class EstimationSection(Section):
         "ml: weighted by the scatter between periods; tls: noise of the positions counted in the regressor",
     )
     loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives outliers no weight at all")
-    covariance: Literal["auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log"] = (
-        Field("auto", description="of standard errors; auto: what counts the noise's autocorrelation, by the residuals")
+    covariance: Literal["auto", "model", "hac", "jackknife", "bootstrap", "period", "log"] = Field(
+        "auto", description="of standard errors; auto: what counts the noise's autocorrelation, by the residuals"
     )
     essential: EssentialSection = Field(EssentialSection(), description="which base parameters the data need")

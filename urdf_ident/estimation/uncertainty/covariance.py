@@ -3,9 +3,10 @@
 The textbook's covariance counts every row as news. Rows of one log are not: their noise has memory, and what the model
 lacks comes back in every stride. Several ways to count what is really there, all for the same weighted estimate:
 
-- ``model``: independent residuals, the textbook; ``hc0`` … ``hc3``: independent but of unequal size;
+- ``model``: independent residuals, the textbook;
 - ``hac``: Newey and West, residuals with short memory;
-- ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`): right when the noise is stationary;
+- ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`): right when the noise is stationary; a part of ``auto``,
+  not a setting of its own;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
   need no model of the noise, and feel friction that the model lacks;
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
@@ -14,7 +15,7 @@ lacks comes back in every stride. Several ways to count what is really there, al
 ``auto`` chooses, and adds what the estimate moves without the samples near reversals (:mod:`.reversals`): an error that never
 scatters.
 
-All but ``hac`` and ``hc…`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
+All but ``hac`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from .periods import Period, find_period
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import excess_shift, without_reversals
 
-KINDS = ("auto", "model", "hc0", "hc1", "hc2", "hc3", "hac", "ar", "jackknife", "bootstrap", "period", "log")
+KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
 #: The noise model and the jackknife agree when their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
 #: The scatter between averaged periods explains the residual when that has at most this many times its variance.
@@ -125,7 +126,7 @@ def with_covariance(
     elif kind == "ar":
         found = work.autoregressive()
     else:
-        found = work.robust(kind)
+        found = work.newey_west()
     return replace(
         fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=np.broadcast_to(found.dof, fit.params.shape)
     )
@@ -387,25 +388,18 @@ class _Work:
             for group, (index, X, y) in zip(model.groups, base_rows(piece, model, self.fit.base), strict=True):
                 yield piece.log, time, X @ self.solution.root[index], y - X @ self.fit.params[index], group.name
 
-    def robust(self, kind: str) -> Covariance:
-        """Heteroscedasticity-consistent, or Newey-West with Bartlett weights."""
-        model = self.need_rows(kind)
-        r, n = self.solution.root.shape[1], self.fit.rows
-        lags = int(4 * (n / len(self.statistics.groups) / 100) ** (2 / 9)) if kind == "hac" else 0
+    def newey_west(self) -> Covariance:
+        """Short memory, with Bartlett weights."""
+        r = self.solution.root.shape[1]
+        lags = int(4 * (self.fit.rows / len(self.statistics.groups) / 100) ** (2 / 9))
         middle = np.zeros((r, r))
-        for _, _, x, e, group in self._rows(model):
-            weight = self.weights[group]
-            leverage = weight**2 * np.sum(x**2, axis=1)
-            power = {"hc2": 0.5, "hc3": 1.0}.get(kind, 0.0)
-            score = weight**2 * (e / np.maximum(1 - leverage, 1e-9) ** power)[:, None] * x
+        for _, _, x, e, group in self._rows(self.need_rows("hac")):
+            score = self.weights[group] ** 2 * e[:, None] * x
             middle += score.T @ score
             for lag in range(1, min(lags, len(score) - 1) + 1):
                 cross = score[lag:].T @ score[:-lag]
                 middle += (1 - lag / (lags + 1)) * (cross + cross.T)
-        if kind == "hc1":
-            middle *= n / (n - r)
-        words = f"Newey-West, {lags} lags" if kind == "hac" else f"{kind.upper()}: independent residuals of unequal size"
-        return Covariance(self._matrix(middle), words, self.fit.dof)
+        return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)
 
 
 def _solve_rests(matrices: Array, scores: Array) -> Array:
