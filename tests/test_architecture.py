@@ -206,3 +206,13 @@ def test_every_module_is_small() -> None:
     """A module much over 400 lines is two ideas."""
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}
     assert not long, f"split {long}"
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
+    assert not twice, f"name one of each differently: {twice}"

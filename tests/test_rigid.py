@@ -18,7 +18,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import compiled, program
 from urdf_ident.model.engine.batched import program_inputs, regressor_program, tree_of
 from urdf_ident.model.engine.pinocchio import regressor
-from urdf_ident.model.engine.program import Parameter, Program, Row, Tape
+from urdf_ident.model.engine.program import Argument, Program, Row, Tape
 from urdf_ident.model.engine.rigid import FEW, Rigid, rigid_of
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
@@ -173,7 +173,7 @@ def test_a_program_folds_what_is_known() -> None:
     assert isinstance(product, Row)
     unused = tape.multiply(x, tape.multiply(x, x))
     assert isinstance(unused, Row)
-    weighed = tape.weigh(x, Parameter(1))
+    weighed = tape.weigh(x, Argument(1))
     outputs = [
         tape.add(2.5, product),
         product,

@@ -29,7 +29,7 @@ from urdf_ident.excitation.global_start import GLOBAL_STARTS
 from urdf_ident.excitation.obstacles import Obstacles
 from urdf_ident.excitation.planning import make_criterion, row_weights, usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
-from urdf_ident.excitation.search import Candidate, Problem, Search
+from urdf_ident.excitation.search import FoundMotion, Problem, Search
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path, truth_path
@@ -57,7 +57,7 @@ def condition_over_time(seeds: int, long: float) -> None:
     rows = []
     for seed in range(seeds):
         budget = long if seed < 3 else 2.0
-        found: list[Candidate] = []
+        found: list[FoundMotion] = []
         search = Search(problem, seed, time.process_time() + budget, time.process_time)
         search.run(None, found.append)
         path = family.trajectory(search.best.X)

@@ -20,7 +20,7 @@ from ..linalg import Array
 from ..model.robot import Robot
 from ..samples import Segment
 from ..statistics.least_squares import ols
-from .friction_curve import FrictionCurve, FrictionPoints, fit_friction
+from .friction_curve import FrictionPoints
 
 #: A speed counts as constant within this part of it.
 _STEADY = 0.05
@@ -34,25 +34,6 @@ _STILL, _REST = 0.05, 2e-3
 _BINS = 24
 #: Way below which gravity is not distinguishable from a constant [rad].
 _SHORTEST_WAY = 0.3
-
-
-def identify_friction(
-    segments: Sequence[Segment], robot: Robot, *, joints: Sequence[str] | None = None
-) -> tuple[FrictionCurve, ...]:
-    """Friction curves from the segments of bidirectional runs.
-
-    Args:
-        segments: Conditioned pieces with measured torque; other motions in them do no harm.
-        joints: For which joints; all by default.
-
-    Returns:
-        One curve a joint.
-
-    Raises:
-        LogError: A joint has no runs at constant speed, was driven one way only, or the log has no torque.
-        EstimationError: Too few speeds.
-    """
-    return tuple(fit_friction(friction_points(segments, robot, joint)) for joint in joints or robot.joints)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from .planning import (
 )
 from .report import closest_lines
 from .rows import PlannedRows, designable, softened
-from .search import Candidate, Problem
+from .search import FoundMotion, Problem
 
 #: Part of the budget that is left for the certificate at the end.
 CERTIFICATE = 0.06
@@ -316,8 +316,8 @@ def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes:
 
 
 def certified(
-    problem: Problem, candidates: Sequence[Candidate]
-) -> tuple[Candidate, LimitReport, ClearanceReport | None, tuple[str, ...]]:
+    problem: Problem, candidates: Sequence[FoundMotion]
+) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """The best motion that holds on a 1 ms grid with its allowance between samples; drawn in if it does not quite.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ..errors import LimitError, UrdfIdentError
-from .search import Candidate, Problem, Search
+from .search import FoundMotion, Problem, Search
 
 #: From this budget on several processes are used [s].
 LARGE_BUDGET = 4.0
@@ -29,12 +29,12 @@ KEPT = 6
 class Outcome:
     """What a search has found: the best motions first, improvements over time, and notes."""
 
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[FoundMotion] = field(default_factory=list)
     starts: int = 0
     history: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
 
-    def add(self, candidate: Candidate) -> bool:
+    def add(self, candidate: FoundMotion) -> bool:
         """Takes in a motion.
 
         Args:
@@ -96,7 +96,7 @@ def _alone(
 ) -> Outcome:
     outcome = Outcome()
 
-    def found(candidate: Candidate) -> None:
+    def found(candidate: FoundMotion) -> None:
         if outcome.add(candidate) and progress is not None:
             progress(candidate.value)
 

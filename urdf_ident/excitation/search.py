@@ -94,7 +94,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FoundMotion:
     """A motion that was found: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
 
     value: float
@@ -103,7 +103,7 @@ class Candidate:
     elapsed: float = 0.0
 
 
-Found = Callable[[Candidate], None]
+Found = Callable[[FoundMotion], None]
 
 
 class Search:
@@ -129,7 +129,7 @@ class Search:
         self.samples = problem.samples()
         self.objective = problem.objective(self.samples)
         self.begun = clock()
-        self.best = Candidate(np.inf, np.zeros(0))
+        self.best = FoundMotion(np.inf, np.zeros(0))
         self.starts = 0
         self._levels: list[float] = []
         #: Whether a local search has run at least one step.
@@ -260,7 +260,7 @@ class Search:
     def _offer(self, X: Array, value: float, found: Found) -> None:
         better = value < self.best.value or not self.best.X.size
         if better and self._keeps(X):
-            self.best = Candidate(value, X.copy(), self.starts, self.clock() - self.begun)
+            self.best = FoundMotion(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
     def random(self) -> Array:

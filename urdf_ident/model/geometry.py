@@ -25,7 +25,7 @@ CAPSULE = 0.04
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class Visual:
     """One thing to draw.
 
     Attributes:
@@ -70,7 +70,7 @@ class Shape:
         return np.asarray(points @ self.placement[:3, :3].T + self.placement[:3, 3])
 
 
-def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
+def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     """The shapes of a robot: its ``<visual>``, else its ``<collision>``, else capsules between its joints.
 
     Returns:
@@ -95,7 +95,7 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
     return tuple(shapes or link_capsules(robot)), tuple(notes)
 
 
-def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[Shape, ...], tuple[str, ...]]:
+def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     """What of a robot is solid: its ``<collision>`` geometry, and capsules where that is missing.
 
     A link that has mass and no usable collision geometry gets capsules from its joint to the next ones, and that is said.
@@ -123,7 +123,7 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
         if all(shape.link != name for shape in made) and theta is not None and theta[0] > 0:
             ball = np.eye(4)
             ball[:3, 3] = theta[1:4] / theta[0]
-            made.append(Shape(name, "sphere", (thickness,), ball))
+            made.append(Visual(name, "sphere", (thickness,), ball))
     stood = [name for name in bare if any(shape.link == name for shape in made)]
     notes = []
     if stood:
@@ -136,14 +136,14 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[S
     return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
 
 
-def stated_shapes(robot: Robot) -> tuple[tuple[Shape, ...], frozenset[str]]:
+def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     """All that the URDF draws or calls solid, and nothing that stands in for it.
 
     Returns:
         Shapes of ``<visual>`` and ``<collision>``, and the links of which something could not be read.
     """
     root = _read_xml(robot.urdf, robot.path)
-    shapes: list[Shape] = []
+    shapes: list[Visual] = []
     lost: set[str] = set()
     for tag in ("visual", "collision"):
         found, missing, bad = _drawn(root, tag, {}, Path(robot.path))
@@ -157,15 +157,15 @@ def _first(missing: Sequence[tuple[str, str]]) -> str:
     return repr(missing[0][1]) + more
 
 
-def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: float) -> list[Shape]:
+def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: float) -> list[Visual]:
     return [segment(link, np.zeros(3), end, radius) for link, end in _link_ends(robot, places) if np.linalg.norm(end) > tiny]
 
 
 def _drawn(
     root: ElementTree.Element, tag: str, materials: dict[str | None, Colour], urdf: Path
-) -> tuple[list[Shape], list[tuple[str, str]], set[str]]:
+) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
     """Shapes of one kind of element, (link, file) of meshes that are missing, and links with broken geometry."""
-    shapes: list[Shape] = []
+    shapes: list[Visual] = []
     missing: list[tuple[str, str]] = []
     bad: set[str] = set()
     for link in root.iter("link"):
@@ -184,7 +184,7 @@ def _drawn(
     return shapes, missing, bad
 
 
-def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Shape | None:
+def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Visual | None:
     """One element; None for a mesh whose file is missing. Raises ValueError where it makes no sense."""
     geometry = element.find("geometry")
     item = next(iter(geometry), None) if geometry is not None else None
@@ -196,7 +196,7 @@ def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, 
     if item.tag == "mesh":
         path = find_mesh(item.get("filename") or "", urdf)
         scale = _numbers(item.get("scale") or "1 1 1", 3)
-        return None if path is None else Shape(link, "mesh", scale, placement, colour, path)
+        return None if path is None else Visual(link, "mesh", scale, placement, colour, path)
     if item.tag == "box":
         size = _numbers(item.get("size"), 3)
     elif item.tag == "sphere":
@@ -207,7 +207,7 @@ def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, 
         raise ValueError(item.tag)
     if min(size) <= 0:
         raise ValueError("no size")
-    return Shape(link, item.tag, size, placement, colour or PLAIN)
+    return Visual(link, item.tag, size, placement, colour or PLAIN)
 
 
 def _numbers(text: str | None, count: int) -> tuple[float, ...]:
@@ -227,7 +227,7 @@ def _colour(material: ElementTree.Element) -> Colour | None:
     return red, green, blue, opacity
 
 
-def link_capsules(robot: Robot) -> list[Shape]:
+def link_capsules(robot: Robot) -> list[Visual]:
     """Capsules from each joint to the next, and a marker on every joint: a robot that has no geometry.
 
     Returns:
@@ -241,19 +241,19 @@ def link_capsules(robot: Robot) -> list[Shape]:
         joint, place, axis = joints[name], places[name], _joint_axis(robot, index)
         if joint.type == "prismatic":
             block = (2.6 * radius, 2.6 * radius, 3.6 * radius)
-            shapes.append(Shape(joint.child, "box", block, along(axis, np.zeros(3)), JOINT))
+            shapes.append(Visual(joint.child, "box", block, along(axis, np.zeros(3)), JOINT))
             ends = [place[:3, 3] + place[:3, :3] @ axis * joint.limits.get(key, 0.0) for key in ("lower", "upper")]
             if np.linalg.norm(ends[1] - ends[0]) > radius:
                 shapes.append(segment(joint.parent, ends[0], ends[1], 0.4 * radius, DARK))
         else:
-            shapes.append(Shape(joint.child, "cylinder", (1.35 * radius, 3.0 * radius), along(axis, np.zeros(3)), JOINT))
+            shapes.append(Visual(joint.child, "cylinder", (1.35 * radius, 3.0 * radius), along(axis, np.zeros(3)), JOINT))
     root = next(link for link in robot.description.links if all(joint.child != link for joint in joints.values()))
     foot = np.array([0.0, 0.0, 0.4 * radius])
-    shapes.append(Shape(root, "cylinder", (2.2 * radius, 0.8 * radius), along(np.array([0.0, 0.0, 1.0]), foot), DARK))
+    shapes.append(Visual(root, "cylinder", (2.2 * radius, 0.8 * radius), along(np.array([0.0, 0.0, 1.0]), foot), DARK))
     return shapes
 
 
-def segment(link: str, start: Array, end: Array, radius: float, colour: Colour = PLAIN) -> Shape:
+def segment(link: str, start: Array, end: Array, radius: float, colour: Colour = PLAIN) -> Visual:
     """A capsule between two points.
 
     Args:
@@ -268,7 +268,7 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
     """
     length = float(np.linalg.norm(end - start))
     placement = along((end - start) / length, (start + end) / 2)
-    return Shape(link, "capsule", (radius, length), placement, colour)
+    return Visual(link, "capsule", (radius, length), placement, colour)
 
 
 def reach(robot: Robot) -> float:
@@ -288,7 +288,7 @@ def reach(robot: Robot) -> float:
     return longest if longest > 1e-3 else 0.5
 
 
-def tip_point(robot: Robot, shapes: Sequence[Shape]) -> tuple[int, Array]:
+def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
     """The point whose path is worth seeing: the end of the longest chain of joints.
 
     Args:
@@ -371,7 +371,7 @@ def along(direction: Array, origin: Array) -> Array:
     return placement
 
 
-def tinted(shapes: Sequence[Shape], colour: Colour) -> tuple[Shape, ...]:
+def tinted(shapes: Sequence[Visual], colour: Colour) -> tuple[Visual, ...]:
     """The same shapes in one colour.
 
     Args:

@@ -23,7 +23,7 @@ from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.terms import RotorInertia
-from ..result.comparison import Change, Comparison, Hypothesis, Trend
+from ..result.comparison import AddedBody, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
 from ..statistics.distributions import student_tail
 from .payload import default_link
@@ -183,16 +183,16 @@ class _Side(NamedTuple):
     dof: float
 
 
-def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> Change:
+def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> ParameterChange:
     difference, variance = after.value - before.value, before.error**2 + after.error**2
     below = before.error**4 / before.dof + after.error**4 / after.dof
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
     chance = 2.0 * student_tail(abs(difference) / max(error, 1e-300), min(dof, 1e9))
-    return Change(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
+    return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
 
 
-def _holm(tests: Sequence[Change], level: float) -> list[Change]:
+def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
     """Marks what has changed; the most certain first."""
     ordered, out, open_ = sorted(tests, key=lambda item: item.chance), [], True
     for k, item in enumerate(ordered):
@@ -225,7 +225,7 @@ def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float
     return usual, usual**2 * sum(not known for known in told)
 
 
-def _judged_by_spread(change: Change, spread: float) -> Change:
+def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:
     """Says of a change of friction whether it is more than logs of one robot differ by."""
     if change.kind != "friction":
         return change
@@ -251,7 +251,7 @@ def _inertia(ident: Identification) -> tuple[list[int], list[int]]:
     return rows, names
 
 
-def _inertia_tests(before: Identification, after: Identification) -> list[Change]:
+def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     """Base parameters of the earlier result, as functions of both."""
     rows, _ = _inertia(before)
     own, shared = _translated(before, after, rows)
@@ -322,7 +322,7 @@ def _torque_row(ident: Identification, j: int, speed: float, load: Array) -> Arr
     return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
 
 
-def _friction_tests(before: Identification, after: Identification) -> list[Change]:
+def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     tests = []
     prismatic, load = before.model.robot.prismatic, _load([before, after])
     for j, joint in enumerate(before.model.robot.joints):
@@ -349,7 +349,7 @@ def _friction_tests(before: Identification, after: Identification) -> list[Chang
     return tests
 
 
-def _tool(before: Identification, after: Identification, tests: Sequence[Change], level: float) -> Hypothesis | None:
+def _tool(before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float) -> AddedBody | None:
     """The body on the last link that explains how the inertia has moved, if one does."""
     moved = [item for item in tests if item.changed and item.kind == "inertia"]
     if not moved:
@@ -384,4 +384,4 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Change]
     if abs(found[0]) < 3.0 * spread[0] or rest > _EXPLAINED * len(moved):
         return None
     mass, com, _ = to_com(found)
-    return Hypothesis(link, float(mass), float(spread[0]), np.asarray(com), len(moved), rest)
+    return AddedBody(link, float(mass), float(spread[0]), np.asarray(com), len(moved), rest)

@@ -12,7 +12,7 @@ from ..data.readers.columns import find_columns
 from ..data.readers.formats import open_table
 from ..data.readers.sources import LogSource, expand_logs
 from ..data.recognition.meaning import Said
-from ..data.recognition.recognise import Description, recognise
+from ..data.recognition.recognise import LogDescription, recognise
 from ..errors import LogError
 from ..model.robot import Robot
 from ..project import Project
@@ -42,7 +42,7 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
     return project_text(describe_log(sources[0], robot, project), project, robot, urdf, sources[0].name)
 
 
-def describe_log(source: LogSource, robot: Robot, project: Project) -> Description | None:
+def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
     """Recognises a log.
 
     Args:
@@ -70,10 +70,10 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> Descripti
             raise error from None
         if table.names is None:
             raise
-        return Description({}, {}, None, None, None, None, (f"only its header was read: {error.what}",))
+        return LogDescription({}, {}, None, None, None, None, (f"only its header was read: {error.what}",))
 
 
-def project_text(found: Description | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
+def project_text(found: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
     """The project file.
 
     Args:
@@ -103,7 +103,7 @@ def project_text(found: Description | None, project: Project, robot: Robot, urdf
     return "".join(lines)
 
 
-def _merge(data: dict[str, Any], why: dict[str, str], found: Description) -> None:
+def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> None:
     """Puts what was recognised beside what was known, which wins."""
     log = dict(data.get("log", {}))
     unnamed = {key: _plain(said.value) for key, said in found.columns.items() if key not in found.named}

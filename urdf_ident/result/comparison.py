@@ -14,7 +14,7 @@ from .file import plain
 
 
 @dataclass(frozen=True)
-class Change:
+class ParameterChange:
     """One number in two results.
 
     Attributes:
@@ -55,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Hypothesis:
+class AddedBody:
     """A body on the last link that explains how the inertia has moved.
 
     Attributes:
@@ -98,12 +98,12 @@ class Comparison:
 
     robot: str
     names: tuple[str, str]
-    tests: tuple[Change, ...]
+    tests: tuple[ParameterChange, ...]
     level: float
-    hypothesis: Hypothesis | None = None
+    hypothesis: AddedBody | None = None
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ParameterChange, ...]:
         """What has changed beyond chance."""
         return tuple(item for item in self.tests if item.changed)
 

@@ -20,7 +20,7 @@ _BEYOND, _FAR = 1.25, 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurve:
+class SteadyFriction:
     """The friction laws of one joint, moving alone and steadily.
 
     Attributes:
@@ -45,7 +45,7 @@ class FrictionCurve:
         freeze_arrays(self)
 
 
-def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[FrictionCurve, ...]:
+def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:
     """The friction curve of every joint that has friction laws.
 
     Args:
@@ -67,7 +67,7 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[FrictionCurve, 
         loaded = any(item.term.loaded and share(ident, item, j) != 0 for item in model.terms)
         load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j]) if loaded else 0.0
         columns = friction_columns(ident, j, v, load)
-        found.append(FrictionCurve(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
+        found.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
     return tuple(found)
 
 

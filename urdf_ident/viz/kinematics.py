@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..linalg import Array
-from ..model.geometry import Shape, reach, tip_point
+from ..model.geometry import Visual, reach, tip_point
 from ..model.robot import Robot
 
 _VIEW_FRAMES = 80
@@ -34,7 +34,7 @@ class Course:
     foot: Array
 
 
-def course(robot: Robot, shapes: Sequence[Shape], position: Array) -> Course:
+def course(robot: Robot, shapes: Sequence[Visual], position: Array) -> Course:
     """Forward kinematics over a motion.
 
     Args:
@@ -131,7 +131,7 @@ def view_direction(extents: Array) -> Array:
     return np.array([*(np.cos(rise) * side), np.sin(rise)])
 
 
-def _extent(robot: Robot, shapes: Sequence[Shape], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
+def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
     """Points around what stands still, and around what moves on a few frames; each of shape (K, 3) [m]."""
     some = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
     placements = link_placements(robot)

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MissingExtraError, ModelError
 from ..files import read_text
 from ..linalg import Array
-from ..model.geometry import Colour, Shape, reach, robot_shapes, tinted
+from ..model.geometry import Colour, Visual, reach, robot_shapes, tinted
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from .kinematics import Course, course, outermost, view_direction
@@ -123,7 +123,7 @@ def player_page(
     return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
 
-def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Shape, ...], tuple[str, ...]]:
+def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Visual, ...], tuple[str, ...]]:
     """The second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import MissingFileError
 from ..files import read_bytes
 from ..linalg import Array
-from ..model.geometry import PLAIN, Colour, Shape
+from ..model.geometry import PLAIN, Colour, Visual
 from ..model.inertia import pseudo_inertia
 from ..model.robot import Robot
 from .kinematics import link_placements
@@ -19,7 +19,7 @@ from .three import Command, Entry, SceneObject, at, hexadecimal, packed, set_tra
 _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
 
 
-def robot_commands(robot: Robot, shapes: Sequence[Shape], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
+def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
     """Puts a robot into the scene; the joints' paths are moved by the page.
 
     Args:
@@ -70,7 +70,7 @@ def plain(name: str) -> str:
     return name.replace("/", "_") or "_"
 
 
-def add_shape(item: SceneObject, shape: Shape, *, ghost: bool = False) -> None:
+def add_shape(item: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
     """Adds one shape to an object of the scene.
 
     Args:
@@ -105,7 +105,7 @@ def _ball(radius: float) -> Entry:
     return {"type": "SphereGeometry", "radius": radius, "widthSegments": 40, "heightSegments": 28}
 
 
-def _add_file(item: SceneObject, shape: Shape, material: str, look: Entry) -> None:
+def _add_file(item: SceneObject, shape: Visual, material: str, look: Entry) -> None:
     """A mesh file, embedded; a Collada file without a colour from the URDF keeps its own materials."""
     path = Path(str(shape.mesh))
     kind = path.suffix.lower().lstrip(".")

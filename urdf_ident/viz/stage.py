@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array
-from ..model.geometry import Shape
+from ..model.geometry import Visual
 from .scene import add_shape
 from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
 
@@ -43,7 +43,7 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
     if standing and foot[2] - level > 0.05 * size:
         column = SceneObject("/stage/column")
         height = float(foot[2] - level)
-        shape = Shape("", "cylinder", (0.045 * size, height), at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
+        shape = Visual("", "cylinder", (0.045 * size, height), at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
         add_shape(column, shape, ghost=True)
         commands.append(column.command())
     return commands

@@ -19,7 +19,7 @@ from ...linalg import Array
 from ...samples import Segment, freeze_arrays
 from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
-from .resample import Piece
+from .resample import Stretch
 
 #: A sample is an outlier when it is this many robust standard deviations of the noise away from the median of its phase.
 FAR, _QUARTILE = 10.0, 0.6745
@@ -78,7 +78,7 @@ class Averaged:
 
 
 def average(
-    piece: Piece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
+    piece: Stretch, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
 ) -> tuple[Segment, Averaged]:
     """Averages the periods of a piece of a log.
 

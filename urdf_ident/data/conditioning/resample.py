@@ -16,7 +16,7 @@ from .filters import delayed
 
 
 @dataclass(frozen=True)
-class Piece:
+class Stretch:
     """A stretch between gaps on an even grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
 
     start: float
@@ -27,7 +27,7 @@ class Piece:
     external: Array | None = None
 
 
-def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
+def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
     """Brings a log to an even grid, split at its gaps.
 
     Args:
@@ -61,10 +61,12 @@ def even_pieces(recording: Recording) -> tuple[list[Piece], Clock]:
     return pieces, clock
 
 
-def _resample(part: Recording, rate: float, even: bool) -> Piece:
+def _resample(part: Recording, rate: float, even: bool) -> Stretch:
     """Cubic for positions and velocities, linear for efforts: those are noisy and must not overshoot."""
     if even:
-        return Piece(float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque)
+        return Stretch(
+            float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque
+        )
     from scipy.interpolate import CubicSpline
 
     time = part.time
@@ -90,10 +92,10 @@ def _resample(part: Recording, rate: float, even: bool) -> Piece:
     if position is None:  # never: positions are not optional
         raise LogError("no positions", where=part.name)
     effort, external = linear(part.effort), linear(part.external_torque)
-    return Piece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
+    return Stretch(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
 
 
-def advanced(piece: Piece, rate: float, delay: float, name: str) -> Piece:
+def advanced(piece: Stretch, rate: float, delay: float, name: str) -> Stretch:
     """A piece whose efforts are those of ``delay`` later, without the rows that have none then.
 
     Args:
@@ -116,4 +118,4 @@ def advanced(piece: Piece, rate: float, delay: float, name: str) -> Piece:
     tau = delayed(piece.tau, delay * rate)[kept]
     start = piece.start + (late / rate if delay < 0 else 0.0)
     v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
-    return Piece(start, piece.q[kept], v, tau, qm, external)
+    return Stretch(start, piece.q[kept], v, tau, qm, external)

@@ -22,7 +22,7 @@ from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
-from .resample import Piece, advanced, even_pieces
+from .resample import Stretch, advanced, even_pieces
 from .velocity import VelocityMatch, match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
@@ -178,7 +178,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
 
-def _repetition(pieces: list[Piece], config: SignalConfig, name: str) -> Repetition | None:
+def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repetition | None:
     """The periods to average, if any."""
     if config.periodic == "off":
         return None
@@ -269,7 +269,7 @@ def _rate_words(clock: Clock) -> str:
     return why
 
 
-def _cutoff(pieces: list[Piece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
+def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
         return CutoffChoice(cutoff, cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
@@ -295,7 +295,7 @@ def _cutoff(pieces: list[Piece], rate: float, config: SignalConfig, name: str) -
 
 
 def _velocity_source(
-    recording: Recording, pieces: list[Piece], rate: float, choice: CutoffChoice, config: SignalConfig
+    recording: Recording, pieces: list[Stretch], rate: float, choice: CutoffChoice, config: SignalConfig
 ) -> tuple[str, str]:
     if config.velocity == "logged" and recording.velocity is None:
         raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
@@ -314,7 +314,7 @@ def _logged_is_better(match: VelocityMatch) -> bool:
     return match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
 
 
-def _derivatives(piece: Piece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
+def _derivatives(piece: Stretch, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
     q = lowpass(piece.q, rate, cutoff, order)
     v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
     qm = vm = am = None
@@ -346,7 +346,7 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
 
 
 def _cut_rest(
-    whole: list[Segment], pieces: list[Piece], rate: float, cutoff: float, config: SignalConfig, name: str
+    whole: list[Segment], pieces: list[Stretch], rate: float, cutoff: float, config: SignalConfig, name: str
 ) -> tuple[list[Segment], str]:
     """Motions between standstills; edges that are no rest lose what the filter's start-up spoils."""
     thresholds = _rest_speeds([segment.v for segment in whole], config)

@@ -11,7 +11,7 @@ from ...linalg import Array
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
-from ..conditioning.resample import Piece, even_pieces
+from ..conditioning.resample import Stretch, even_pieces
 from ..conditioning.velocity import VelocityMatch, match_velocity
 from .findings import Examination
 
@@ -126,7 +126,7 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
     return np.asarray(np.percentile(speeds, 99, axis=0) > top)
 
 
-def _velocity(piece: Piece, rate: float) -> Array:
+def _velocity(piece: Stretch, rate: float) -> Array:
     return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
 
 

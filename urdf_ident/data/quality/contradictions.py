@@ -16,7 +16,7 @@ from ...parallel import each, shared
 from ...samples import Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
-from .evidence import Motion, sample
+from .evidence import MotionSamples, sample
 from .findings import Finding
 from .hypotheses import Step, search
 from .stationarity import Change, between, within
@@ -107,9 +107,9 @@ def _odd(case: Case, logs: int, steps: Sequence[Step]) -> dict[int, tuple[str, f
 
 def _case(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
     """Samples of some logs; None where there are too few, or nothing moves under a torque that changes."""
-    made: dict[float, Motion] = {}
+    made: dict[float, MotionSamples] = {}
 
-    def sampled(delay: float) -> Motion:
+    def sampled(delay: float) -> MotionSamples:
         if delay not in made:
             made[delay] = sample(logs, delay=delay) or made[0.0]
         return made[delay]

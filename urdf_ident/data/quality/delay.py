@@ -21,7 +21,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.robot import Robot
 from ...samples import Segment
 from ..conditioning.filters import HIGHEST, lowpass
-from .evidence import Motion, friction_columns, sample, significance, solved
+from .evidence import MotionSamples, friction_columns, sample, significance, solved
 from .findings import Finding
 
 #: Delays that are tried first [s]; around the best one ever smaller steps follow.
@@ -112,13 +112,13 @@ class _Problem:
 
     inertial: Array
     friction: Array
-    motion: Motion
+    motion: MotionSamples
     joints: NDArray[np.intp]
     weights: Array
     power: Array
 
     @classmethod
-    def of(cls, robot: Robot, motion: Motion, moves: Array) -> _Problem:
+    def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> _Problem:
         """Columns of a motion; rows are weighted by what is left of them without a delay."""
         columns = regressor(robot, motion.q, motion.v, motion.a)
         scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
@@ -252,7 +252,7 @@ def _bandwidth(problem: _Problem, tau: Array) -> float | None:
     return found
 
 
-def _slipping(motion: Motion, j: int, part: float) -> Array:
+def _slipping(motion: MotionSamples, j: int, part: float) -> Array:
     """Friction that needs some travel to turn round: the state of Dahl's model, between −1 and 1, shape (N,)."""
     q = motion.q[:, j]
     travel = max(part * float(np.ptp(q)), 1e-9)

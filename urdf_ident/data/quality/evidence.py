@@ -36,7 +36,7 @@ _WIDTHS = (0.02, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class MotionSamples:
     """Samples of logs.
 
     Attributes:
@@ -58,7 +58,7 @@ class Motion:
     def __len__(self) -> int:
         return len(self.q)
 
-    def of(self, select: NDArray[np.bool_]) -> Motion:
+    def of(self, select: NDArray[np.bool_]) -> MotionSamples:
         """Some of the samples.
 
         Args:
@@ -68,11 +68,11 @@ class Motion:
             Their motion; blocks are numbered anew.
         """
         _, block = np.unique(self.block[select], return_inverse=True)
-        return Motion(
+        return MotionSamples(
             self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select]
         )
 
-    def with_motion(self, q: Array, v: Array, a: Array) -> Motion:
+    def with_motion(self, q: Array, v: Array, a: Array) -> MotionSamples:
         """The same efforts with another motion.
 
         Args:
@@ -86,7 +86,7 @@ class Motion:
 
 def sample(
     logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, blocks: int = BLOCKS, delay: float = 0.0
-) -> Motion | None:
+) -> MotionSamples | None:
     """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
 
     Args:
@@ -116,7 +116,7 @@ def sample(
     for position, k in enumerate(np.unique(log)):
         mine = np.flatnonzero(log == k)
         block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
-    return Motion(q, v, a, tau, block, log, time)
+    return MotionSamples(q, v, a, tau, block, log, time)
 
 
 def _rows(part: Segment, cutoff: float, per_second: float, delay: float) -> tuple[Array, ...]:
@@ -138,7 +138,7 @@ def _without_outliers(tau: Array) -> Array:
     return np.asarray(np.where(away > limit, usual, tau))
 
 
-def friction_columns(motion: Motion, j: int, springs: Sequence[int] = ()) -> Array:
+def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
     """Rotor inertia, offset and a flexible friction law of one joint.
 
     Args:
@@ -164,7 +164,7 @@ DISSIPATES = slice(2, 6)
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Grams:
     """Gram matrices of one reading of the motion.
 
     Attributes:
@@ -202,7 +202,7 @@ class Evidence:
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
 
-    def changing(self, kind: str, weight: Array) -> Evidence:
+    def changing(self, kind: str, weight: Array) -> Grams:
         """The same samples, explained by parameters of which some change with time.
 
         Args:
@@ -211,7 +211,7 @@ class Evidence:
             weight: How much of the change acts in each block, shape (B,).
 
         Returns:
-            Evidence with further columns.
+            Grams with further columns.
         """
         n, m = self.n, self.inertial
         p = self.gram.shape[2] - n
@@ -234,7 +234,7 @@ class Evidence:
         return replace(self, gram=gram, inertial=m + added if extra == m else m)
 
 
-def gather(motion: Motion, inertial: Array, springs: Sequence[int] = ()) -> Evidence:
+def gather(motion: MotionSamples, inertial: Array, springs: Sequence[int] = ()) -> Grams:
     """Gram matrices of a motion.
 
     Args:
@@ -261,7 +261,7 @@ def gather(motion: Motion, inertial: Array, springs: Sequence[int] = ()) -> Evid
             rows = columns[k]
             np.matmul(rows.T, rows, out=gram[b, i])
     size = np.maximum(motion.tau.std(axis=0), 1e-12)
-    return Evidence(gram, int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
+    return Grams(gram, int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
@@ -296,7 +296,7 @@ class Errors:
     theta: Array
 
 
-def held_out(found: Evidence, reading: Array, weights: Array) -> Errors:
+def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     """Errors on blocks that the fit has not seen.
 
     Args:
@@ -317,7 +317,7 @@ def held_out(found: Evidence, reading: Array, weights: Array) -> Errors:
     return Errors(np.maximum(squares, 0.0), drag / size, -x[:, 0, :m])
 
 
-def in_sample(found: Evidence, reading: Array, weights: Array) -> Array:
+def in_sample(found: Grams, reading: Array, weights: Array) -> Array:
     """Errors that remain where the fit has seen everything: what the model cannot explain, however little it is excited.
 
     Args:
@@ -363,7 +363,7 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     )
 
 
-def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:
+def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
     """Unexplained part of what each row is told to be.
 
     Args:
@@ -378,7 +378,7 @@ def unexplained(found: Evidence, squares: Array, reading: Array) -> Array:
     return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()) / size, EXACT))
 
 
-def usual_parts(found: Evidence) -> Array:
+def usual_parts(found: Grams) -> Array:
     """Unexplained parts of the rows when the efforts are read as logged, for weights.
 
     Returns:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .evidence import EXACT, Evidence, held_out, in_sample, material, significance, unexplained, usual_parts
+from .evidence import EXACT, Grams, held_out, in_sample, material, significance, unexplained, usual_parts
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -47,7 +47,7 @@ class Change:
 
 
 def change_between(
-    found: Evidence, weight: Array, base: tuple[Array, Array], order: Array, kinds: tuple[str, ...] = KINDS
+    found: Grams, weight: Array, base: tuple[Array, Array], order: Array, kinds: tuple[str, ...] = KINDS
 ) -> tuple[str, float, int] | None:
     """The kind of change that a part of the blocks shows, if it is decisive.
 
@@ -77,17 +77,17 @@ def change_between(
     return best
 
 
-def _gain_in_sample(found: Evidence, changed: Evidence, order: Array, weights: Array) -> float:
+def _gain_in_sample(found: Grams, changed: Grams, order: Array, weights: Array) -> float:
     """What the change explains of blocks that were seen: elsewhere a poorly excited log gains by chance."""
     before, after = (unexplained(item, in_sample(item, order, weights), order) for item in (found, changed))
     return float(np.log(before).sum() - np.log(after).sum())
 
 
-def within(found: Evidence, reading: Array) -> Change | None:
+def within(found: Grams, reading: Array) -> Change | None:
     """What changes along one log.
 
     Args:
-        found: Evidence of the log alone, blocks in order of time.
+        found: Grams of the log alone, blocks in order of time.
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
@@ -113,7 +113,7 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
 
-def _contact(found: Evidence, squares: Array, fitted: Array) -> Change | None:
+def _contact(found: Grams, squares: Array, fitted: Array) -> Change | None:
     """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
@@ -132,11 +132,11 @@ def _contact(found: Evidence, squares: Array, fitted: Array) -> Change | None:
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
 
 
-def between(found: Evidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
+def between(found: Grams, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
     """Logs that show another robot than the others do.
 
     Args:
-        found: Evidence of all logs.
+        found: Grams of all logs.
         log_of_block: Log of each block, shape (B,).
         reading: The reading of the efforts, shape (n²,).
 

@@ -13,7 +13,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from .candidates import Reading
-from .evidence import EXACT, Evidence, Motion, gather, held_out, in_sample, unexplained, usual_parts
+from .evidence import EXACT, Grams, MotionSamples, gather, held_out, in_sample, unexplained, usual_parts
 
 #: Mean friction power, over the rms torque times the rms velocity, and its jackknife standard errors over the folds, below
 #: which friction drives the joint. On simulated arms a torque that nothing explains comes to 2.6 errors, a reversed effort to 9
@@ -79,10 +79,10 @@ class Case:
     """
 
     robot: Robot
-    sampled: Callable[[float], Motion]
+    sampled: Callable[[float], MotionSamples]
     moves: NDArray[np.bool_]
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
-    _evidence: dict[tuple[object, ...], tuple[Evidence, Array]] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], tuple[Grams, Array]] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
     def judge(self, reading: Reading) -> ReadingScore:
@@ -116,7 +116,7 @@ class Case:
                 self._judge_alike(found, usual, items)
         return [self._judged[item] for item in candidates]
 
-    def _judge_alike(self, found: Evidence, usual: Array, items: list[Reading]) -> None:
+    def _judge_alike(self, found: Grams, usual: Array, items: list[Reading]) -> None:
         R = np.stack([item.efforts() for item in items], axis=1)
         size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
         errors = held_out(found, R, 1.0 / (usual * size[:, 0]) ** 2)
@@ -143,7 +143,7 @@ class Case:
         squares = in_sample(found, R, 1.0 / (usual * size[:, 0]) ** 2)
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
-    def evidence(self, reading: Reading) -> Evidence:
+    def evidence(self, reading: Reading) -> Grams:
         """Gram matrices of a reading.
 
         Args:
@@ -216,14 +216,14 @@ class Case:
         theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
         return theta
 
-    def _gathered(self, reading: Reading) -> tuple[Evidence, Array]:
+    def _gathered(self, reading: Reading) -> tuple[Grams, Array]:
         key = reading.motion()
         if key not in self._evidence:
             found = gather(self._moved(reading), self._regressor(reading), reading.springs)
             self._evidence[key] = found, usual_parts(found)
         return self._evidence[key]
 
-    def _moved(self, reading: Reading) -> Motion:
+    def _moved(self, reading: Reading) -> MotionSamples:
         samples = self.sampled(reading.delay)
         places, sign = list(reading.places), np.array(reading.sign)
         s = reading.stretch

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...model.robot import Robot
 from .blocks import Block
-from .gravity import Motion, direction, match
+from .gravity import CandidateMotion, direction, match
 
 #: Unexplained share of the variance below which a smaller one says nothing more.
 _ENOUGH = 0.05
@@ -20,7 +20,7 @@ _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class EffortColumns:
     """One run of columns as efforts.
 
     Attributes:
@@ -72,18 +72,18 @@ class Efforts:
         rows: Them all; none where the log has no efforts.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[EffortColumns, ...]
 
     @property
     def score(self) -> float:
         """How well the best one follows the torques, 0 to 1."""
         return self.rows[0].worth if self.rows else 0.0
 
-    def roles(self) -> dict[str, Row]:
+    def roles(self) -> dict[str, EffortColumns]:
         """Measured effort, and the controller's targets of current and torque where both were logged."""
         if not self.rows:
             return {}
-        good: list[Row] = []
+        good: list[EffortColumns] = []
         for row in self.rows:
             enough = row.worth > 0.4 * self.rows[0].worth
             if enough and not any(set(other.block) & set(row.block) for other in good):  # else that one, shifted
@@ -99,7 +99,7 @@ class Efforts:
         return {"effort": max(torques or good, key=lambda row: (row.worth > 0.8 * self.rows[0].worth, row.rough))}
 
 
-def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
+def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
     """Tries runs of columns as efforts of a motion.
 
     Args:
@@ -138,5 +138,5 @@ def find_efforts(robot: Robot, motion: Motion, means: Array, rough: Array, runs:
         )
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / spread[list(run)]))
-        rows.append(Row(run, score, whole, clear, axis, slopes, seen, upright, noise))
+        rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
     return Efforts(tuple(sorted(rows, key=lambda row: row.worth, reverse=True)))

@@ -12,7 +12,7 @@ from ...model.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class CandidateMotion:
     """A motion that some columns would mean, and the torques that the URDF then expects.
 
     Attributes:
@@ -27,7 +27,7 @@ class Motion:
     inertial: Array
 
     @classmethod
-    def of(cls, robot: Robot, q: Array, v: Array, a: Array) -> Motion:
+    def of(cls, robot: Robot, q: Array, v: Array, a: Array) -> CandidateMotion:
         """Works out the torques.
 
         Args:
@@ -76,7 +76,7 @@ class Match:
     alone: Array
 
 
-def match(motion: Motion, efforts: Array) -> Match:
+def match(motion: CandidateMotion, efforts: Array) -> Match:
     """Regresses every effort column on the torques of every joint.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 from ...linalg import Array
 from ...model.robot import Robot
 from .blocks import Block
-from .efforts import Row
+from .efforts import EffortColumns
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Said:
     why: str
 
 
-def follows(row: Row) -> str:
+def follows(row: EffortColumns) -> str:
     """How much of an effort the URDF's torques explain, in words.
 
     Args:
@@ -48,7 +48,7 @@ def sure(condition: bool) -> str:
 
 def effort_columns(
     robot: Robot,
-    roles: Mapping[str, Row],
+    roles: Mapping[str, EffortColumns],
     columns: dict[str, Said],
     units: dict[str, Said],
     notes: list[str],
@@ -105,7 +105,12 @@ def effort_columns(
 
 
 def _gain(
-    robot: Robot, roles: Mapping[str, Row], row: Row, slopes: Array, units: dict[str, Said], notes: list[str]
+    robot: Robot,
+    roles: Mapping[str, EffortColumns],
+    row: EffortColumns,
+    slopes: Array,
+    units: dict[str, Said],
+    notes: list[str],
 ) -> Said | None:
     """Torque per effort: automatic with both targets, else by the URDF's own gravity; signs of single joints are in it."""
     per = {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]

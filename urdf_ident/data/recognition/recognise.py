@@ -16,9 +16,9 @@ from ..readers.headers import default_header
 from ..readers.tables import Table
 from .blocks import Block, Links, alike, blocks, links_of, rates
 from .efforts import Efforts, find_efforts
-from .gravity import Motion
+from .gravity import CandidateMotion
 from .meaning import Said, effort_columns, follows, sure
-from .series import Clock, Series, find_clock, smoothed
+from .series import Series, TimeColumn, find_clock, smoothed
 
 #: Units that positions of revolute joints come in, and what each is worth where the numbers cannot tell: small motions.
 _UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
@@ -31,7 +31,7 @@ _ROWS, _COLUMNS = 400_000, 400
 
 
 @dataclass(frozen=True, eq=False)
-class Description:
+class LogDescription:
     """What a log holds.
 
     Attributes:
@@ -91,7 +91,7 @@ class _Candidate:
         return _KINDS[row.kind] * (_TURNED if turned else 1.0)
 
 
-def recognise(table: Table, robot: Robot, layout: LogLayout) -> Description:
+def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     """Tells what the columns of a log are.
 
     Args:
@@ -222,7 +222,9 @@ def _candidate(
     if inside < 0.2 or np.abs(q).max() > 1e4:
         return []
     few = slice(None, None, max(1, len(q) // 500))
-    motion = Motion.of(robot, q[few], (series.slope[:, columns] * factor)[few], (series.bend[:, columns] * factor)[few])
+    motion = CandidateMotion.of(
+        robot, q[few], (series.slope[:, columns] * factor)[few], (series.bend[:, columns] * factor)[few]
+    )
     rate = linked[0]
     second = rates_of.get(rate) if rate else None
     busy = {*run, *(rate or ()), *(second[0] if second else ())}
@@ -247,12 +249,12 @@ def _described(
     table: Table,
     series: Series,
     links: Links,
-    clock: Clock,
+    clock: TimeColumn,
     linked: Mapping[Block, tuple[Block, float, float]],
     found: _Candidate,
     named: Mapping[str, Block],
     timed: bool,
-) -> Description:
+) -> LogDescription:
     columns: dict[str, Said] = {}
     units: dict[str, Said] = {}
     notes: list[str] = []
@@ -288,7 +290,7 @@ def _described(
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names outlive a column that is added
         columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}
-    return Description(columns, units, rate, gravity, gain, None, tuple(notes), (*named, *(["time"] if timed else [])))
+    return LogDescription(columns, units, rate, gravity, gain, None, tuple(notes), (*named, *(["time"] if timed else [])))
 
 
 def _by_name(columns: object, names: Sequence[str]) -> object:
@@ -301,7 +303,7 @@ def _by_name(columns: object, names: Sequence[str]) -> object:
     )
 
 
-def _rate(clock: Clock, found: _Candidate) -> Said:
+def _rate(clock: TimeColumn, found: _Candidate) -> Said:
     """Without a clock, velocities tell the rate: what is per sample in one is per second in the other."""
     if clock.why.startswith("certain"):
         return Said(1.0 / clock.interval, clock.why)
@@ -338,7 +340,7 @@ def _positions(
     return {"position": Said(noisy[0], why), "position_target": Said(noisy[-1], "likely: like the positions, with less noise")}
 
 
-def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: list[str], clock: Clock) -> None:
+def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: list[str], clock: TimeColumn) -> None:
     """Unit of the velocities, from the ratio of d/dt of the positions to them."""
     if clock.column is None and not clock.why.startswith("certain"):
         return

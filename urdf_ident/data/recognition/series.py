@@ -18,7 +18,7 @@ _SHORTEST, _LONGEST = 5e-5, 0.5
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeColumn:
     """How time runs in a log: its column (None without one), the unit, the interval [s], and how that is known."""
 
     column: int | None
@@ -49,7 +49,9 @@ class Series:
     step: float
 
 
-def find_clock(values: Array, names: Sequence[str] | None, rate: float | None, named: int | None, unit: str | None) -> Clock:
+def find_clock(
+    values: Array, names: Sequence[str] | None, rate: float | None, named: int | None, unit: str | None
+) -> TimeColumn:
     """Finds the column that is the time.
 
     Args:
@@ -63,7 +65,7 @@ def find_clock(values: Array, names: Sequence[str] | None, rate: float | None, n
         The clock; without any sign of it a guess of 100 Hz.
     """
     if named is None and rate is not None:
-        return Clock(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
+        return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
     candidates = [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]
     for k in candidates:
         column = values[np.isfinite(values[:, k]), k]
@@ -82,8 +84,8 @@ def find_clock(values: Array, names: Sequence[str] | None, rate: float | None, n
             if len(fits) == 1
             else "likely: it rises"
         )
-        return Clock(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows a second in {chosen}")
-    return Clock(None, "s", 0.01, "guess: no column rises like a clock; give the true rate")
+        return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows a second in {chosen}")
+    return TimeColumn(None, "s", 0.01, "guess: no column rises like a clock; give the true rate")
 
 
 def _rises(column: Array) -> bool:
@@ -97,7 +99,7 @@ def _rises(column: Array) -> bool:
     )
 
 
-def smoothed(values: Array, clock: Clock, most: int = 3000) -> Series:
+def smoothed(values: Array, clock: TimeColumn, most: int = 3000) -> Series:
     """Window means and difference quotients of all columns.
 
     Args:

@@ -39,7 +39,7 @@ _SHARE, _SLIDING = 3.0**-0.5, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Poses:
+class StaticPoses:
     """Poses at rest.
 
     Attributes:
@@ -67,7 +67,7 @@ class Poses:
         return np.asarray((moved == 0) | (np.abs(self.direction.sum(axis=0)) > _ONE_SIDED * np.maximum(moved, 1)))
 
 
-def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Poses:
+def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> StaticPoses:
     """Finds the standstills of logs.
 
     Args:
@@ -108,7 +108,7 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Pose
             expected=f"at least {_FEWEST}, each held {2 * DWELL:g} s",
             remedy="`design --family poses` plans them, or use the motion without --static",
         )
-    return Poses(robot.joints, np.array(places), np.array(torques), np.array(directions))
+    return StaticPoses(robot.joints, np.array(places), np.array(torques), np.array(directions))
 
 
 def _runs(still: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], least: float) -> list[tuple[int, int]]:
@@ -126,7 +126,7 @@ def _approach(way: Array, place: Array, before: Array) -> Array:
     return out
 
 
-def estimate_static(problem: PayloadProblem, poses: Poses) -> PayloadFit:
+def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     """Mass and centre of mass from poses.
 
     Args:
@@ -157,7 +157,7 @@ class _Rows:
     torque: list[Array]
 
 
-def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: Poses) -> _Rows:
+def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _Rows:
     model, base = problem.model, problem.fit.base
     place = np.full(len(model.names), -1)
     place[base.independent] = np.arange(len(base))
@@ -185,7 +185,7 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: Poses) -> _Rows:
     return out
 
 
-def _levels(loaded: LoadedModel, poses: Poses) -> Array:
+def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     """Level of dry friction of every joint in every pose, shape (P, n) [N·m or N]."""
     model, theta = loaded.model, loaded.theta.copy()
     theta[: model.n_inertial] = 0.0
@@ -200,7 +200,7 @@ def _levels(loaded: LoadedModel, poses: Poses) -> Array:
     return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
 
 
-def _solved(problem: PayloadProblem, rows: _Rows, poses: Poses) -> tuple[Array, PayloadFit]:
+def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
     fit, n = problem.fit, problem.model.n
     total = sum(map(len, rows.torque))
     weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
@@ -258,7 +258,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: Poses) -> tuple[Array, 
     return params, finished
 
 
-def pose_notes(problem: PayloadProblem, poses: Poses) -> tuple[str, ...]:
+def pose_notes(problem: PayloadProblem, poses: StaticPoses) -> tuple[str, ...]:
     """What to say of joints that are approached from one side.
 
     Args:

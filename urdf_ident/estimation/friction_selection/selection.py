@@ -39,7 +39,7 @@ from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
-from .structure import SWEEPS, Search, Trial, listed
+from .structure import SWEEPS, StructureSearch, Trial, listed
 
 #: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart, and
 #: one that does not keeps the simple laws: a constant and dry friction are the same to it, and a law that is large only at
@@ -129,7 +129,7 @@ def select_friction(
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
-        search = Search(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior), steady)
+        search = StructureSearch(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior), steady)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])

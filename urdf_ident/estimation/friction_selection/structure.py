@@ -64,7 +64,7 @@ def listed(state: State) -> list[Candidate]:
     return [law for laws in state.values() for law in laws.values()]
 
 
-class Search:
+class StructureSearch:
     """The search over one set of factors.
 
     Args:

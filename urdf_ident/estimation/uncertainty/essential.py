@@ -26,7 +26,7 @@ from ...model.base import BaseParameters
 from ...samples import freeze_arrays
 from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit
-from ...statistics.folds import CrossValidation, cross_validate
+from ...statistics.folds import cross_validate
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import StatisticSet
 from .covariance import with_covariance
@@ -40,7 +40,7 @@ LIMITS = {"relative_std": 6.0, "ratio": 10.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Removal:
     """One parameter taken out.
 
     Attributes:
@@ -71,7 +71,7 @@ class EssentialFit:
 
     kept: NDArray[np.intp]
     fit: Fit
-    steps: tuple[Step, ...]
+    steps: tuple[Removal, ...]
     rule: str
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class EssentialFit:
         return len(self.kept)
 
     @property
-    def gone(self) -> tuple[Step, ...]:
+    def gone(self) -> tuple[Removal, ...]:
         """What was taken out and stayed out."""
         return self.steps[: int(self.fit.seen.sum()) - len(self)]
 
@@ -150,7 +150,7 @@ def essential_parameters(
         fewer = np.delete(kept, worst)
         p_value = _f_test(full, solve(_columns(factor, fewer), rows), effective)
         held_out = _held_out(statistics, base, weights, fewer) / max(reference, 1e-300)
-        steps.append(Step(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
+        steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
         kept = fewer
@@ -164,21 +164,6 @@ def essential_parameters(
         kept = models[good[-1]]
         words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * allowed:.2g} %"
     return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
-
-
-def essential_cross_validation(
-    statistics: StatisticSet, base: BaseParameters, kept: NDArray[np.intp], fit: Fit
-) -> CrossValidation:
-    """Held-out error of a chosen set of base parameters, the choice not repeated in the folds.
-
-    Args:
-        kept: Indices of base parameters, shape (e,).
-        fit: Whose weights are used.
-
-    Returns:
-        The held-out errors.
-    """
-    return _cross_validation(statistics, base, fit.row_weights or fit.weights, kept)
 
 
 def _columns(factor: Array, kept: NDArray[np.intp]) -> Array:
@@ -215,9 +200,8 @@ def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     return f_tail(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free)
 
 
-def _cross_validation(
-    statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]
-) -> CrossValidation:
+def _held_out(statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]) -> float:
+    """Mean over row groups of the held-out error, each in units of its own noise."""
     columns = base.independent[kept]
 
     def estimate(part: StatisticSet) -> Array:
@@ -225,12 +209,7 @@ def _cross_validation(
         theta[columns] = solve(part.stacked(weights, columns), sum(part.rows.values())).estimate
         return theta
 
-    return cross_validate(statistics, estimate)
-
-
-def _held_out(statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]) -> float:
-    """Mean over row groups of the held-out error, each in units of its own noise."""
-    found = _cross_validation(statistics, base, weights, kept)
+    found = cross_validate(statistics, estimate)
     return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
 
 

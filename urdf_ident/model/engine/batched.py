@@ -20,7 +20,7 @@ import numpy as np
 
 from ...linalg import Array
 from ..robot import Robot
-from .program import Parameter, Program, Row, Tape, Value
+from .program import Argument, Program, Row, Tape, Value
 
 #: A matrix of rows and known numbers.
 Matrix = list[list[Value]]
@@ -163,10 +163,10 @@ def torque_program(tree: Tree) -> Program:
 
 def _wrench(tape: Tape, body: _Body, first: int) -> tuple[list[Value], list[Value]]:
     """Force and moment about its origin that move a body, from its ten parameters."""
-    centre = [Parameter(first + 1 + k) for k in range(3)]
-    products = {pair: Parameter(first + 4 + k) for k, pair in enumerate(_PAIRS)}
+    centre = [Argument(first + 1 + k) for k in range(3)]
+    products = {pair: Argument(first + 4 + k) for k, pair in enumerate(_PAIRS)}
 
-    def weighed(terms: Sequence[tuple[Value, Parameter]]) -> Value:
+    def weighed(terms: Sequence[tuple[Value, Argument]]) -> Value:
         total: Value = 0.0
         for x, parameter in terms:
             if x != 0.0:
@@ -178,7 +178,7 @@ def _wrench(tape: Tape, body: _Body, first: int) -> tuple[list[Value], list[Valu
 
     a = body.acceleration
     force = [
-        tape.add(weighed([(a[i], Parameter(first))]), weighed(list(zip(body.gain[i], centre, strict=True)))) for i in range(3)
+        tape.add(weighed([(a[i], Argument(first))]), weighed(list(zip(body.gain[i], centre, strict=True)))) for i in range(3)
     ]
     lever = []
     for i, j in ((1, 2), (2, 0), (0, 1)):

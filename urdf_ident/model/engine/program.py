@@ -37,14 +37,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Argument:
     """A number that is the same for all samples and given when the program runs."""
 
     index: int
 
 
 #: Operation, up to three places it reads (−1: none), and its constant.
-_Node = tuple[int, int, int, int, float | Parameter]
+_Node = tuple[int, int, int, int, float | Argument]
 
 
 class Tape:
@@ -59,7 +59,7 @@ class Tape:
         self._nodes.append((_INPUT, -1, -1, -1, 0.0))
         return Row(len(self._nodes) - 1)
 
-    def _put(self, kind: int, x: int, y: int = -1, z: int = -1, k: float | Parameter = 0.0) -> Row:
+    def _put(self, kind: int, x: int, y: int = -1, z: int = -1, k: float | Argument = 0.0) -> Row:
         key = (kind, x, y, z, k)
         if key not in self._known:
             self._nodes.append(key)
@@ -86,7 +86,7 @@ class Tape:
             return y if k else 0.0
         return self._put(SCALE, y.place, k=k)
 
-    def weigh(self, x: Value, k: Parameter) -> Row:
+    def weigh(self, x: Value, k: Argument) -> Row:
         """The product with a number that is given when the program runs.
 
         Args:
@@ -119,8 +119,8 @@ class Tape:
         kind, first, second, _, k = self._nodes[y.place]
         if kind == MULTIPLY:
             return self._put(MULTIPLY_ADD if sign > 0 else MULTIPLY_SUBTRACT, first, second, x.place)
-        if kind == SCALE and (sign > 0 or not isinstance(k, Parameter)):
-            return self._put(SCALE_ADD, first, -1, x.place, k if isinstance(k, Parameter) else sign * k)
+        if kind == SCALE and (sign > 0 or not isinstance(k, Argument)):
+            return self._put(SCALE_ADD, first, -1, x.place, k if isinstance(k, Argument) else sign * k)
         other = self._nodes[x.place]
         if sign > 0 and other[0] == MULTIPLY:
             return self._put(MULTIPLY_ADD, other[1], other[2], y.place)
@@ -230,9 +230,9 @@ def _scheduled(nodes: Sequence[_Node], needed: NDArray[np.bool_], last: dict[int
             else:
                 at[place], rows = rows, rows + 1
         code.append((kind, at[place], *(at[source] if source >= 0 else 0 for source in (x, y, z))))
-        if isinstance(k, Parameter):
+        if isinstance(k, Argument):
             given_numbers.append((len(numbers), k.index))
-        numbers.append(0.0 if isinstance(k, Parameter) else k)
+        numbers.append(0.0 if isinstance(k, Argument) else k)
         for source in {x, y, z} - {-1}:
             if last[source] == place and source not in kept and nodes[source][0] != _INPUT:
                 free.append(at[source])

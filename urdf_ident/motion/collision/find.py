@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from ...errors import LimitError, ModelError, nearest
 from ...linalg import Array
-from ...model.geometry import Shape, collision_shapes
+from ...model.geometry import Visual, collision_shapes
 from ...model.robot import Robot
 from .collisions import Collisions, Pair
 from .pruning import worth_watching
@@ -74,7 +74,7 @@ def find_collisions(
     return Collisions(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
 
 
-def _robot_solids(robot: Robot, shapes: Iterable[Shape]) -> list[Solid]:
+def _robot_solids(robot: Robot, shapes: Iterable[Visual]) -> list[Solid]:
     frames = {
         frame.name: (int(frame.parentJoint), np.array(frame.placement.homogeneous))
         for frame in robot.model.frames

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...linalg import Array
-from ...model.geometry import Shape
+from ...model.geometry import Visual
 from ...samples import freeze_arrays
 from .world import Plane
 
@@ -55,7 +55,7 @@ class Solid:
         freeze_arrays(self)
 
 
-def link_solid(shape: Shape, body: int, frame: Array) -> Solid:
+def link_solid(shape: Visual, body: int, frame: Array) -> Solid:
     """A shape of a link.
 
     Args:
@@ -72,7 +72,7 @@ def link_solid(shape: Shape, body: int, frame: Array) -> Solid:
     return _solid(shape, body, False, frame @ shape.placement)
 
 
-def object_solid(shape: Shape, root: Array) -> Solid:
+def object_solid(shape: Visual, root: Array) -> Solid:
     """A shape of the world.
 
     Args:
@@ -104,7 +104,7 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
     return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
 
 
-def _solid(shape: Shape, body: int, of_world: bool, placement: Array) -> Solid:
+def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
     import coal
 
     middle = np.zeros(3)
@@ -145,7 +145,7 @@ def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
     return middles, float(np.hypot(across, half[long] / count))
 
 
-def _hull(mesh: Any, shape: Shape) -> Any:
+def _hull(mesh: Any, shape: Visual) -> Any:
     """The convex hull of a mesh; a flat one, which has none and makes Coal crash, is made a little thicker."""
     import coal
 

@@ -26,7 +26,7 @@ from ...documents import parse_yaml
 from ...errors import ProjectError, nearest
 from ...files import read_text
 from ...linalg import Array
-from ...model.geometry import Shape
+from ...model.geometry import Visual
 from ...model.meshes import MESH_FORMATS, find_mesh
 from ...model.urdf import rotation_from_rpy
 from ...samples import freeze_arrays
@@ -90,7 +90,7 @@ class World:
         allowed: Pairs of names (links or objects) that may touch.
     """
 
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[Visual, ...] = ()
     planes: tuple[Plane, ...] = ()
     base: Array | None = None
     clearance: float = CLEARANCE
@@ -140,7 +140,7 @@ def parse_world(data: Any, where: str = "world file") -> World:
         ProjectError: See :func:`read_world`.
     """
     _check_keys(data, _KEYS, where, "the world")
-    shapes: list[Shape] = []
+    shapes: list[Visual] = []
     planes: list[Plane] = []
     objects = data.get("objects") or {}
     if not isinstance(objects, Mapping):
@@ -161,7 +161,7 @@ def parse_world(data: Any, where: str = "world file") -> World:
     return World(tuple(shapes), tuple(planes), base, float(clearance), _tool(data, where), _allowed(data, where))
 
 
-def _object(name: str, entry: Any, where: str) -> Shape | Plane:
+def _object(name: str, entry: Any, where: str) -> Visual | Plane:
     owner = f"object '{name}'"
     _check_keys(entry, (*_SIZES, *_PLACED, "offset", "scale"), where, owner)
     kinds = [kind for kind in _SIZES if kind in entry]
@@ -193,11 +193,11 @@ def _object(name: str, entry: Any, where: str) -> Shape | Plane:
                 got=entry["mesh"],
                 expected=f"a file beside the world file, {', '.join(MESH_FORMATS)}",
             )
-        return Shape(name, "mesh", tuple(scale.tolist()), placement, mesh=path)
+        return Visual(name, "mesh", tuple(scale.tolist()), placement, mesh=path)
     size = _numbers(entry[kind], _SIZES[kind], where, owner)
     if not (size > 0).all():
         raise ProjectError(f"{owner}: every size must be positive", where=where, got=size.tolist())
-    return Shape(name, kind, tuple(size.tolist()), placement)
+    return Visual(name, kind, tuple(size.tolist()), placement)
 
 
 def _tool(data: Mapping[str, Any], where: str) -> ToolBox | None:

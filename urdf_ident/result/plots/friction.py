@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..friction_curves import FrictionCurve
+from ..friction_curves import SteadyFriction
 from ..traces import SpeedProfile
 from .style import PALETTE, Palette, dress
 
 
 def draw_friction(
     axis: Any,
-    curve: FrictionCurve,
+    curve: SteadyFriction,
     unit: str,
     rate: str,
     palette: Palette = PALETTE,
