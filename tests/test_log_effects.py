@@ -87,7 +87,7 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     free = mixed.MixedLMParams.from_components(fe_params=np.ones(4), cov_re=np.eye(2))
     found = mixed.MixedLM(y, W, group, exog_re=W[:, 2:]).fit(reml=True, free=free, gtol=1e-9)
     scale = np.sqrt(found.scale)
-    logs = [_Moments.of([np.column_stack([X, X[:, 2:], z]) / scale], 4, 2) for X, z in raw]
+    logs = _Moments.of([[np.column_stack([X, X[:, 2:], z]) / scale] for X, z in raw], 4, 2)
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
 
 

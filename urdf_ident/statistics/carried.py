@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from .changes import FrictionChanges
@@ -51,12 +52,10 @@ def changes_between_logs(
         return plain
     try:
         found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
-    except np.linalg.LinAlgError:  # the data hardly tell these bodies from the rest
-        return plain
-    if found.carried is None:
+    except (EstimationError, np.linalg.LinAlgError):  # not asked for, or hardly told from the rest
         return plain
     mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
-    return found if (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
+    return found if found.carried is not None and (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
 
 
 def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:

@@ -30,6 +30,8 @@ from .varying import Varying, varying
 
 #: Stretches of a log whose scatter shows its noise: long against the noise's autocorrelation.
 _STRETCHES = 8
+#: Logs whose scatter is looked at, at most, evenly spread over all.
+_NOISE_LOGS = 24
 #: Parts of a log that tell drift within it.
 PARTS = 3
 #: Twice the logarithm of the likelihood ratio by which bodies that come and go must explain the logs better.
@@ -40,22 +42,25 @@ _FREE = 1e3
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Second moments of whitened rows of one log (or part): X in the solution's coordinates, Z, y."""
+    """Second moments of whitened rows of logs (or parts): X in the solution's coordinates, Z, y; the first axis is the logs."""
 
     xx: Array
     xz: Array
     zz: Array
     xy: Array
     zy: Array
-    yy: float
+    yy: Array
 
     @classmethod
-    def of(cls, rows: Sequence[Array], r: int, q: int) -> _Moments:
-        """From rows ``[X | Z | y]``, shapes (m, r + q + 1)."""
-        stacked = np.vstack([np.zeros((1, r + q + 1)), *rows])
-        G = stacked.T @ stacked
+    def of(cls, logs: Sequence[Sequence[Array]], r: int, q: int) -> _Moments:
+        """From the rows ``[X | Z | y]`` of each log, shapes (m, r + q + 1)."""
+        stacked = (np.vstack([np.zeros((1, r + q + 1)), *rows]) for rows in logs)
+        G = np.stack([rows.T @ rows for rows in stacked])
         z = slice(r, r + q)
-        return cls(G[:r, :r], G[:r, z], G[z, z], G[:r, -1], G[z, -1], float(G[-1, -1]))
+        return cls(G[:, :r, :r], G[:, :r, z], G[:, z, z], G[:, :r, -1], G[:, z, -1], G[:, -1, -1])
+
+    def __len__(self) -> int:
+        return len(self.yy)
 
 
 class _Rows:
@@ -72,10 +77,10 @@ class _Rows:
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
-        self._entries: dict[str, dict[str, list[tuple[int, Array]]]] = {}
+        self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
         for entry in statistics.entries:
             own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
-            own.append((entry.block, self._wide(entry.R, entry.group)))
+            own.append((entry.block, self._wide(entry.R, entry.group), entry.rows))
 
     def _wide(self, R: Array, group: str) -> Array:
         """One factor as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
@@ -88,52 +93,66 @@ class _Rows:
 
     def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
         """Factors of one log (or of one of its :data:`PARTS`) and group in order of time."""
-        own = [R for _, R in sorted(self._entries[log].get(group, ()), key=lambda item: item[0])]
+        return [R for _, R, _ in self._in_time(log, group, part)]
+
+    def number(self, log: str, group: str, part: int | None = None) -> int:
+        """How many rows are behind them."""
+        return sum(rows for _, _, rows in self._in_time(log, group, part))
+
+    def _in_time(self, log: str, group: str, part: int | None) -> list[tuple[int, Array, int]]:
+        own = sorted(self._entries[log].get(group, ()), key=lambda item: item[0])
         return own if part is None else [own[i] for i in np.array_split(np.arange(len(own)), PARTS)[part]]
 
-    def moments(self, log: str, weights: Mapping[str, float], part: int | None = None) -> _Moments:
-        """Of a whole log, or of one of its :data:`PARTS`."""
-        rows = [weights[group] * R for group in self.statistics.groups for R in self.of(log, group, part)]
-        return _Moments.of(rows, self.r, self.q)
+    def moments(self, units: Sequence[tuple[str, int | None]], weights: Mapping[str, float]) -> _Moments:
+        """Of logs, or of some of their :data:`PARTS`."""
+        groups = self.statistics.groups
+        rows = ([weights[group] * R for group in groups for R in self.of(log, group, part)] for log, part in units)
+        return _Moments.of(list(rows), self.r, self.q)
 
 
-def _marginal(logs: Sequence[_Moments], spread: Array) -> tuple[Array, Array, list[Array]]:
+def _marginal(logs: _Moments, spread: Array) -> tuple[Array, Array, Array]:
     """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, which Woodbury's identity asks for."""
-    normal, score, middles = 0.0, 0.0, []
-    for log in logs:
-        inner = np.eye(len(spread)) + spread[:, None] * log.zz * spread
-        middle = spread[:, None] * linalg.cho_solve(linalg.cho_factor(inner), np.diag(spread))
-        middles.append(middle)
-        normal = normal + log.xx - log.xz @ middle @ log.xz.T
-        score = score + log.xy - log.xz @ middle @ log.zy
+    middle = spread[:, None] * np.linalg.solve(_inner(logs, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
+    half = logs.xz @ middle
+    normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
+    score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
     lost = max(1e-12 - float(np.linalg.eigvalsh(normal)[0]), 0.0)  # free deviations may leave a direction nothing but rounding
-    return np.asarray(normal) + lost * np.eye(len(np.asarray(normal))), np.asarray(score), middles
+    return normal + lost * np.eye(len(normal)), score, middle
 
 
-def _criterion(logs: Sequence[_Moments], variance: Array) -> tuple[float, Array]:
+def _inner(logs: _Moments, spread: Array) -> Array:
+    return np.asarray(np.eye(len(spread)) + spread[:, None] * logs.zz * spread)
+
+
+def _side_by_side(x: Array) -> Array:
+    """Shape (logs, r, q) to (r, logs q)."""
+    return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
+
+
+def _criterion(logs: _Moments, variance: Array) -> tuple[float, Array]:
     """Minus twice the restricted log-likelihood, and its gradient by the variances, shape (q,)."""
     spread = np.sqrt(variance)
-    normal, score, middles = _marginal(logs, spread)
+    normal, score, middle = _marginal(logs, spread)
     factor = linalg.cho_factor(normal)
     beta = linalg.cho_solve(factor, score)
     value = 2.0 * float(np.log(np.diag(factor[0])).sum()) - float(score @ beta)
-    slope = np.zeros(len(variance))
-    for log, middle in zip(logs, middles, strict=True):
-        inner = np.eye(len(spread)) + spread[:, None] * log.zz * spread
-        value += float(np.linalg.slogdet(inner)[1]) + log.yy - float(log.zy @ middle @ log.zy)
-        zpz, zpy = _projected(log, middle, factor, beta)
-        slope += np.diag(zpz) - zpy**2
-    return value, slope
+    value += float(np.linalg.slogdet(_inner(logs, spread))[1].sum() + logs.yy.sum())
+    value -= float(np.einsum("lq,lqk,lk->", logs.zy, middle, logs.zy, optimize=True))
+    zpz, zpy = _projected(logs, middle, factor, beta)
+    return value, np.asarray((zpz - zpy**2).sum(axis=0))
 
 
-def _projected(log: _Moments, middle: Array, factor: tuple[Array, bool], beta: Array) -> tuple[Array, Array]:
-    """``Zᵀ P Z`` and ``Zᵀ P y`` of one log."""
-    gap = np.eye(len(middle)) - log.zz @ middle
-    zvx = gap @ log.xz.T
-    return gap @ log.zz - zvx @ linalg.cho_solve(factor, zvx.T), gap @ log.zy - zvx @ beta
+def _projected(logs: _Moments, middle: Array, factor: tuple[Array, bool], beta: Array) -> tuple[Array, Array]:
+    """Diagonal of ``Zᵀ P Z``, and ``Zᵀ P y``, of each log, shape (logs, q)."""
+    gap = np.eye(middle.shape[1]) - logs.zz @ middle
+    zvx = gap @ logs.xz.transpose(0, 2, 1)
+    flat = zvx.reshape(-1, zvx.shape[2])
+    taken = np.einsum("ar,ra->a", flat, linalg.cho_solve(factor, flat.T)).reshape(zvx.shape[:2])
+    zpz = np.einsum("lqk,lkq->lq", gap, logs.zz) - taken
+    return zpz, np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
 
 
-def reml(logs: Sequence[_Moments], start: Array) -> Array:
+def reml(logs: _Moments, start: Array) -> Array:
     """Variances of the deviations by restricted maximum likelihood.
 
     Args:
@@ -176,7 +195,7 @@ def friction_changes(
         The record; with one log the spread is not known (NaN).
 
     Raises:
-        EstimationError: No friction parameter that may change is seen.
+        EstimationError: No friction parameter that may change is seen, or the data do not ask for ``carried``.
     """
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     every = varying(model)
@@ -192,10 +211,10 @@ def friction_changes(
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights = _effective_weights(rows)
     if len(statistics.logs) > 1:
-        logs = [rows.moments(log, weights) for log in statistics.logs]
+        logs = rows.moments([(log, None) for log in statistics.logs], weights)
         found = _mixed(logs, size, unknown)
         if carried and _evidence(logs, found.spread, size, q) < _SURE:
-            return friction_changes(model, statistics, fit, covariates, seconds)
+            raise EstimationError("no body that some logs carry and others do not")
     else:
         found = _single(rows.r, rows.q)
     moved = rows.root[first] @ found.beta[: rows.r]
@@ -243,9 +262,9 @@ class _Mixed:
     left: Array
 
 
-def _evidence(logs: Sequence[_Moments], spread: Array, size: Array, q: int) -> float:
+def _evidence(logs: _Moments, spread: Array, size: Array, q: int) -> float:
     """Restricted likelihood ratio of all deviations against the first q alone, shape ()."""
-    alone = [replace(log, xz=log.xz[:, :q], zz=log.zz[:q, :q], zy=log.zy[:q]) for log in logs]
+    alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
     without = _criterion(alone, reml(alone, _first_guess(alone, size[:q])))[0]
     return without - _criterion(logs, spread**2)[0]
 
@@ -256,7 +275,7 @@ def _single(r: int, q: int) -> _Mixed:
     return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
 
 
-def _mixed(logs: Sequence[_Moments], size: Array, known: Array | None) -> _Mixed:
+def _mixed(logs: _Moments, size: Array, known: Array | None) -> _Mixed:
     """REML spreads, then the mixed-model equations with them."""
     q = len(size)
     spread = np.sqrt(reml(logs, _first_guess(logs, size)))
@@ -264,19 +283,17 @@ def _mixed(logs: Sequence[_Moments], size: Array, known: Array | None) -> _Mixed
     factor = linalg.cho_factor(normal)
     beta = linalg.cho_solve(factor, score)
     root = linalg.solve_triangular(linalg.cholesky(normal), np.eye(len(normal)))
-    deviation, error = [], []
-    for log, middle in zip(logs, middles, strict=True):
-        zpz, zpy = _projected(log, middle, factor, beta)
-        deviation.append(spread**2 * zpy + 0.0)  # no negative zeros
-        error.append(np.sqrt(np.maximum(spread**2 - spread**4 * np.diag(zpz), 0.0)))
+    zpz, zpy = _projected(logs, middles, factor, beta)
+    deviation = spread**2 * zpy + 0.0  # no negative zeros
+    error = np.sqrt(np.maximum(spread**2 - spread**4 * zpz, 0.0))
     slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
     dof = _spread_dof(logs, spread**2)
-    return _Mixed(beta, root, spread, dof, np.array(deviation), np.array(error), *slopes)
+    return _Mixed(beta, root, spread, dof, deviation, error, *slopes)
 
 
-def _slopes(logs: Sequence[_Moments], size: Array, known: Array) -> tuple[Array, Array, Array]:
+def _slopes(logs: _Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
     """Slope by the covariate, its error and the spread that it leaves, shape (q,) each; NaN where it tells nothing."""
-    r, wide = len(logs[0].xx), _with_covariates(logs, known)
+    r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = np.sqrt(reml(wide, _first_guess(logs, size)))
     normal, score, _ = _marginal(wide, left)
     slope = linalg.cho_solve(linalg.cho_factor(normal), score)[r:]
@@ -294,20 +311,23 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
     """
     statistics, found = rows.statistics, {}
     plain = {group: 1.0 / value for group, value in rows.fit.sigma.items()}
-    units = [(log, part) for log in statistics.logs for part in (range(PARTS) if parts else (None,))]
+    count_of = len(statistics.logs)
+    some = [statistics.logs[k * count_of // min(_NOISE_LOGS, count_of)] for k in range(min(_NOISE_LOGS, count_of))]
+    units = [(log, part) for log in some for part in (range(PARTS) if parts else (None,))]
     stretches = max(_STRETCHES // PARTS, 3) if parts else _STRETCHES
-    logs = [rows.moments(log, plain, part) for log, part in units]
-    scale = np.sqrt(np.maximum(sum(np.diag(log.zz) for log in logs), 1e-300))
+    logs = rows.moments(units, plain)
+    scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
     normal, score, middles = _marginal(logs, free)
     beta = np.linalg.lstsq(normal, score, rcond=1e-12)[0]
+    own_change = np.einsum("lqk,lk->lq", middles, logs.zy - np.einsum("lrq,r->lq", logs.xz, beta))
     for group in statistics.groups:
-        squares, expected, residual, count = 0.0, 0.0, 0.0, 0.0
-        for (log, part), moments, middle in zip(units, logs, middles, strict=True):
+        squares, expected, residual, count, number = 0.0, 0.0, 0.0, 0.0, 0
+        for (log, part), u in zip(units, own_change, strict=True):
             own = rows.of(log, group, part)
             if not own:
                 continue
-            u = middle @ (moments.zy - moments.xz.T @ beta)
+            number += rows.number(log, group, part)
             errors = [R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u for R in own]
             residual += sum(float(e @ e) for e in errors)
             Z = [R[:, rows.r : -1] for R in own]
@@ -322,7 +342,6 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
             squares += sum(float((x - middle_score) @ inverse @ (x - middle_score)) for x in s)
             expected += sum(float(np.trace(inverse @ (x - x @ inverse @ x))) for x in S)
             count += len(told)
-        number = statistics.rows[group]
         variance = residual / max(number - count, 1.0)
         floor = rows.fit.sigma[group] ** 2 * 1e-12
         effective = squares / expected if expected > 0 else variance
@@ -330,47 +349,39 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
     return found
 
 
-def _first_guess(logs: Sequence[_Moments], size: Array) -> Array:
+def _first_guess(logs: _Moments, size: Array) -> Array:
     """Variances to begin with: a tenth of the parameter, or what a log alone can tell if that is less sharp."""
-    sharp = np.array([1.0 / np.sqrt(max(float(np.mean([log.zz[k, k] for log in logs])), 1e-300)) for k in range(len(size))])
+    sharp = 1.0 / np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0), 1e-300))
     return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
 
 
-def _with_covariates(logs: Sequence[_Moments], known: Array) -> list[_Moments]:
+def _with_covariates(logs: _Moments, known: Array) -> _Moments:
     """Adds one column a parameter, its own columns times the covariate's deviation from its mean over the logs."""
-    centred = np.nan_to_num(known - known.mean(axis=0))
-    found = []
-    for log, x in zip(logs, centred, strict=True):
-        cross = log.xz * x
-        xx = np.block([[log.xx, cross], [cross.T, x[:, None] * log.zz * x]])
-        found.append(replace(log, xx=xx, xz=np.vstack([log.xz, x[:, None] * log.zz]), xy=np.concatenate([log.xy, x * log.zy])))
-    idle = np.flatnonzero(~centred.any(axis=0))  # no column: a unit keeps the normal matrix regular
-    for log in found[:1]:
-        at = len(logs[0].xx) + idle
-        log.xx[at, at] += 1.0
-    return found
+    x = np.nan_to_num(known - known.mean(axis=0))
+    cross, r = logs.xz * x[:, None], logs.xx.shape[1]
+    xx = np.block([[logs.xx, cross], [cross.transpose(0, 2, 1), x[:, :, None] * logs.zz * x[:, None]]])
+    idle = r + np.flatnonzero(~x.any(axis=0))  # no column: a unit keeps the normal matrix regular
+    xx[0, idle, idle] += 1.0
+    xz = np.concatenate([logs.xz, x[:, :, None] * logs.zz], axis=1)
+    return replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
 
 
-def _spread_dof(logs: Sequence[_Moments], variance: Array) -> Array:
+def _spread_dof(logs: _Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where it is zero."""
     spread = np.sqrt(variance)
     normal, _, middles = _marginal(logs, spread)
     factor = linalg.cho_factor(normal)
-    beta = np.zeros(len(normal))
-    found = [np.diag(_projected(log, middle, factor, beta)[0]) for log, middle in zip(logs, middles, strict=True)]
+    found = _projected(logs, middles, factor, np.zeros(len(normal)))[0]
     information = 0.5 * np.sum(np.square(found), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)
 
 
 def _within(rows: _Rows, weights: Mapping[str, float], beta: Array, prior: Array) -> tuple[Array, Array]:
     """Deviations in each part of each log, shape (logs, parts, q), and their errors."""
-    values, errors = [], []
-    for log in rows.statistics.logs:
-        for part in range(PARTS):
-            moments = rows.moments(log, weights, part)
-            inner = np.eye(rows.q) + prior[:, None] * moments.zz * prior
-            covariance = prior[:, None] * np.linalg.solve(inner, np.diag(prior))
-            values.append(covariance @ (moments.zy - moments.xz.T @ beta))
-            errors.append(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
-    shape = (len(rows.statistics.logs), PARTS, rows.q)
-    return np.reshape(values, shape), np.reshape(errors, shape)
+    logs = rows.statistics.logs
+    moments = rows.moments([(log, part) for log in logs for part in range(PARTS)], weights)
+    covariance = prior[:, None] * np.linalg.solve(_inner(moments, prior), np.broadcast_to(np.diag(prior), moments.zz.shape))
+    values = np.einsum("lqk,lk->lq", covariance, moments.zy - np.einsum("lrq,r->lq", moments.xz, beta))
+    errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
+    shape = (len(logs), PARTS, rows.q)
+    return values.reshape(shape), errors.reshape(shape)

@@ -6,6 +6,7 @@ scipy.signal takes half a second to import; it is imported where it is used.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     Raises:
         LogError: Rate or cut-off is not positive, or the cut-off so low that rounding leaves no filter.
     """
-    from scipy.signal import butter, sosfiltfilt
+    from scipy.signal import sosfiltfilt
 
     x = np.asarray(x, dtype=float)
     if not (rate > 0 and cutoff > 0):
@@ -70,26 +71,34 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     if cutoff >= rate / 2 or len(x) < 2:
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
-    sections = butter(order, cutoff, fs=rate, output="sos")
     try:
-        return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=min(pad, len(x) - 1)))
+        return np.asarray(sosfiltfilt(_sections(order, float(cutoff), float(rate)), x, axis=0, padlen=min(pad, len(x) - 1)))
     except np.linalg.LinAlgError as error:
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
         ) from error
 
 
-def delayed(x: Array, samples: float) -> Array:
+@lru_cache(maxsize=64)
+def _sections(order: int, cutoff: float, rate: float) -> Array:
+    """Second-order sections of the low-pass: designing one takes longer than filtering a short log."""
+    from scipy.signal import butter
+
+    return np.asarray(butter(order, cutoff, fs=rate, output="sos"))
+
+
+def delayed(x: Array, samples: float, step: int = 1) -> Array:
     """Rows of a signal so many samples later, between them linearly; beyond the ends the last row.
 
     Args:
-        x: Signal, shape (N, …), N of 2 or more.
+        x: Signal, shape (N,) or (N, m), N of 2 or more.
         samples: How much later [samples]; negative: earlier.
+        step: Every so manieth row is returned.
 
     Returns:
-        Same shape as ``x``.
+        Shape (ceil(N / step), …).
     """
-    at = np.clip(np.arange(len(x)) + samples, 0, len(x) - 1)
+    at = np.clip(np.arange(0, len(x), step) + samples, 0, len(x) - 1)
     low = np.minimum(at.astype(int), len(x) - 2)
     return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))
 

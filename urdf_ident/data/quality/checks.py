@@ -88,7 +88,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     largest = np.maximum(np.abs(low), np.abs(high))
     # another zero or sign also leaves the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    too_fast = ~stated & _too_fast(state, robot)
+    too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
     for revolute, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
         fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))

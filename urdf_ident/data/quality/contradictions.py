@@ -7,18 +7,18 @@ are, when the motion is too slow to tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ...model.robot import Robot
-from ...parallel import each, shared
+from ...parallel import each
 from ...samples import Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
-from .evidence import MotionSamples, sample
 from .findings import Finding
 from .hypotheses import Step, search
+from .sampled import sampler
 from .stationarity import Change, between, within
 from .trial import Case
 from .wording import SEVERE, changes, differs, doubt, named
@@ -30,6 +30,8 @@ _FEWEST = 25
 _SOUND = 0.35
 #: A reading that gains less than this is compared with changes along the logs.
 _AS_CHANGE = 3.0
+#: Logs that are compared with each other at a time, at most.
+_COMPARED = 8
 
 
 def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> list[tuple[Finding, ...]]:
@@ -43,17 +45,17 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
         Findings of each log; none where the motion is too short to tell.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
-    cases = [_case(robot, [log]) for log in logs]
-    usable = [k for k, case in enumerate(cases) if case is not None]
+    alone = each(partial(_changes_of, robot), logs)
+    usable = [k for k, (enough, _) in enumerate(alone) if enough]
     while usable:
         together = _case(robot, [logs[k] for k in usable])
         if together is None:
             break
         reading, steps = search(together)
-        odd = _odd(together, len(usable), steps)
+        odd = _odd(robot, logs, usable, together, steps)
         if not odd:
             asked = [k for k in usable if not steps or steps[0].gain < _AS_CHANGE]
-            changed = dict(zip(asked, _all_changes(robot, [logs[k] for k in asked], [cases[k] for k in asked]), strict=True))
+            changed = {k: alone[k][1] for k in asked}
             if steps and max((item.gain for item in changed.values() if item is not None), default=0.0) > steps[0].gain:
                 steps = []
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
@@ -63,63 +65,68 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
             break
-        for position, (kind, gain, joint) in odd.items():
-            k = usable[position]
-            alone = cases[k]
-            own = () if alone is None else _steps_in_words(robot, alone, *search(alone))
-            out[k] = (*out[k], differs(robot, kind, gain, joint, len(odd) == 1, own), *own)
-        if len(odd) > 1:
+        for group in odd:
+            for k, (kind, gain, joint) in group.items():
+                case = _case(robot, [logs[k]])
+                own = () if case is None else _steps_in_words(robot, case, *search(case))
+                out[k] = (*out[k], differs(robot, kind, gain, joint, len(group) == 1, own), *own)
+        if any(len(group) > 1 for group in odd):
             break
-        usable = [k for position, k in enumerate(usable) if position not in odd]
+        usable = [k for k in usable if not any(k in group for group in odd)]
     return out
 
 
-def _all_changes(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], cases: Sequence[Case | None]
-) -> list[Change | None]:
-    """:func:`_changes_within` of several logs; other processes make the samples again."""
-    return each(partial(_changes_of, robot), logs) if shared() else [_changes_within(case) for case in cases]
-
-
-def _changes_of(robot: Robot, log: tuple[Sequence[Segment], float]) -> Change | None:
-    return _changes_within(_case(robot, [log]))
-
-
-def _changes_within(case: Case | None) -> Change | None:
-    """What changes along one log, read as it is described."""
+def _changes_of(robot: Robot, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:
+    """Whether one log holds enough to tell anything, and what changes along it, read as it is described."""
+    case = _case(robot, [log])
     if case is None:
-        return None
-    reading = Reading.as_logged(case.robot.n)
-    return within(case.evidence(reading), reading.efforts())
+        return False, None
+    reading = Reading.as_logged(robot.n)
+    return True, within(case.evidence(reading), reading.efforts())
 
 
-def _odd(case: Case, logs: int, steps: Sequence[Step]) -> dict[int, tuple[str, float, int]]:
-    """Logs that differ from the others, unless another reading of all of them explains more."""
-    if logs < 2:
-        return {}
+def _odd(
+    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], usable: Sequence[int], together: Case, steps: Sequence[Step]
+) -> list[dict[int, tuple[str, float, int]]]:
+    """Logs that differ from the others, by group, unless another reading of all of them explains more.
+
+    Many logs are compared in groups: among a hundred the samples of one would count too little to stand out.
+    """
+    if len(usable) < 2:
+        return []
+    parted = -(-len(usable) // _COMPARED)
+    groups = [usable[k::parted] for k in range(parted)]
+    if parted == 1:
+        found = [_differing(together)]
+    else:
+        found = each(partial(_differing_of, robot), [[logs[k] for k in group] for group in groups])
+    gain = max((change[1] for odd in found for change in odd.values()), default=0.0)
+    if steps and gain <= steps[0].gain:
+        return []
+    return [{group[at]: change for at, change in odd.items()} for group, odd in zip(groups, found, strict=True) if odd]
+
+
+def _differing_of(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> dict[int, tuple[str, float, int]]:
+    case = _case(robot, logs)
+    return {} if case is None else _differing(case)
+
+
+def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
+    """Position of each log that differs from the others of the case, and in what."""
     samples = case.sampled(0.0)
     first = np.unique(samples.block, return_index=True)[1]
     reading = Reading.as_logged(case.robot.n)
-    odd = between(case.evidence(reading), samples.log[first], reading.efforts())
-    gain = max((change[1] for change in odd.values()), default=0.0)
-    return odd if not steps or gain > steps[0].gain else {}
+    return between(case.evidence(reading), samples.log[first], reading.efforts())
 
 
 def _case(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
     """Samples of some logs; None where there are too few, or nothing moves under a torque that changes."""
-    made: dict[float, MotionSamples] = {}
-
-    def sampled(delay: float) -> MotionSamples:
-        if delay not in made:
-            made[delay] = sample(logs, delay=delay) or made[0.0]
-        return made[delay]
-
-    first = sample(logs)
-    if first is None or len(first) < _FEWEST * (robot.n + 2):
+    sampled = sampler(logs)
+    first = None if sampled is None else sampled(0.0)
+    if sampled is None or first is None or len(first) < _FEWEST * (robot.n + 2):
         return None
-    made[0.0] = first
     moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # no torque tells nothing
-    return Case(robot, sampled, moves) if moves.any() else None
+    return Case(robot, lru_cache(sampled), moves) if moves.any() else None
 
 
 def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step], laden: bool) -> tuple[Finding, ...]:

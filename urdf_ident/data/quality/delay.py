@@ -21,8 +21,9 @@ from ...model.engine.pinocchio import regressor
 from ...model.robot import Robot
 from ...samples import Segment
 from ..conditioning.filters import HIGHEST, lowpass
-from .evidence import MotionSamples, friction_columns, sample, significance, solved
+from .evidence import friction_columns, significance, solved
 from .findings import Finding
+from .sampled import MotionSamples, sampler
 
 #: Delays that are tried first [s]; around the best one ever smaller steps follow.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
@@ -31,6 +32,8 @@ _FINE = np.arange(-4.0, 5.0)
 _BANDS = (0.5, 1.0, 2.0, 4.0)
 #: Samples looked at, blocks of time, and folds that leave out every so manieth block.
 _SAMPLES, _BLOCKS, _FOLDS = 1500, 20, 10
+#: Of many logs at least so many are looked at, and so much motion [s].
+_LOGS, _SECONDS = 8, 120.0
 #: Standard errors of the interval, and of the gain between blocks of time.
 _ERRORS, _SIGNIFICANT = 2.5, 3.5
 #: Part of the error that a delay or bandwidth of practical size takes away on stretches that the fit has not seen.
@@ -183,8 +186,8 @@ def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) ->
         What was found; None where the logs are too short.
     """
     logs = [(parts, min(_WIDER * cutoff, HIGHEST * parts[0].rate)) for parts, cutoff in logs if parts]
-    motion = sample(logs, samples=_SAMPLES, blocks=_BLOCKS)
-    if motion is None or len(motion) < 25 * (robot.n + 2):
+    sampled = sampler(_some(logs), samples=_SAMPLES, blocks=_BLOCKS)
+    if sampled is None or len(motion := sampled(0.0)) < 25 * (robot.n + 2):
         return None
     moves = (np.ptp(motion.q, axis=0) > 0.02) & (np.ptp(motion.tau, axis=0) > 0)
     if not moves.any():
@@ -192,8 +195,7 @@ def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     problem = _Problem.of(robot, motion, moves)
 
     def late(delays: Array) -> Array:
-        made = [sample(logs, samples=_SAMPLES, blocks=_BLOCKS, delay=float(d)) for d in delays]
-        return np.stack([item.tau for item in made if item is not None], axis=2)
+        return np.stack([sampled(float(d)).tau for d in delays], axis=2)
 
     found, tried = problem.errors(late(_GRID)), _GRID
     far = int(np.argmax(_score(found.held.sum(axis=0))))
@@ -213,6 +215,13 @@ def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     decided = abs(seconds) > half and gain > _MATERIAL and beyond_chance
     band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1])
     return Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
+
+
+def _some(logs: Sequence[tuple[Sequence[Segment], float]]) -> Sequence[tuple[Sequence[Segment], float]]:
+    """Logs evenly spread over all, as many as hold enough motion: the samples of more would lie too far apart."""
+    seconds = sum(len(part) / part.rate for parts, _ in logs for part in parts)
+    every = min(len(logs) // _LOGS, int(seconds / _SECONDS))
+    return logs[:: max(every, 1)]
 
 
 def timing(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> tuple[Delay | None, tuple[Finding, ...]]:

@@ -8,7 +8,6 @@ A ridge of 1e-7 of each column's square stands for the digits that a Gram matrix
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from ...samples import Segment
-from ..conditioning.filters import delayed, lowpass
+from .sampled import MotionSamples
 
-#: Samples looked at in all logs together, and blocks of time they are split into.
-SAMPLES, BLOCKS = 500, 15
 #: Blocks left out at a time are every so manieth.
 FOLDS = 5
 #: Torques explained to this part of their rms leave nothing to explain better.
@@ -29,113 +25,6 @@ EXACT = 5e-3
 #: Part of a joint's torque that sound logs leave unexplained in ways that time or another reading explains by chance.
 MATERIAL = 0.05
 _RIDGE = 1e-7
-#: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
-#: an outlier.
-_NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
-_WIDTHS = (0.02, 0.2)
-
-
-@dataclass(frozen=True, eq=False)
-class MotionSamples:
-    """Samples of logs.
-
-    Attributes:
-        q, v, a: Shape (N, n) [rad or m, and per s, s²].
-        tau: Shape (N, n) [N·m or N].
-        block: Block of each sample, shape (N,).
-        log: Index of the log of each sample, shape (N,).
-        time: Since the start of its log [s], shape (N,).
-    """
-
-    q: Array
-    v: Array
-    a: Array
-    tau: Array
-    block: NDArray[np.int64]
-    log: NDArray[np.int64]
-    time: Array
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def of(self, select: NDArray[np.bool_]) -> MotionSamples:
-        """Some of the samples.
-
-        Args:
-            select: Mask, shape (N,).
-
-        Returns:
-            Their motion; blocks are numbered anew.
-        """
-        _, block = np.unique(self.block[select], return_inverse=True)
-        return MotionSamples(
-            self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select]
-        )
-
-    def with_motion(self, q: Array, v: Array, a: Array) -> MotionSamples:
-        """The same efforts with another motion.
-
-        Args:
-            q, v, a: Shape (N, n) [rad or m, and per s, s²].
-
-        Returns:
-            The samples.
-        """
-        return replace(self, q=q, v=v, a=a)
-
-
-def sample(
-    logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, blocks: int = BLOCKS, delay: float = 0.0
-) -> MotionSamples | None:
-    """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
-
-    Args:
-        logs: Per log its segments and the cut-off of its positions [Hz].
-        samples: How many, at most about.
-        blocks: How many blocks of time in all.
-        delay: Of the efforts, taken out [s].
-
-    Returns:
-        The samples; None where nothing is measured.
-    """
-    parts = [
-        (k, cutoff, part)
-        for k, (segments, cutoff) in enumerate(logs)
-        for part in segments
-        if part.tau is not None and len(part) > 20
-    ]
-    if not parts:
-        return None
-    seconds = sum(len(part) / part.rate for _, _, part in parts)
-    rows = [_rows(part, cutoff, samples / seconds, delay) for _, cutoff, part in parts]
-    q, v, a, tau, time = (np.concatenate([row[k] for row in rows]) for k in range(5))
-    log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
-    count = len({k for k, _, _ in parts})
-    each = max(2, round(blocks / count))
-    block = np.empty(len(q), dtype=np.int64)
-    for position, k in enumerate(np.unique(log)):
-        mine = np.flatnonzero(log == k)
-        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
-    return MotionSamples(q, v, a, tau, block, log, time)
-
-
-def _rows(part: Segment, cutoff: float, per_second: float, delay: float) -> tuple[Array, ...]:
-    tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
-    step = max(1, math.ceil(part.rate / per_second - 1e-9))
-    smooth = lowpass(_without_outliers(tau), part.rate, cutoff)
-    if delay:
-        smooth = delayed(smooth, delay * part.rate)
-    return part.q[::step], part.v[::step], part.a[::step], smooth[::step], part.time[::step]
-
-
-def _without_outliers(tau: Array) -> Array:
-    """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
-    from scipy.ndimage import median_filter
-
-    usual = median_filter(tau, size=(_NEIGHBOURS, 1), mode="nearest")
-    away = np.abs(tau - usual)
-    limit = np.maximum(_OUTLIER * np.median(away, axis=0), _FELT * tau.std(axis=0))
-    return np.asarray(np.where(away > limit, usual, tau))
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
@@ -213,25 +102,58 @@ class Grams:
         Returns:
             Grams with further columns.
         """
+        extra, sources = self._sources(kind)
+        added = len(sources[0])
+        p = self.gram.shape[2]
+        factor = np.ones((len(weight), p + added))
+        factor[:, extra : extra + added] = weight[:, None]
+        gram = np.empty((len(weight), self.n, p + added, p + added))
+        for i, source in enumerate(sources):
+            order = np.concatenate([np.arange(extra), source, np.arange(extra, p)])
+            gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
+        return self._changed(kind, gram, added)
+
+    def changing_in_all(self, kind: str, weight: Array) -> Grams:
+        """:meth:`changing` summed over the blocks: enough for what a fit has seen, and far less work.
+
+        Args:
+            kind: As for :meth:`changing`.
+            weight: How much of the change acts in each block, shape (B,).
+
+        Returns:
+            Grams of one block with further columns.
+        """
+        extra, sources = self._sources(kind)
+        added = len(sources[0])
+        once, twice = (np.tensordot(w, self.gram, axes=(0, 0)) for w in (weight, weight**2))
+        p = self.gram.shape[2]
+        gram = np.empty((1, self.n, p + added, p + added))
+        plain = np.concatenate([np.arange(extra), np.arange(extra + added, p + added)])
+        new = np.arange(extra, extra + added)
+        for i, source in enumerate(sources):
+            gram[0, i][plain[:, None], plain] = self.total[i]
+            gram[0, i][new[:, None], plain] = once[i][source]
+            gram[0, i][plain[:, None], new] = once[i][:, source]
+            gram[0, i][new[:, None], new] = twice[i][source[:, None], source]
+        return replace(self._changed(kind, gram, added), count=self.count.sum(keepdims=True))
+
+    def _sources(self, kind: str) -> tuple[int, list[NDArray[np.intp]]]:
+        """Where further columns are put, and of which columns of each row they are a part."""
         n, m = self.n, self.inertial
         p = self.gram.shape[2] - n
-        extra, sources = {
+        return {
             "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
             "zeros or inertias": (m, [np.arange(m)] * n),
             "friction": (p, [np.arange(m + 1, m + 5)] * n),
             "gain": (p, [np.array([p + i]) for i in range(n)]),
         }[kind]
-        added = len(sources[0])
-        factor = np.ones((len(weight), p + n + added))
-        factor[:, extra : extra + added] = weight[:, None]
-        gram = np.empty((len(weight), n, p + n + added, p + n + added))
-        for i, source in enumerate(sources):
-            order = np.concatenate([np.arange(extra), source, np.arange(extra, p + n)])
-            gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
+
+    def _changed(self, kind: str, gram: Array, added: int) -> Grams:
         if kind == "gain":
-            gram[:, :, extra] /= self.size[:, None]
-            gram[:, :, :, extra] /= self.size[:, None]
-        return replace(self, gram=gram, inertial=m + added if extra == m else m)
+            at = self.gram.shape[2] - self.n
+            gram[:, :, at] /= self.size[:, None]
+            gram[:, :, :, at] /= self.size[:, None]
+        return replace(self, gram=gram, inertial=self.inertial + (added if kind in ("payload", "zeros or inertias") else 0))
 
 
 def gather(motion: MotionSamples, inertial: Array, springs: Sequence[int] = ()) -> Grams:

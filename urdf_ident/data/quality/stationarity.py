@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .evidence import EXACT, Grams, held_out, in_sample, material, significance, unexplained, usual_parts
+from .evidence import EXACT, MATERIAL, Grams, held_out, in_sample, material, significance, unexplained, usual_parts
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -46,41 +46,66 @@ class Change:
     gain: float
 
 
-def change_between(
-    found: Grams, weight: Array, base: tuple[Array, Array], order: Array, kinds: tuple[str, ...] = KINDS
+@dataclass(frozen=True, eq=False)
+class _Steady:
+    """What one set of parameters leaves.
+
+    Attributes:
+        left: Unexplained parts of the rows, shape (n,).
+        squares: Squared errors by block, shape (B, n).
+        weights: Of the rows, from what is left, shape (n,).
+        seen: Sum of the logarithms of the unexplained parts on blocks that the fit has seen.
+    """
+
+    left: Array
+    squares: Array
+    weights: Array
+    seen: float
+
+    @classmethod
+    def of(cls, found: Grams, order: Array) -> _Steady:
+        errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
+        left = unexplained(found, errors.squares, order)[:, 0]
+        weights = 1.0 / (left * found.size) ** 2
+        return cls(left, errors.squares[:, :, 0], weights, _left_in_sample(found, order, weights))
+
+
+def _left_in_sample(found: Grams, order: Array, weights: Array) -> float:
+    return float(np.log(unexplained(found, in_sample(found, order, weights), order)).sum())
+
+
+def _change(
+    found: Grams, weight: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
 ) -> tuple[str, float, int] | None:
     """The kind of change that a part of the blocks shows, if it is decisive.
 
     Args:
         weight: How much of the change acts in each block, shape (B,).
-        base: Unexplained parts of the rows, shape (n,), and their squares by block, shape (B, n), without a change.
+        base: What is left without a change.
         order: The reading of the efforts, shape (n², 1).
         kinds: Which kinds are tried, simplest first.
 
     Returns:
         Kind, gain and the joint that gains most; None if nothing is decisive.
     """
-    left, squares = base
     best: tuple[str, float, int] | None = None
-    weights = 1.0 / (left * found.size) ** 2
+    if base.left.max() <= MATERIAL:
+        return None  # nothing material is left to explain
     for kind in kinds:
+        # blocks that were seen must gain, too: elsewhere a poorly excited log gains by chance
+        if base.seen - _left_in_sample(found.changing_in_all(kind, weight), order, base.weights) <= DECISIVE:
+            continue
         changed = found.changing(kind, weight)
-        errors = held_out(changed, order, weights)
+        errors = held_out(changed, order, base.weights)
         after = unexplained(changed, errors.squares, order)[:, 0]
-        gains = np.log(left) - np.log(after)
+        gains = np.log(base.left) - np.log(after)
         area = found.count[:, None] * found.size**2
-        errors_away = significance(squares / area, errors.squares[:, :, 0] / area)
+        errors_away = significance(base.squares / area, errors.squares[:, :, 0] / area)
         gain = float(gains.sum())
         decisive = gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE)
-        if decisive and material(left, after) and _gain_in_sample(found, changed, order, weights) > DECISIVE:
+        if decisive and material(base.left, after):
             best = kind, gain, int(np.argmax(gains))
     return best
-
-
-def _gain_in_sample(found: Grams, changed: Grams, order: Array, weights: Array) -> float:
-    """What the change explains of blocks that were seen: elsewhere a poorly excited log gains by chance."""
-    before, after = (unexplained(item, in_sample(item, order, weights), order) for item in (found, changed))
-    return float(np.log(before).sum() - np.log(after).sum())
 
 
 def within(found: Grams, reading: Array) -> Change | None:
@@ -94,16 +119,16 @@ def within(found: Grams, reading: Array) -> Change | None:
         The change that explains most, or None.
     """
     order = reading[:, None]
-    weights = 1.0 / (usual_parts(found) * found.size) ** 2
-    errors = held_out(found, order, weights)
-    left = unexplained(found, errors.squares, order)[:, 0]
-    base = left, errors.squares[:, :, 0]
+    base = _Steady.of(found, order)
     best: Change | None = None
     for begin, end, drift, weight in _profiles(len(found.count)):
-        change = change_between(found, weight, base, order)
+        change = _change(found, weight, base, order)
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
-    return best or _contact(found, base[1], in_sample(found, order, weights)[:, :, 0])
+    if best is not None:
+        return best
+    usual = 1.0 / (usual_parts(found) * found.size) ** 2
+    return _contact(found, base.squares, in_sample(found, order, usual)[:, :, 0])
 
 
 def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
@@ -147,9 +172,8 @@ def between(found: Grams, log_of_block: NDArray[np.int64], reading: Array) -> di
     logs = np.unique(log_of_block)
     if len(logs) < 2:
         return {}
-    errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
-    base = unexplained(found, errors.squares, order)[:, 0], errors.squares[:, :, 0]
-    changes = {int(log): change_between(found, (log_of_block == log).astype(float), base, order, KINDS + MORE) for log in logs}
+    base = _Steady.of(found, order)
+    changes = {int(log): _change(found, (log_of_block == log).astype(float), base, order, KINDS + MORE) for log in logs}
     odd = {log: change for log, change in changes.items() if change is not None}
     if not odd:
         return {}

@@ -13,7 +13,8 @@ from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from .candidates import Reading
-from .evidence import EXACT, Grams, MotionSamples, gather, held_out, in_sample, unexplained, usual_parts
+from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained, usual_parts
+from .sampled import MotionSamples
 
 #: Mean friction power, over the rms torque times the rms velocity, and its jackknife standard errors over the folds, below
 #: which friction drives the joint. On simulated arms a torque that nothing explains comes to 2.6 errors, a reversed effort to 9

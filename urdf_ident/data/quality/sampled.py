@@ -1,0 +1,128 @@
+"""Samples of conditioned logs, thin enough that hundreds of readings of them can be tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...samples import Segment
+from ..conditioning.filters import delayed, lowpass
+
+#: Samples looked at in all logs together, and blocks of time they are split into.
+SAMPLES, BLOCKS = 500, 15
+#: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
+#: an outlier.
+_NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class MotionSamples:
+    """Samples of logs.
+
+    Attributes:
+        q, v, a: Shape (N, n) [rad or m, and per s, s²].
+        tau: Shape (N, n) [N·m or N].
+        block: Block of each sample, shape (N,).
+        log: Index of the log of each sample, shape (N,).
+        time: Since the start of its log [s], shape (N,).
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    block: NDArray[np.int64]
+    log: NDArray[np.int64]
+    time: Array
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def of(self, select: NDArray[np.bool_]) -> MotionSamples:
+        """Some of the samples.
+
+        Args:
+            select: Mask, shape (N,).
+
+        Returns:
+            Their motion; blocks are numbered anew.
+        """
+        _, block = np.unique(self.block[select], return_inverse=True)
+        return MotionSamples(
+            self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select]
+        )
+
+    def with_motion(self, q: Array, v: Array, a: Array) -> MotionSamples:
+        """The same efforts with another motion.
+
+        Args:
+            q, v, a: Shape (N, n) [rad or m, and per s, s²].
+
+        Returns:
+            The samples.
+        """
+        return replace(self, q=q, v=v, a=a)
+
+
+def sampler(
+    logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, blocks: int = BLOCKS
+) -> Callable[[float], MotionSamples] | None:
+    """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
+
+    Args:
+        logs: Per log its segments and the cut-off of its positions [Hz].
+        samples: How many, at most about.
+        blocks: How many blocks of time in all.
+
+    Returns:
+        The samples with a delay of the efforts [s] taken out; None where nothing is measured.
+    """
+    parts = [
+        (k, cutoff, part)
+        for k, (segments, cutoff) in enumerate(logs)
+        for part in segments
+        if part.tau is not None and len(part) > 20
+    ]
+    if not parts:
+        return None
+    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
+    steps = [max(1, math.ceil(part.rate / per_second - 1e-9)) for _, _, part in parts]
+    smooth = [_smooth(part, cutoff) for _, cutoff, part in parts]  # once: every delay only shifts it
+
+    def efforts(delay: float) -> Array:
+        every = zip(parts, steps, smooth, strict=True)
+        return np.concatenate([delayed(x, delay * part.rate, step) if delay else x[::step] for (_, _, part), step, x in every])
+
+    rows = [
+        (part.q[::step], part.v[::step], part.a[::step], part.time[::step])
+        for (_, _, part), step in zip(parts, steps, strict=True)
+    ]
+    q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
+    log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
+    each = max(2, round(blocks / len({k for k, _, _ in parts})))
+    block = np.empty(len(q), dtype=np.int64)
+    for position, k in enumerate(np.unique(log)):
+        mine = np.flatnonzero(log == k)
+        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
+    first = MotionSamples(q, v, a, efforts(0.0), block, log, time)
+    return lambda delay: replace(first, tau=efforts(delay)) if delay else first
+
+
+def _smooth(part: Segment, cutoff: float) -> Array:
+    tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
+    return lowpass(_without_outliers(tau), part.rate, cutoff)
+
+
+def _without_outliers(tau: Array) -> Array:
+    """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
+    from scipy.ndimage import median_filter
+
+    usual = median_filter(tau, size=(_NEIGHBOURS, 1), mode="nearest")
+    away = np.abs(tau - usual)
+    limit = np.maximum(_OUTLIER * np.median(away, axis=0), _FELT * tau.std(axis=0))
+    return np.asarray(np.where(away > limit, usual, tau))
