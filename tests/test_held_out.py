@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.held_out import PARTS, judge
+from urdf_ident.compensation.held_out import PARTS, _folds, judge
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -78,6 +79,27 @@ def test_one_log_is_cut_into_parts_in_time(model: DynamicModel, logs: list[Prepa
     assert found.folds == tuple(f"log1[{k}/{PARTS}]" for k in range(1, PARTS + 1))
     assert "parts in time of one log" in found.why
     assert np.isfinite(found.errors["rbf"]).all()
+
+
+def test_what_repeats_is_held_out_together(model: DynamicModel) -> None:
+    """Logs of one motion, and the same stretch of every period of one log."""
+    first, other = (excitation(model.robot, seed) for seed in (1, 2))
+    noise = 0.2 * np.random.default_rng(0).standard_normal(first.effort.shape)
+    logs = prepared(model, [first, other, replace(first, name="again", effort=first.effort + noise)])
+    parts, folds = _folds(model, logs)
+    assert [log.name for log in parts] == ["log1", "log2", "again"]
+    assert folds == [("log1", "again"), ("log2",)]
+    time = np.arange(3 * len(first)) / RATE
+    blocks = {name: np.tile(getattr(first, name), (3, 1)) for name in ("position", "effort", "motor_position")}
+    (log,) = prepared(model, [replace(first, time=time, **blocks)])
+    parts, folds = _folds(model, [log])
+    assert folds == [(f"log1[{k}/{PARTS}]",) for k in range(1, PARTS + 1)]
+    places = [np.vstack([segment.q for segment in part.segments]) for part in parts]
+    assert sum(map(len, places)) == sum(map(len, log.segments))
+    for k, place in enumerate(places):
+        others = np.vstack([other[::10] for i, other in enumerate(places) if i != k])
+        apart = np.abs(place[::10, None] - others[None]).max(axis=2).min(axis=1)
+        assert np.median(apart) > 0.02
 
 
 # -- command line ----------------------------------------------------------------------------------------------------------

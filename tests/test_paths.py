@@ -63,6 +63,19 @@ def test_the_circle_is_a_circle_of_the_last_link(arm: DynamicModel) -> None:
         design_circle(arm, frame="hand", budget=0.5)
 
 
+def test_circles_of_arms_that_move_in_one_plane_or_on_one_line() -> None:
+    robot = Robot.from_urdf(robot_path("zollo_2r"))
+    motion = design_circle(DynamicModel(robot)).trajectory
+    places = tip(robot, last_link(robot), motion.evaluate(np.linspace(0.0, motion.duration, 400))[0])
+    spread = np.linalg.svd(places - places.mean(axis=0))[1]
+    assert spread[2] < 1e-6 * spread[1]
+    assert np.ptp(places[:, 2]) == pytest.approx(0.1, rel=1e-3)  # its plane is vertical
+    with pytest.raises(LimitError, match=r"another plane.*expected \[0.0, 1.0, 0.0\]; leave excitation.circle.normal out"):
+        design_circle(DynamicModel(robot), normal=(0.0, 0.0, 1.0))
+    with pytest.raises(LimitError, match=r"frame 'carriage'.*cannot move on a circle.*another family"):
+        design_circle(DynamicModel(Robot.from_urdf(robot_path("emps"))))
+
+
 def test_a_circle_that_is_too_fast_is_slowed_unless_asked_for(arm: DynamicModel) -> None:
     robot = arm.robot
     slow = Limits.from_robot(robot, velocity=np.full(3, 0.4))

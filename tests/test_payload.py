@@ -108,6 +108,25 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
     assert "0 kg" in found.verdict["reasons"][0]
 
 
+def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    """Loaded and unloaded logs exchanged: the interval covers what is wrong, and no robot with such a body is offered."""
+    log = made(robot, "nothing", 3)
+    _, q, v, a = motion(robot.n, 3)
+    less = torque(robot, q, v, a, None) - torque(robot, q, v, a, body)
+    found = weigh(ident, [replace(log, effort=log.effort + less)])
+    low, high = found.interval[0]
+    assert low == 0
+    assert MASS < high < 1.3 * MASS
+    assert 0.95 * MASS < found.std_error[0] < high
+    assert found.sources["contradiction"] == pytest.approx(MASS, rel=0.02)
+    assert found.verdict["level"] == "poor"
+    what, why = found.verdict["reasons"]
+    assert "which no body has" in what
+    assert "exchanged (a tool of 1.5 kg at (0.02" in why
+    assert not found.shown
+    assert found.as_dict()["set_payload"] == {}
+
+
 def test_bad_input(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
     with pytest.raises(ModelError, match="link 'base' does not move"):

@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/payload.py arms [--arms 20] [--payloads 5] [--first 0] [--static]
     python scripts/benchmarks/payload.py real ROBOT.urdf LOG... [-c PROJECT.yaml] [--laws auto]
-    python scripts/benchmarks/payload.py compare [--pairs 200] [--changed 60]
+    python scripts/benchmarks/payload.py compare [--pairs 200] [--changed 60] [--arms 10] [--jobs 2]
 
 ``arms``: chains of 4 to 6 joints with rotor inertia, viscous, Coulomb and load-dependent friction and offsets (RNEA and
 formulas written here), coloured noise, the motion that `design` makes by default. One empty log teaches; every payload has a
@@ -12,16 +12,18 @@ log of its own of another designed motion. Printed: coverage of the 95 % interva
 ``real``: two logs get the torque of a body on the last link, friction that grows with it included, in the unit of the log's
 effort; the others teach.
 
-``compare``: pairs of identifications of one arm from re-measured logs: how often a change is found where there is none, and
-where one joint has 20 % more Coulomb friction.
+``compare``: pairs of identifications from one motion measured twice, dealt out to arms: how often a change is found where
+there is none, and where one joint has 20 % more Coulomb friction.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -254,35 +256,75 @@ def with_body(ident: ui.Identification, log: Recording, body: pin.Inertia, share
     return replace(log, effort=log.effort + added / ident.model.drive.gain, name=f"{log.name}+body")
 
 
-def compared(arguments: argparse.Namespace) -> None:
-    """False alarms and power of `compare`."""
+@dataclass(frozen=True)
+class Compared:
+    """What `compare` said of one arm.
+
+    Attributes:
+        seed: Of the arm.
+        joints: Number of joints.
+        alarms: Of each pair without a change, what was said to have changed.
+        found: Of each pair with 20 % more Coulomb friction on one joint, whether that joint's friction is said to have changed.
+        others: Of each such pair, what else is said to have changed.
+        seconds: CPU time.
+    """
+
+    seed: int
+    joints: int
+    alarms: list[list[str]]
+    found: list[bool]
+    others: list[list[str]]
+    seconds: float
+
+
+def compared_arm(task: tuple[int, int, int]) -> Compared:
+    """Pairs of one arm: its seed, how many without a change and how many with one."""
     from urdf_ident.pipeline.compare import compare
 
-    arm, seed = Arm(arguments.first), 0
-    motion = arm.designed(0)
-    model = DynamicModel(arm.robot, friction=LAWS)
+    seed, pairs, changed = task
+    begin, arm, logs = time.process_time(), Arm(seed), itertools.count(1000 * seed)
+    motion, model = arm.designed(0), DynamicModel(arm.robot, friction=LAWS)
 
-    def again() -> Iterator[ui.Identification]:
-        nonlocal seed
-        while True:
-            seed += 1
-            yield ui.identify(model, [arm.log(motion, f"log{seed}", seed)])
+    def again() -> ui.Identification:
+        k = next(logs)
+        return ui.identify(model, [arm.log(motion, f"log{k}", k)])
 
-    fresh = again()
-    alarms = found = 0
-    for _ in range(arguments.pairs):
-        alarms += bool(compare(next(fresh), next(fresh)).changes)
-    print(f"{arguments.pairs} pairs without a change: {100 * alarms / max(arguments.pairs, 1):.1f} % false alarms", flush=True)
-    for k in range(arguments.changed):
-        before, joint = next(fresh), k % arm.robot.n
+    firsts, alarms, found, others = [], [], [], []
+    for _ in range(pairs):
+        firsts.append(again())
+        alarms.append([f"{item.where} {item.what}" for item in compare(firsts[-1], again()).changes])
+    for k in range(changed):  # the first of a pair may be that of a pair without a change: the tests are of one pair each
+        before, joint = firsts[k] if k < len(firsts) else again(), k % arm.robot.n
         arm.scale[joint] = 1.2
-        after = next(fresh)
+        said = compare(before, again()).changes
         arm.scale[joint] = 1.0
-        found += any(item.where == arm.robot.joints[joint] for item in compare(before, after).changes)
-    print(
-        f"{arguments.changed} pairs with 20 % more Coulomb friction on one joint: found in "
-        f"{100 * found / max(arguments.changed, 1):.1f} %"
-    )
+        name = arm.robot.joints[joint]
+        found.append(any(item.kind == "friction" and item.where == name for item in said))
+        others.append([f"{item.where} {item.what}" for item in said if not (item.kind == "friction" and item.where == name)])
+    return Compared(seed, arm.robot.n, alarms, found, others, time.process_time() - begin)
+
+
+def compared(arguments: argparse.Namespace) -> None:
+    """False alarms and power of `compare`."""
+    count = min(arguments.arms, max(arguments.pairs, arguments.changed))
+    shares = [[len(range(k, total, count)) for k in range(count)] for total in (arguments.pairs, arguments.changed)]
+    tasks = [(arguments.first + k, shares[0][k], shares[1][k]) for k in range(count)]
+    done = []
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for one in pool.map(compared_arm, tasks):
+            done.append(one)
+            said = [", ".join(what) for what in one.alarms if what]
+            print(
+                f"arm {one.seed}, {one.joints} joints: {len(said)} of {len(one.alarms)} false alarms, "
+                f"{sum(one.found)} of {len(one.found)} changes found, something else said beside in "
+                f"{sum(map(bool, one.others))}; {one.seconds:.0f} s CPU {said or ''}",
+                flush=True,
+            )
+    alarms, found = [bool(x) for one in done for x in one.alarms], [x for one in done for x in one.found]
+    if alarms:
+        print(f"{len(alarms)} pairs without a change: {100 * np.mean(alarms):.1f} % false alarms")
+    if found:
+        print(f"{len(found)} pairs with 20 % more Coulomb friction on one joint: found in {100 * np.mean(found):.1f} %")
 
 
 def main() -> None:
@@ -302,7 +344,9 @@ def main() -> None:
     three = kinds.add_parser("compare")
     three.add_argument("--pairs", type=int, default=200)
     three.add_argument("--changed", type=int, default=60)
+    three.add_argument("--arms", type=int, default=10)
     three.add_argument("--first", type=int, default=0)
+    three.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     try:
         {"arms": arms, "real": real, "compare": compared}[arguments.kind](arguments)

@@ -34,11 +34,11 @@ def save(figure: Any, folder: Path, name: str) -> str:
         name: Of the file, without its ending.
 
     Returns:
-        The line that shows it in Markdown.
+        The paragraph that shows it in Markdown.
     """
     figure.tight_layout()
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-    return f"![{name}]({name}.svg)"
+    return f"\n![{name}]({name}.svg)"
 
 
 def block(text: str) -> str:
@@ -66,7 +66,7 @@ def szabo(folder: Path) -> list[str]:
     shown = found.example
     pairs = [(shown.measured[:, j], shown.reconstructed[:, j]) for j in range(3)]
     figure = overlay(shown.time, pairs, [f"joint {j}" for j in (1, 2, 3)])
-    return ["## Szabó 2021: Table 2, Fig. 3", block(a_table2.report(found)), save(figure, folder, "szabo_fig3")]
+    return ["## Szabó 2021: Table 2, Fig. 3", "", block(a_table2.report(found)), save(figure, folder, "szabo_fig3")]
 
 
 def wu(folder: Path) -> list[str]:
@@ -83,12 +83,12 @@ def wu(folder: Path) -> list[str]:
         axis = figure.add_subplot(1, 3, j + 1)
         axis.plot(log.truth.time, 1e3 * (actual[:, j] - reference[:, j]), color=PALETTE.residual, linewidth=0.7)
         dress(axis, PALETTE, title=f"axis {j + 1}", x="time [s]", y="tracking error [mrad]" if j == 0 else "")
-    return ["## Wu 2012: the circle", *rows, save(figure, folder, "wu_circle_tracking")]
+    return ["## Wu 2012: the circle", "", *rows, save(figure, folder, "wu_circle_tracking")]
 
 
 def zollo(_: Path) -> list[str]:
     """Tables 1 and 3 to 6 per parameter, and the spread over motions."""
-    lines = ["## Zollo 2015: normalised mean error", "| case | ours, least | ours, most | paper |", "|---|---|---|---|"]
+    lines = ["## Zollo 2015: normalised mean error", "", "| case | ours, least | ours, most | paper |", "|---|---|---|---|"]
     cases = (
         ("planar, without static friction", c_elastic_joints.planar, False, 0.00862),
         ("planar, with static friction", c_elastic_joints.planar, True, 0.103),
@@ -100,7 +100,7 @@ def zollo(_: Path) -> list[str]:
         means = [item.mean for item in found]
         lines.append(f"| {name}, 3 motions | {min(means):.2e} | {max(means):.2e} | {paper:g} |")
         first = found[0]
-        tables += ["", f"### {name}, per parameter", "| parameter | real | estimated | error [%] |", "|---|---|---|---|"]
+        tables += ["", f"### {name}, per parameter", "", "| parameter | real | estimated | error [%] |", "|---|---|---|---|"]
         for label, value, exact in zip(first.base.labels, first.estimate, first.truth, strict=True):
             if abs(exact) > 1e-9:
                 tables.append(f"| {label} | {exact:.5g} | {value:.5g} | {100 * (value / exact - 1):+.2g} |")
@@ -113,7 +113,7 @@ def gautier(_: Path) -> list[str]:
     found = d_tx40.run(1, case=case, weight=USUAL_WEIGHT)
     runs = {1: found.identified, **{seed: d_tx40.identified(case, seed) for seed in (2, 3)}}
     text = d_tx40.report(found) + "\n\n" + "\n".join(d_tx40.spread_lines(d_tx40.spread(case, runs)))
-    return ["## Gautier 2013: Tables II and III", block(text)]
+    return ["## Gautier 2013: Tables II and III", "", block(text)]
 
 
 def liu(folder: Path) -> list[str]:
@@ -124,6 +124,7 @@ def liu(folder: Path) -> list[str]:
     plain, last = found.gains[0].held_out, found.gains[-1].held_out
     lines = [
         "## Liu 2023: Table 4",
+        "",
         "| joint | WLS, paper | three loops, paper | WLS, ours | three loops, ours |",
         "|---|---|---|---|---|",
     ]
@@ -147,9 +148,10 @@ def liu(folder: Path) -> list[str]:
     figure = figure_class()(figsize=(9.0, 5.0))
     for j in range(6):
         axis = figure.add_subplot(2, 3, j + 1)
-        dots = axis.scatter(1e3 * apart[:, j], 1e3 * rate[:, j], c=left[:, j], s=3, cmap="coolwarm")
+        dots = axis.scatter(*(1e3 * x[::4, j] for x in (apart, rate)), c=left[::4, j], s=3, cmap="coolwarm")
         figure.colorbar(dots, ax=axis)
-        dress(axis, PALETTE, title=f"joint {j + 1} [N·m]", x="deformation [mrad]", y="its rate [mrad/s]")
+        title = f"joint {j + 1} [N·m]" if left[:, j].any() else f"joint {j + 1}: nothing gained, none"
+        dress(axis, PALETTE, title=title, x="deformation [mrad]", y="its rate [mrad/s]")
     return [*lines, *pictures, save(figure, folder, "liu_residual_network")]
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..data.recording import Recording
     from ..result.comparison import Comparison, Trend
     from ..result.identification import Identification
+    from ..result.payload import PayloadResult
 
 
 @command(
@@ -51,14 +52,13 @@ def payload(
     from ..files import check_writable
     from ..pipeline.payload import weigh
     from ..result.load import load
-    from ..result.mounted import write_with_payload
 
     ident = load(result)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
     recordings = read_logs(logs, ident.model.robot, ident.project)
     found = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
-    written = [*write_with_payload(ident, found, target.parent), f"wrote {found.save(target)}"]
+    written = _written(ident, found, target)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False))
     else:
@@ -81,11 +81,19 @@ def weigh_and_write(
         force: Use logs in spite of findings that refuse them.
     """
     from ..pipeline.payload import weigh
-    from ..result.mounted import write_with_payload
 
     found = weigh(ident, logs, link=link, force=force)
-    written = [*write_with_payload(ident, found, target.parent), f"wrote {found.save(target)}"]
-    typer.echo("\n".join(["", found.summary(), "", *written]))
+    typer.echo("\n".join(["", found.summary(), "", *_written(ident, found, target)]))
+
+
+def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:
+    """Writes the JSON, and robot with body where there is one; lines that say so."""
+    from ..result.mounted import write_with_payload
+
+    saved = f"wrote {found.save(target)}"
+    if not found.shown:
+        return [saved, "no URDF, MJCF or set_payload: these logs show no body"]
+    return [*write_with_payload(ident, found, target.parent), saved]
 
 
 @command(

@@ -1,27 +1,32 @@
 """Is a residual worth it? Its error on motions that took no part in learning it, beside that of friction and links alone.
 
-Every log is left out in turn (logs are dealt out to at most :data:`FOLDS` parts), and all three loops run on the others. One
-log alone is cut into parts in time, which is less of a test: the parts are of one motion, and may repeat it.
+Every motion is left out in turn, with all logs that repeat it (motions are dealt out to at most :data:`FOLDS` parts), and all
+three loops run on the others. One motion alone is cut into parts in time, which is less of a test; of one that repeats itself a
+part is the same stretch of every period, for what comes again is not left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..data.conditioning.periods import find_repetition
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
-from ..samples import freeze_arrays
+from ..samples import Segment, freeze_arrays
+from ..statistics.accumulate import build_statistics
+from ..statistics.motions import motions
 from .residual import DEFAULT_INPUTS
 from .three_loop import three_loop
 
-#: Parts that logs are dealt out to, and parts in time that one log is cut into.
+#: Parts that motions are dealt out to, and parts in time that one motion is cut into.
 FOLDS, PARTS = 5, 3
 #: A residual must lower the held-out squared error by this part of it.
 LEAST_GAIN = 0.01
@@ -96,6 +101,7 @@ def judge(
     sweeps: Sequence[PreparedLog],
     *,
     kinds: Sequence[str],
+    beside: Sequence[PreparedLog] = (),
     use: Sequence[str] = DEFAULT_INPUTS,
     rounds: int = 20,
     seed: int = 0,
@@ -108,9 +114,10 @@ def judge(
 
     Args:
         model: As for :func:`three_loop`.
-        logs: As for :func:`three_loop`; one is cut into parts in time.
+        logs: As for :func:`three_loop`; one motion is cut into parts in time.
         sweeps: Runs at constant speed; they take part in every fold.
         kinds: Residuals to try: "rbf", "gmr"; with one only, it is chosen whatever comes out.
+        beside: The same logs beside the sweeps, which tell more of the gears' kinematic error; as ``logs`` if empty.
         use: What the residual reads.
         rounds: At most.
         seed: Of the residual's random numbers.
@@ -125,14 +132,15 @@ def judge(
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
     """
-    parts, folds = _folds(logs)
+    parts, folds = _folds(model, logs)
+    both = {"logs": parts, "sweeps": _folds(model, beside, folds)[0] if beside else parts}
     tried = [(laws, kind) for laws in ("logs", "sweeps")[: 2 if sweeps else 1] for kind in dict.fromkeys(("none", *kinds))]
     errors: dict[str, list[Array]] = {candidate(*pair): [] for pair in tried}
     plain: list[Array] = []
     done = 0
     for fold in folds:
-        learn, unseen = [log for log in parts if log.name not in fold], [log for log in parts if log.name in fold]
         for laws, kind in tried:
+            learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
             driven = sweeps if laws == "sweeps" else ()
             gains = three_loop(
                 model,
@@ -153,7 +161,8 @@ def judge(
             if progress is not None:
                 progress("compensation judged on held-out motions", done, len(folds) * len(tried))
     stacked = {name: np.array(found) for name, found in errors.items()}
-    what = f"{len(folds)} {'parts in time of one log' if len(logs) == 1 else 'held-out motions'}"
+    one = "one log" if len(logs) == 1 else "one motion"
+    what = f"{len(folds)} {f'parts in time of {one}' if len(parts) > len(logs) else 'held-out motions'}"
     chosen, why = _residual(stacked, tuple(kinds), what)
     laws = "logs"
     if sweeps:
@@ -205,35 +214,46 @@ def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> 
     return best, float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
 
 
-def _folds(logs: Sequence[PreparedLog]) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:
-    parts = list(logs) if len(logs) > 1 else _cut(logs[0])
-    count = min(FOLDS, len(parts))
+def _folds(
+    model: DynamicModel, logs: Sequence[PreparedLog], known: Sequence[tuple[str, ...]] | None = None
+) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:
+    """Logs or parts of them, and the names of those that are left out together; ``known``: folds of the same logs."""
+    if known is not None:
+        whole = {log.name for log in logs} == {name for fold in known for name in fold}
+        return (list(logs) if whole else [part for log in logs for part in _cut(log)]), list(known)
+    found = motions(build_statistics(model, logs))
+    if len(found) > 1:
+        count = min(FOLDS, len(found))
+        return list(logs), [tuple(name for names in found[k::count] for name in names) for k in range(count)]
+    cut = [_cut(log) for log in logs]
+    count = min(map(len, cut))
     if count < 2:
         raise EstimationError(
-            "too little motion to hold anything out", where=logs[0].name, remedy="record longer, or more logs"
+            "too little motion to hold anything out", where=logs[0].name, remedy="record longer, or other motions"
         )
-    return parts, [tuple(log.name for log in parts[k::count]) for k in range(count)]
+    return [part for parts in cut for part in parts], [tuple(parts[k].name for parts in cut) for k in range(count)]
 
 
 def _cut(log: PreparedLog) -> list[PreparedLog]:
-    """Parts in time with about the same number of samples."""
-    total = sum(len(part) for part in log.segments)
-    cuts = [round(total * k / PARTS) for k in range(PARTS + 1)]
-    found = []
-    for k in range(PARTS):
-        pieces, at = [], 0
-        for segment in log.segments:
-            begin, end = max(cuts[k] - at, 0), min(cuts[k + 1] - at, len(segment))
-            if end > begin:
-                pieces.append(segment.slice(begin, end))
-            at += len(segment)
-        if pieces:
-            name = f"{log.name}[{k + 1}/{PARTS}]"
-            found.append(
-                replace(
-                    log,
-                    recording=replace(log.recording, name=name),
-                    conditioned=replace(log.conditioned, segments=tuple(pieces)),
-                )
-            )
-    return found
+    """Parts in time with about the same number of samples; where the motion repeats, stretches of its period."""
+    total, at = sum(len(part) for part in log.segments), 0
+    pieces: list[list[Segment]] = [[] for _ in range(PARTS)]
+    for segment in log.segments:
+        place = np.arange(at, at + len(segment)) / total
+        repetition = find_repetition(segment.q)
+        if repetition is not None:
+            place = (np.arange(len(segment)) - repetition.first) / repetition.length % 1.0
+        part = np.minimum((PARTS * place).astype(int), PARTS - 1)
+        edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(segment)]
+        for begin, end in pairwise(edges):
+            pieces[part[begin]].append(segment.slice(begin, end))
+        at += len(segment)
+    return [
+        replace(
+            log,
+            recording=replace(log.recording, name=f"{log.name}[{k + 1}/{PARTS}]"),
+            conditioned=replace(log.conditioned, segments=tuple(own)),
+        )
+        for k, own in enumerate(pieces)
+        if own
+    ]

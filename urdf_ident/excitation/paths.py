@@ -21,7 +21,7 @@ from ..errors import LimitError, ModelError, nearest
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
-from ..motion.cartesian import circle
+from ..motion.cartesian import circle, translations
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
@@ -44,6 +44,8 @@ FILL, JUDGED = 0.9, 50.0
 SPEEDS = (0.5, 0.25, 0.1, 0.05)
 #: Poses that are tried for a circle, and nodes a second of the trial [Hz].
 TRIED, ROUGHLY = 200, 40.0
+#: Poses in which the directions are looked at that a frame can move in, and share of its motion below which there is none.
+PLANES, FLAT = 10, 1e-6
 #: Sets of points that are drawn before the best one is improved point by point.
 DRAWN = 12
 #: Instants of a way between two points at which distances are looked at before a motion is certified.
@@ -75,7 +77,7 @@ def design_circle(
     radius: float = 0.05,
     speed: float | None = None,
     frame: str | None = None,
-    normal: ArrayLike = (0.0, 0.0, 1.0),
+    normal: ArrayLike | None = None,
     turns: float = 3.0,
     orientation: str | None = None,
     start: ArrayLike | None = None,
@@ -91,7 +93,8 @@ def design_circle(
         radius: [m].
         speed: Cruising speed along the circle [m/s]; the largest of :data:`SPEEDS` that limits allow if None.
         frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
-        normal: Of the circle's plane in the base frame, shape (3,).
+        normal: Of the circle's plane in the base frame, shape (3,); None: vertical, so that the circle is horizontal, and of an
+            arm whose frame stays in one plane that plane's.
         turns: How many turns.
         orientation: "keep" holds the frame's orientation, "free" does not care; None: keep with six joints and more.
         start: Pose where it starts, shape (n,) [rad or m]; searched if None.
@@ -104,7 +107,8 @@ def design_circle(
         The motion, inside its limits, distances certified.
 
     Raises:
-        LimitError: The circle cannot be driven from the start pose, or from any pose that was tried.
+        LimitError: The circle cannot be driven from the start pose, or from any pose that was tried, the frame has no plane to
+            move in, or another than the one asked for.
     """
     robot = model.robot
     given = limits or Limits.from_robot(robot)
@@ -115,6 +119,7 @@ def design_circle(
     frame = frame or last_link(robot)
     how = orientation or ("keep" if robot.n >= 6 else "free")
     poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
+    normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
     speeds = SPEEDS if speed is None else (speed,)
     torque, last = prior_torque(robot), None
     for k, fast in enumerate(speeds):
@@ -144,6 +149,35 @@ def design_circle(
         got=str(last),
         remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
     ) from last
+
+
+def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
+    """Of a plane that the frame can move in; refuses frames that have none, and a planar arm's wrong one."""
+    ways = np.array([translations(robot, frame, pose) for pose in poses])
+    size = max(float(np.linalg.norm(ways, axis=(1, 2)).max()), 1e-300)
+    if not (np.linalg.matrix_rank(ways, tol=FLAT * size) > 1).any():
+        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
+        raise LimitError(
+            "this frame cannot move on a circle",
+            where=f"frame '{frame}'",
+            got="one direction of motion in every pose",
+            expected="at least two",
+            remedy=others,
+        )
+    _, spread, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
+    if spread[2] > FLAT * size:
+        return (0.0, 0.0, 1.0) if given is None else given
+    own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
+    asked: Array = own if given is None else np.asarray(given, dtype=float)
+    if np.linalg.norm(np.cross(asked, own)) > 1e-6 * np.linalg.norm(asked):
+        raise LimitError(
+            "the frame of this planar arm stays in another plane",
+            where=f"frame '{frame}'",
+            got=f"normal {asked.tolist()}",
+            expected=str((np.round(own, 6) + 0.0).tolist()),
+            remedy="leave excitation.circle.normal out",
+        )
+    return own
 
 
 def _certified(

@@ -46,7 +46,9 @@ class CircleSection(Section):
     radius: PositiveFloat = Field(0.05, description="[m]")
     speed: PositiveFloat | None = Field(None, description="cruising speed [m/s]; 0.5 if absent, or less for the limits")
     frame: str | None = Field(None, description="link that moves on it; the last one on the last joint if absent")
-    normal: tuple[float, float, float] = Field((0.0, 0.0, 1.0), description="of its plane, in the base frame")
+    normal: tuple[float, float, float] | None = Field(
+        None, description="of its plane, in the base frame; horizontal if absent, of a planar arm its own plane"
+    )
     turns: PositiveFloat = Field(3.0, description="how many")
     orientation: Literal["keep", "free"] | None = Field(
         None, description="of the link; keep with six joints and more if absent"

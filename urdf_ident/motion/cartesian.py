@@ -163,6 +163,22 @@ def inverse_kinematics(
     return q
 
 
+def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
+    """How a frame moves with the joints.
+
+    Args:
+        frame: Name of the frame (a link).
+        q: Joint positions, shape (n,) [rad or m].
+
+    Returns:
+        Translational part of its Jacobian in the base frame, shape (3, n).
+
+    Raises:
+        LimitError: No frame has this name.
+    """
+    return _Solver(robot, frame, None).jacobian(check_joint_array("q", q, robot.joints))
+
+
 class _Solver:
     """Damped least squares on one frame's position, and orientation if one is wanted."""
 
@@ -177,6 +193,14 @@ class _Solver:
         pin.framesForwardKinematics(self.robot.model, self.data, self.robot.configuration(q[None])[0])
         return self.data.oMf[self.frame]
 
+    def jacobian(self, q: Array) -> Array:
+        """Of what is to be reached, along the base's axes, shape (3 or 6, n)."""
+        reference = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        full = pin.computeFrameJacobian(
+            self.robot.model, self.data, self.robot.configuration(q[None])[0], self.frame, reference
+        )
+        return np.asarray(full).reshape(6, -1)[: 3 if self.rotation is None else 6]  # of one joint it comes as a vector
+
     def _error(self, q: Array, goal: Array) -> Array:
         pose = self.pose(q)
         if self.rotation is None:
@@ -190,13 +214,7 @@ class _Solver:
         for _ in range(_ITERATIONS):
             if np.abs(error).max() < _TOLERANCE:
                 break
-            jacobian = pin.computeFrameJacobian(
-                self.robot.model,
-                self.data,
-                self.robot.configuration(q[None])[0],
-                self.frame,
-                pin.ReferenceFrame.LOCAL_WORLD_ALIGNED,
-            )[: len(error)]
+            jacobian = self.jacobian(q)
             gram = jacobian @ jacobian.T + damping * np.eye(len(error))
             trial = q + jacobian.T @ np.linalg.solve(gram, error)
             new = self._error(trial, goal)

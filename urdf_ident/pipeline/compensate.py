@@ -79,22 +79,22 @@ def compensate(
     """
     model = ident.model
     check_compensation(model, logs, kind, use)
-    ripple = _ripple(ident, [*logs, *sweeps])
-    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
-    prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
-    runs = [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # one joint at a time is refused else
+    ripple, prepared, _ = _cleaned(ident, logs, (), force)
+    more, beside, runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison = None
     if judged or kind == "auto":
         kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
         try:
-            comparison = judge(model, prepared, runs, kinds=kinds, progress=progress, **options)
+            comparison = judge(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
             kind = comparison.chosen
         except EstimationError as error:  # what is asked for by name may still be learnt from all there is
-            kind = "none" if kind == "auto" else kind
+            kind, runs = ("none", []) if kind == "auto" else (kind, runs)
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
     if comparison is not None and comparison.laws == "logs":
-        runs = []
+        runs = []  # what they say is not used at all: the result is that without them
+    if runs:
+        ripple, prepared = more, beside
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
     if comparison is not None:
         ident = replace(ident, compensation=comparison.as_dict())
@@ -281,9 +281,16 @@ def compensated_score(
     return {"mean_rmse": float(with_.mean()), "rigid_mean_rmse": float(without.mean()), "per_joint": joints}
 
 
-def _ripple(ident: Identification, recordings: Sequence[Recording]) -> GearRipple | None:
-    both = [log for log in recordings if log.motor_position is not None]
-    return fit_gear_ripple([prepared_log(ident, log, True) for log in both], ident.model.drive) if both else None
+def _cleaned(
+    ident: Identification, logs: Sequence[Recording], sweeps: Sequence[Recording], force: bool
+) -> tuple[GearRipple | None, list[PreparedLog], list[PreparedLog]]:
+    """The gears' kinematic error that logs and sweeps show together, and both prepared without it."""
+    drive = ident.model.drive
+    both = [log for log in (*logs, *sweeps) if log.motor_position is not None]
+    ripple = fit_gear_ripple([prepared_log(ident, log, True) for log in both], drive) if both else None
+    clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
+    prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
+    return ripple, prepared, [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # else refused
 
 
 def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:

@@ -35,6 +35,10 @@ _BETTER = 0.9
 _GOOD, _POOR = 0.02, 0.2
 #: Size of a body whose centre of mass or inertia is small [m].
 _SIZE = 0.05
+#: Mass, and moments of inertia: never negative.
+_BOUNDED = [0, 4, 7, 9]
+#: Standard errors from which a negative mass has a centre that is worth naming.
+_TOLD = 10.0
 #: Residual of the loaded logs over that of the unloaded ones that is reported.
 _NOISIER = 1.5
 
@@ -220,14 +224,19 @@ def _result(
     reach = np.array([student_quantile(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
     reach = np.where(dark, np.inf, reach)
     raw = np.where(np.isfinite(raw), raw, value)
+    below = np.zeros(10)
+    below[_BOUNDED] = np.maximum(-(raw + reach)[_BOUNDED], 0.0)
+    contrary = below > 0  # the data say what no body has: by that much at least something else is wrong in them
+    reach = np.where(contrary, reach - raw, reach)
+    error = np.where(contrary, np.hypot(error, raw), error)
     interval = np.column_stack([raw - reach, raw + reach])
-    contains = interval[0, 0] <= 0
-    bounded = [0, 4, 7, 9]
-    interval[bounded, 0] = np.maximum(interval[bounded, 0], 0.0)
+    interval[_BOUNDED] = np.column_stack([raw - reach, np.maximum(raw, 0.0) + reach])[_BOUNDED].clip(min=0.0)
     interval = np.column_stack([np.minimum(interval[:, 0], value), np.maximum(interval[:, 1], value)])
     verdicts, advice = _verdicts(problem, fit, value, error, slopes, rate, static=mode == "static")
     parts = {"noise": fit.noise, "unloaded model": fit.unloaded, "torque constants": fit.gains}
     sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
+    if contrary[0]:
+        sources["contradiction"] = float(-raw[0])
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
         ident.model.robot.name,
@@ -244,7 +253,7 @@ def _result(
         notes,
         dict(fit.changes),
         dict(fit.sigma),
-        _verdict(float(value[0]), float(error[0]), bool(contains)),
+        _verdict(fit, float(value[0]), float(error[0]), interval[0], bool(contrary[0])),
     )
 
 
@@ -273,8 +282,20 @@ def _slopes(theta: Array) -> Array:
     return np.asarray(np.array(moved).T / (2.0 * steps))
 
 
-def _verdict(mass: float, error: float, contains_zero: bool) -> dict[str, object]:
-    if contains_zero or not np.isfinite(error):
+def _verdict(fit: PayloadFit, mass: float, error: float, interval: Array, contrary: bool) -> dict[str, object]:
+    if contrary:
+        taken, own = -fit.params[0], fit.bse[0]
+        words = f"the torque is that of {-taken:.3g} ± {own:.2g} kg, which no body has: these logs differ in something else"
+        told = ""
+        if taken > _TOLD * own:
+            place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
+            told = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot alone would do so)"
+        remedy = (
+            f"check whether loaded and unloaded logs were exchanged{told}, whether torque constants or offsets have "
+            "changed, and how the unloaded model does on another unloaded log (`validate`)"
+        )
+        return {"level": "poor", "reasons": [words, remedy]}
+    if interval[0] <= 0 or not np.isfinite(error):
         return {"level": "poor", "reasons": ["0 kg lies inside the interval: these logs may carry nothing"]}
     share = error / mass
     level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"

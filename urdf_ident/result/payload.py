@@ -38,7 +38,8 @@ class PayloadResult:
         interval: 95 % intervals, shape (10, 2).
         verdicts: Per number "identifiable", "weak" or "not identifiable".
         advice: Per number the motion that would show it, or nothing.
-        sources: Standard error of the mass by source: noise, unloaded model, torque constants [kg].
+        sources: Standard error of the mass by source: noise, unloaded model, torque constants; contradiction, where the data
+            say a negative mass [kg].
         method: How it was estimated, in words.
         mode: "motion" or "static".
         logs: Names of the loaded logs.
@@ -71,6 +72,11 @@ class PayloadResult:
     def mass(self) -> float:
         """Mass [kg]."""
         return float(self.value[0])
+
+    @property
+    def shown(self) -> bool:
+        """Whether the data show a body at all: 0 kg lies outside the interval."""
+        return bool(self.interval[0, 0] > 0)
 
     @property
     def com(self) -> Array:
@@ -183,8 +189,10 @@ def controller_lines(body: PayloadResult) -> dict[str, str]:
         body: The payload.
 
     Returns:
-        Controller → the line in its own language and units.
+        Controller → the line in its own language and units; nothing where the data show no body.
     """
+    if not body.shown:
+        return {}
     from scipy.spatial.transform import Rotation
 
     m, (x, y, z) = body.mass, body.com
