@@ -15,7 +15,7 @@ from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.linalg import Absorber
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.engine import compiled, program
+from urdf_ident.model.engine import compiled, program, rigid
 from urdf_ident.model.engine.batched import program_inputs, regressor_program, tree_of
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.program import Argument, Program, Row, Tape
@@ -159,6 +159,23 @@ def test_an_engine_can_be_asked_for(arm: Robot, monkeypatch: pytest.MonkeyPatch)
     engine, (q, v, a) = Rigid(arm), motion(arm, 200)
     assert engine.name(200) == "pinocchio"
     np.testing.assert_array_equal(engine.torque(np.ones(60), q, v, a), regressor(arm, q, v, a) @ np.ones(60))
+
+
+def test_long_chains_are_left_to_pinocchio_unless_numba_runs(arm: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(compiled.VARIABLE, raising=False)
+    chain = Robot.from_urdf(random_urdf(np.random.default_rng(0), links=30, style=Style()))
+    monkeypatch.setattr(rigid, "_CARRIED", sum(map(len, chain.subtrees)) - 1)
+    engine, (q, v, a) = Rigid(chain), motion(chain, FEW + 5)
+    assert (engine.name(len(q)), Rigid(arm).name(len(q))) == ("pinocchio", "numpy")
+    mix = np.zeros(chain.n)
+    mix[[0, -1]] = 2.0, -0.5
+    (made,) = engine.columns([(mix, np.arange(7, 35))], q, v, a)
+    expected = regressor(chain, q, v, a)
+    np.testing.assert_allclose(made, (2.0 * expected[:, 0] - 0.5 * expected[:, -1])[:, 7:35].T, rtol=1e-12, atol=1e-12)
+    assert engine.used == "pinocchio"
+    np.testing.assert_array_equal(engine.torque(np.ones(10 * chain.n), q, v, a), expected @ np.ones(10 * chain.n))
+    monkeypatch.setenv(compiled.VARIABLE, "numpy")  # who asks for it gets it
+    assert Rigid(chain).name(len(q)) == "numpy"
 
 
 def test_a_program_folds_what_is_known() -> None:

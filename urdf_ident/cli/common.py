@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -65,7 +67,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
 
     try:
         with inputs_protected():
-            code = app(arguments or ["--help"], standalone_mode=False)
+            code = _parser()(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except BrokenPipeError:
@@ -126,6 +128,12 @@ def _drop_stdout() -> None:
     """What is still to be printed goes nowhere, so that the interpreter does not fail on it when it ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Callable[..., Any]:
+    """All commands, read from their signatures once a process: that takes longer than many a command."""
+    return typer.main.get_command(app)
 
 
 def _commands() -> set[str]:

@@ -109,13 +109,11 @@ def structural_factor(model: LinearModel, seed: int = 0) -> Array:
     """
     names = model.names
     motion = random_motion(model.robot, max(200, 4 * len(names) // model.n), seed)
-    R = np.zeros((0, len(names)))
-    for _, blocks in model.row_blocks(motion, chunk=len(motion)):
-        for group, block in zip(model.groups, blocks, strict=True):
-            rows = np.zeros((len(block), len(names)))
-            rows[:, group.columns] = block
-            R = triangle(R, rows)
-    return R
+    rows = np.zeros((len(model.groups), len(motion), len(names)))
+    for part, blocks in model.row_blocks(motion, chunk=len(motion)):
+        for own, group, block in zip(rows, model.groups, blocks, strict=True):
+            own[part, group.columns] = block
+    return triangle(rows.reshape(-1, len(names)))
 
 
 def _column_scale(R: Array, units: Sequence[str]) -> Array:

@@ -18,8 +18,8 @@ from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
 
-#: Length of an exercise [s], states that it is judged by, and fewest; each gives one row a joint, and so many are enough.
-SECONDS, STATES, _FEWEST, _ROWS = 20.0, 400, 50, 3200
+#: Length of an exercise [s], states that it is judged by, and fewest: each gives one row a joint, and fewer do for many joints.
+SECONDS, STATES, _FEWEST, _ALL_STATES = 20.0, 400, 50, 8
 #: What an exercise shows of a parameter (or a combination) below this share of all that acts on it counts as not shown.
 _NEGLIGIBLE = 1e-6
 #: A fast motion turns back at least this often [s]: that is what makes it accelerate.
@@ -76,7 +76,7 @@ def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Se
     period = SECONDS if pace < 1 else FAST_PERIOD
     span = np.minimum(0.45 * (upper - lower), speed * period / (2 * np.pi))
     turn = (speed / span) * rng.uniform(0.8, 1.0, robot.n)
-    count = min(STATES, max(_FEWEST, _ROWS // robot.n))
+    count = max(_FEWEST, round(STATES * min(1.0, (_ALL_STATES / robot.n) ** 2)))
     t = np.linspace(0.0, SECONDS, count)[:, None]
     middle = np.tile(lower + (upper - lower) * rng.uniform(0.4, 0.6, robot.n), (count, 1))
     q, v, a = middle, np.zeros((count, robot.n)), np.zeros((count, robot.n))

@@ -28,6 +28,9 @@ CHUNK, COMPILED_CHUNK = 1024, 256
 _WORKSPACE = 1_000_000
 #: Fewer samples than this are left to Pinocchio.
 FEW = 96
+#: In NumPy, so are robots whose joints carry more bodies than this, each counted for every joint below it (chains of more than
+#: twelve joints): the workspace no longer fits the cache, and 32 joints take 1.2 ms a sample where Pinocchio takes 0.2 ms.
+_CARRIED = 80
 #: A column is another's multiple, or zero, where random motion shows less of it than this share.
 _SAME, _ZERO = 1e-10, 1e-13
 #: What a reduction counts as one of the others again; those that it keeps come first, so that nothing is lost of them.
@@ -71,7 +74,18 @@ class Rigid:
         if self.tree is None:
             asked = wanted_engine() == "pinocchio"
             return "pinocchio" if asked else "pinocchio (a joint that neither turns nor slides about one axis)"
-        return runner(100.0 * self.robot.n * samples)[1]
+        name = runner(100.0 * self.robot.n * samples)[1]
+        large = sum(map(len, self.robot.subtrees)) > _CARRIED
+        return "pinocchio" if large and wanted_engine() == "auto" and name.startswith("numpy") else name
+
+    def _by_pinocchio(self, samples: int, total: int | None) -> bool:
+        """Whether Pinocchio makes so many samples of a total."""
+        if self.tree is None or samples < FEW:
+            return True
+        if self.name(total or samples) != "pinocchio":
+            return False
+        self._used = "pinocchio"
+        return True
 
     def columns(self, groups: Sequence[Group], q: Array, v: Array, a: Array, total: int | None = None) -> list[Array]:
         """Inertial columns of some rows.
@@ -89,9 +103,9 @@ class Rigid:
         """
         _check(self.robot, q, v, a)
         ends = np.cumsum([len(columns) for _, columns in groups])[:-1]
-        if self.tree is None or len(q) < FEW:
+        if self.tree is None or self._by_pinocchio(len(q), total):
             made = pinocchio.regressor(self.robot, q, v, a)
-            return [np.ascontiguousarray(np.tensordot(mix, made, axes=(0, 1))[:, columns].T) for mix, columns in groups]
+            return [_mixed(made, mix, columns) for mix, columns in groups]
         key = tuple((mix.tobytes(), columns.tobytes()) for mix, columns in groups)
         if key not in self._programs:
             self._programs[key] = regressor_program(self.tree, [(mix, [int(k) for k in columns]) for mix, columns in groups])
@@ -115,7 +129,7 @@ class Rigid:
         if theta.ndim == 2:
             return np.stack([self.torque(one, q, v, a) for one in theta.T], axis=2)
         check_shape("theta", theta.shape, (10 * self.robot.n,))
-        if self.tree is None or len(q) < FEW:
+        if self.tree is None or self._by_pinocchio(len(q), None):
             out = np.empty(np.shape(q))
             for part, made in pinocchio.regressor_chunks(self.robot, q, v, a):
                 out[part] = made @ theta
@@ -208,6 +222,15 @@ def _independent(
             count += 1
             found.append(int(j))
     return np.array(found, dtype=np.intp)
+
+
+def _mixed(made: Array, mix: Array, columns: NDArray[np.intp]) -> Array:
+    """Columns of joint rows combined to one row, shape (columns, N), from a regressor of shape (N, n, p)."""
+    joints = np.flatnonzero(mix)
+    out = np.zeros((len(columns), len(made)))
+    for joint in joints:
+        out += mix[joint] * made[:, joint][:, columns].T
+    return out
 
 
 def _check(robot: Robot, q: Array, v: Array, a: Array) -> None:
