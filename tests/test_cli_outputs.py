@@ -88,6 +88,11 @@ def test_memory_that_is_not_there_is_said(
     assert "not enough memory" in capsys.readouterr().err
 
 
+def test_a_path_that_the_system_refuses_is_no_failure_of_the_program(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(work / "robot.urdf"), "-c", "a" * 300]) == 2
+    assert "a file or folder cannot be used (File name too long)" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
 def test_a_full_standard_output_is_one_line(work: Path) -> None:
     program = [sys.executable, "-c", "from urdf_ident.cli import main; main()", "check", str(work / "robot.urdf")]

@@ -44,7 +44,7 @@ def log_of(
 
 def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
     report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
-    return [item for item in report.findings if item.id in PHYSICS]
+    return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -144,6 +144,24 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
         heavy = heavy.replace(f'<mass value="{8.0 / k}"/>', f'<mass value="{factor * 8.0 / k}"/>')
     assert heavy != URDF
     assert doubts(log_of(ARM), Robot.from_urdf(heavy)) == []
+
+
+def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
+    report = examine(log_of(ARM), ARM, Drive.build(ARM.n), SignalConfig())
+    found = [item for item in report.findings if item.id == "effort-scale-open"]
+    assert {item.severity for item in found} == {"info"}
+    assert {item.joint for item in found} == {ARM.joints[-1]}
+    assert "a factor from 0.75 to 1.33 on its effort" in found[0].message
+
+
+def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None:
+    recording = log_of(ARM, seconds=6.0, noise=0.05)
+    part = slice(40 * len(recording) // 100, 53 * len(recording) // 100)
+    pushed = np.array(recording.effort)
+    pushed[part] += 0.5 * pushed.std(axis=0)
+    (found,) = doubts(replace(recording, effort=pushed))
+    assert (found.id, found.severity) == ("contact", "warning")
+    assert "from 40 to 53 %" in found.message
 
 
 def test_too_few_samples_raise_no_doubt() -> None:

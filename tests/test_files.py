@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -172,10 +171,22 @@ def test_devices_and_pipes_are_no_outputs_and_endless_ones_no_inputs(tmp_path: P
     (tmp_path / "long").write_bytes(b"x" * 11)
     with pytest.raises(MissingFileError, match="too large"):
         read_bytes(tmp_path / "long")
-    endless = subprocess.Popen([sys.executable, "-c", f"open({str(tmp_path / 'pipe')!r}, 'wb').write(b'y' * 10**6)"], stderr=-3)
+    endless = subprocess.Popen(["sh", "-c", 'exec yes > "$1"', "sh", str(tmp_path / "pipe")], stderr=subprocess.DEVNULL)
     with pytest.raises(MissingFileError, match="too large"):
         read_bytes(tmp_path / "pipe")
     endless.wait()
+
+
+def test_a_pipe_is_read_to_its_end_and_not_waited_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("urdf_ident.files.PATIENCE", 0.0)
+    with pytest.raises(MissingFileError, match="a pipe that nothing writes to"):
+        read_bytes(tmp_path / "pipe")
+    reading, writing = os.pipe()  # as the shell's <(command)
+    with os.fdopen(writing, "wb") as stream:
+        stream.write(b"text")
+    assert read_bytes(f"/dev/fd/{reading}") == b"text"
+    os.close(reading)
 
 
 def test_names_that_are_none(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ from .errors import MissingFileError, OutputError
 
 #: Called with the name of every step that changes the disk, before it is taken; tests stop the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
+#: How long a pipe is waited for that nobody has opened for writing yet [s].
+PATIENCE = 3.0
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -109,12 +112,22 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     """
     most = sizes.LARGEST.get(what, sizes.LARGEST_FILE)
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_at_once) as stream:
             about = os.fstat(stream.fileno())
             kind = stat.S_IFMT(about.st_mode)
             if kind in (stat.S_IFCHR, stat.S_IFBLK):
                 raise MissingFileError(f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path))
             data = _read_at_most(stream, most) if about.st_size <= most else None
+            end = time.monotonic() + PATIENCE
+            while kind == stat.S_IFIFO and data == b"" and time.monotonic() < end:
+                time.sleep(0.02)
+                data = _read_at_most(stream, most)
+            if kind == stat.S_IFIFO and data == b"":
+                raise MissingFileError(
+                    f"{what} cannot be read (it is a pipe that nothing writes to)",
+                    where=str(path),
+                    remedy="save it in a file first",
+                )
     except MissingFileError:
         raise
     except FileNotFoundError as error:
@@ -127,6 +140,14 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     if _inputs.get() is not None:
         note_input(path, what, hashlib.sha256(data).hexdigest())
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a file, should it be a pipe, without waiting until somebody opens its other end; reading from it waits as usual."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(handle, True)
+    return handle
 
 
 def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:

@@ -1,6 +1,6 @@
 """Faults injected in sound logs: what the inspection makes of each, and what it would have cost.
 
-    python scripts/benchmarks/faults.py [--data ../shared/data] [--case ur10e arm6 arm7] [--only WORD] [--harm] [--clean]
+    python scripts/benchmarks/faults.py [--data ../shared/data] [--case ur10e arm6 arm7] [--only WORD ...] [--harm] [--clean]
 
 Each fault is put into every training log (or one of them: ``one-``), inspected, and scored: *named* (a finding with its id),
 *undecided* (the id among a finding's candidates), *misdiagnosed* (another cause named, the true one not), *silent*. With
@@ -53,6 +53,10 @@ BENIGN = {
 }
 
 
+#: Findings that name the joint at fault: of another joint they are a wrong diagnosis or none.
+OF_A_JOINT = {"effort-scale", "effort-scale-open", "position-zero"}
+
+
 @dataclass(frozen=True)
 class Case:
     """A robot, sound logs to learn from, and sound logs to judge on."""
@@ -65,13 +69,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: its name, the ids that name it, and what it does to a log or to the robot's description."""
+    """One fault: its name, the ids that name it, and what it does to a log or to the robot's description.
+
+    With a joint: what is said of another joint is no diagnosis of it.
+    """
 
     name: str
     ids: frozenset[str]
     log: Callable[[Recording, Robot], Recording] | None = None
     robot: Callable[[Robot], Robot] | None = None
     one: bool = False
+    joint: int | None = None
 
 
 def simulated(
@@ -237,6 +245,7 @@ def faults(robot: Robot) -> Iterator[Fault]:
                 f"zero {j} {zero:.2f}",
                 ids({"position-zero"}),
                 lambda log, _, j=j, z=zero: replace(log, sha256="", position=log.position + z * (np.arange(n) == j)),
+                joint=j,
             )
     for k in (0.5, 0.8, 0.9, 1.1, 1.25, 2.0, 1e3):
         yield Fault(
@@ -278,6 +287,7 @@ def faults(robot: Robot) -> Iterator[Fault]:
                 f"effort {j} × {k}",
                 ids({"effort-scale"}),
                 lambda log, _, j=j, k=k: times(log, "effort", np.where(np.arange(n) == j, k, 1.0)),
+                joint=j,
             )
     yield Fault("effort commanded", ids({"effort-commanded"}), commanded)
     yield Fault("effort without gravity", ids({"effort-without-gravity"}), weightless)
@@ -469,14 +479,20 @@ def verdict(found: dict[str, set[str]], ids: frozenset[str]) -> str:
     return "misdiagnosed" if found["named"] - BENIGN else "silent"
 
 
-def inspected(case: Case, logs: list[Recording], robot: Robot) -> dict[str, set[str]]:
-    """Ids of all findings, and of all candidates."""
+def inspected(case: Case, logs: list[Recording], robot: Robot, joint: int | None = None) -> dict[str, set[str]]:
+    """Ids of all findings, and of all candidates, those of other joints than a given one left out."""
     project = parse_project({})
     try:
         reports = examine_logs(logs, robot, Drive.build(robot.n), project.signal_config())
     except UrdfIdentError as error:
         return {"named": {type(error).__name__}, "candidates": set(), "refused": {"error"}}
     items = [item for report in reports for item in report.findings]
+    if joint is not None:
+        wrong = [item.id in OF_A_JOINT and item.joint not in (None, robot.joints[joint]) for item in items]
+        items = [
+            replace(item, id=f"{item.id} of another", candidates=()) if other else item
+            for item, other in zip(items, wrong, strict=True)
+        ]
     said = {item.id for item in items if item.severity != "info" and item.id not in ("physics-undecided", "model-mismatch")}
     doubts = {item.id for item in items if item.id in ("physics-undecided", "model-mismatch")}
     return {
@@ -527,11 +543,11 @@ def sound(folder: Path) -> Iterator[tuple[str, Robot, list[Recording]]]:
             yield f"{robot.name} {kind}", robot, [simulated(robot, 100 + k, **options)]  # type: ignore[arg-type]
 
 
-def clean(folder: Path, only: str) -> None:
+def clean(folder: Path, only: Sequence[str]) -> None:
     """All warnings and refusals of sound logs."""
     count = Counter[str]()
     for name, robot, logs in sound(folder):
-        if only not in name:
+        if not any(word in name for word in only):
             continue
         start = time.process_time()
         reports = examine_logs(logs, robot, Drive.build(robot.n), parse_project({}).signal_config())
@@ -552,7 +568,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
     parser.add_argument("--case", nargs="*", default=["ur10e", "arm6", "arm7"])
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="*", default=[""], help="words of which a fault's or log's name holds one")
     parser.add_argument("--harm", action="store_true")
     parser.add_argument("--clean", action="store_true")
     arguments = parser.parse_args()
@@ -564,7 +580,7 @@ def main() -> None:
         best = harm(case, case.learn, case.robot) if arguments.harm else np.nan
         usual = inspected(case, case.learn, case.robot)["named"]
         for fault in faults(case.robot):
-            if arguments.only not in fault.name:
+            if not any(word in fault.name for word in arguments.only):
                 continue
             logs = [
                 log if fault.log is None or (fault.one and k) else fault.log(log, case.robot)
@@ -572,7 +588,7 @@ def main() -> None:
             ]
             robot = case.robot if fault.robot is None else fault.robot(case.robot)
             start = time.process_time()
-            found = inspected(case, logs, robot)
+            found = inspected(case, logs, robot, fault.joint)
             found["named"] -= usual - fault.ids
             seconds = time.process_time() - start
             word = verdict(found, fault.ids)

@@ -99,6 +99,8 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         _drop_stdout()
         return f"the output cannot be written ({error.strerror})", WRONG_USE
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"a file or folder cannot be used ({error.strerror}), at {str(error.filename)[:200]!r}", WRONG_USE
     return (
         f"unforeseen failure, {type(error).__name__}: {what}; please report it to {_maintainers()}, with the input and what "
         "`--debug` prints",

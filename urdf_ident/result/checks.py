@@ -21,6 +21,8 @@ from ..provenance import sha256
 LARGEST = 1e12
 #: How far a covariance may be from symmetric, and its least eigenvalue below zero, over the largest.
 _ROUNDING = 1e-8
+#: Of numbers whose squares overflow; and what is left of a column of the prior's root, over its size, if others span it.
+_HUGE, _SPANNED = 1e150, 1e-14
 _SECTIONS = {
     "robot": dict,
     "inputs": list,
@@ -156,13 +158,22 @@ def _check_state(data: Mapping[str, Any]) -> None:
     _sized(state.get("factor"), (None, p + 1), "state.factor")
     _sized(state.get("baseline"), (p,), "state.baseline")
     _sized(prior.get("theta0"), (p,), "state.prior.theta0")
-    _sized(prior.get("root"), (None, p), "state.prior.root")
+    _check_root(_sized(prior.get("root"), (None, p), "state.prior.root"))
     for key in ("rows", "dof"):
         if not float(_numbers(fit.get(key), f"state.fit.{key}")) > 0:
             raise _wrong("is not positive", f"state.fit.{key}", fit.get(key))
     sigma = _mapping(fit, "sigma")
     if not all(value > 0 for value in _numbers(list(sigma.values()), "state.fit.sigma")):
         raise _wrong("is not positive", "state.fit.sigma")
+
+
+def _check_root(root: Array) -> None:
+    """The prior bounds every parameter, by numbers whose squares are numbers."""
+    size = np.abs(root).max(axis=0, initial=0.0)
+    if not ((size > 1 / _HUGE) & (size < _HUGE)).all():
+        raise _wrong("holds a column without size, or out of all proportion", "state.prior.root")
+    if (np.abs(np.diag(np.linalg.qr(root / size, mode="r"))) < _SPANNED).any() or len(root) < root.shape[1]:
+        raise _wrong("does not bound every parameter", "state.prior.root")
 
 
 def _check_combinations(data: Mapping[str, Any], independent: list[int], dependent: list[int], K: Array) -> None:

@@ -15,7 +15,8 @@ from .evidence import readings
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 _STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
-_GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
+#: Factors of one joint's effort that are tried.
+GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
 _STANDARD = 9.81
@@ -120,7 +121,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
         yield Hypothesis("effort-sign", (j,), -1.0, replace(reading, gain=turned))
         yield Hypothesis("position-sign", (j,), -1.0, replace(reading, sign=mirrored))
         yield Hypothesis("axis-sign", (j,), -1.0, replace(reading, sign=mirrored, gain=turned))
-        for factor in _GAINS:
+        for factor in GAINS:
             scaled = factor * reading.gain[j]
             yield Hypothesis(
                 "effort-scale", (j,), float(np.log(abs(scaled))), replace(reading, gain=put(reading.gain, j, scaled))

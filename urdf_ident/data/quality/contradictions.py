@@ -17,11 +17,15 @@ from ...samples import Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
+<<<<<<< HEAD
 from .hypotheses import Step, search
 from .sampled import sampler
+=======
+from .hypotheses import Step, open_scales, search
+>>>>>>> 4929bb8 (Pushes that a fit smears are contact; what a log does not tell of a joint's scale is said; pipes, long paths and damaged priors are refused in one line)
 from .stationarity import Change, between, within
 from .trial import Case
-from .wording import SEVERE, changes, differs, doubt, named
+from .wording import SEVERE, changes, differs, doubt, named, open_scale
 
 #: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
 _FEWEST = 25
@@ -134,7 +138,10 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, reading, steps)
     told = against_the_urdf(robot, case, reading, laden)
-    return (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
+    found = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
+    unseen = {} if steps else open_scales(case, reading)
+    named = {item.joint for item in found if item.id == "effort-scale"}
+    return (*found, *(open_scale(robot, j, *ends) for j, ends in unseen.items() if robot.joints[j] not in named))
 
 
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:

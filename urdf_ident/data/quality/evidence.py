@@ -96,7 +96,8 @@ class Grams:
 
         Args:
             kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
-                ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"gain"``: a part of each effort.
+                ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
+                ``"gain"``: a part of each effort.
             weight: How much of the change acts in each block, shape (B,).
 
         Returns:
@@ -145,6 +146,7 @@ class Grams:
             "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
             "zeros or inertias": (m, [np.arange(m)] * n),
             "friction": (p, [np.arange(m + 1, m + 5)] * n),
+            "offset": (p, [np.array([m + 1])] * n),
             "gain": (p, [np.array([p + i]) for i in range(n)]),
         }[kind]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import Hypothesis, Reading, candidates, put, three, with_springs
+from .candidates import GAINS, Hypothesis, Reading, candidates, put, three, with_springs
 from .evidence import significance
 from .trial import Case, ReadingScore
 
@@ -115,6 +115,32 @@ def best_step(case: Case, reading: Reading) -> Step | None:
             winner, rivals = group[first], ()
             after = case.judge(winner.reading)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
+
+
+def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
+    """Joints whose effort may have another scale for all that the log tells.
+
+    A last joint that turns about its body's own axis, or a light wrist, has no torque that another joint's efforts foretell:
+    friction and inertia take up any factor. No new fits: the search has tried these readings.
+
+    Args:
+        case: The robot and the samples.
+        reading: How the log is read.
+
+    Returns:
+        Joint → least and largest factor tried without a break that explain the efforts as well as 1, to :data:`DOUBTFUL`;
+        the ends of :data:`.GAINS` where none is worse.
+    """
+    found: dict[int, tuple[float, float]] = {}
+    before = case.judge(reading).score
+    for j in map(int, np.flatnonzero(case.moves)):
+        tries = [replace(reading, gain=put(reading.gain, j, factor * reading.gain[j])) for factor in GAINS]
+        worse = [factor for factor, item in zip(GAINS, case.judge_all(tries), strict=True) if item.score - before >= DOUBTFUL]
+        below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
+        alike = [1.0, *(factor for factor in GAINS if below < factor < above)]
+        if len(alike) > 1:
+            found[j] = min(alike), max(alike)
+    return found
 
 
 def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...model.robot import Robot
-from .candidates import Hypothesis
+from .candidates import GAINS, Hypothesis
 from .findings import Finding
 from .hypotheses import Step
 from .stationarity import Change
@@ -133,6 +133,38 @@ def against(
     ids = tuple(dict.fromkeys(item.id for item in causes))
     id = found.id if alone else "physics-undecided"
     return Finding(id, "warning", joint, None, words, f"to decide: {tests}", found.size if alone else gain, 0.5, ids)
+
+
+def open_scale(robot: Robot, joint: int, low: float, high: float) -> Finding:
+    """The log does not tell the scale of a joint's effort.
+
+    Args:
+        robot: Names of the joints.
+        joint: Which one.
+        low, high: Factors between which the log is explained as well.
+
+    Returns:
+        The finding, for information: nothing is wrong with the log.
+    """
+    ends = [f"{value:g}" for value in (low, high)]
+    how = {
+        (True, True): "any factor",
+        (True, False): f"any factor up to {ends[1]}",
+        (False, True): f"any factor from {ends[0]}",
+        (False, False): f"a factor from {ends[0]} to {ends[1]}",
+    }[low == min(GAINS), high == max(GAINS)]
+    return Finding(
+        "effort-scale-open",
+        "info",
+        robot.joints[joint],
+        None,
+        f"{how} on its effort would explain the log about as well: no other joint's effort tells its scale, which rests on "
+        "`drive.gain` and the log's unit",
+        "if in doubt, hold a known load with this joint",
+        None,
+        None,
+        ("effort-scale",),
+    )
 
 
 #: What changes, and what to do about it.

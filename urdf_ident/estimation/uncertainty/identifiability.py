@@ -82,7 +82,11 @@ class Verdict:
 
         Raises:
             KeyError: The entry is of an older version, which did not keep all of it.
+            TypeError: It is damaged: what should be words is something else.
         """
+        words = (data["name"], data["verdict"], *data["with"], data["motion"], data["note"])
+        if not all(isinstance(word, str) for word in words):
+            raise TypeError("a verdict on a parameter holds something else than words")
         error = None if data["error"] is None else float(data["error"])
         return cls(data["name"], data["verdict"], tuple(data["with"]), error, data["motion"], data["note"])
 
