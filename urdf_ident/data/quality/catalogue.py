@@ -143,16 +143,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Correct its `drive.gain`.",
             "factor of the logged effort",
         ),
-<<<<<<< HEAD
-        "spring": FindingKind(
-=======
-        "effort-scale-open": Kind(
+        "effort-scale-open": FindingKind(
             "info",
             "The log does not tell the scale of a joint's effort: no other joint's effort foretells it.",
             "If in doubt, hold a known load with this joint.",
         ),
-        "spring": Kind(
->>>>>>> 4929bb8 (Pushes that a fit smears are contact; what a log does not tell of a joint's scale is said; pipes, long paths and damaged priors are refused in one line)
+        "spring": FindingKind(
             "warning",
             "A joint carries a torque that depends on its position and is no gravity.",
             "None with `model: {friction: auto}`; else list `spring` or `balancer`.",

@@ -17,12 +17,8 @@ from ...samples import Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
-<<<<<<< HEAD
-from .hypotheses import Step, search
-from .sampled import sampler
-=======
 from .hypotheses import Step, open_scales, search
->>>>>>> 4929bb8 (Pushes that a fit smears are contact; what a log does not tell of a joint's scale is said; pipes, long paths and damaged priors are refused in one line)
+from .sampled import sampler
 from .stationarity import Change, between, within
 from .trial import Case
 from .wording import SEVERE, changes, differs, doubt, named, open_scale

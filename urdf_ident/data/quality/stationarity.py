@@ -128,14 +128,10 @@ def within(found: Grams, reading: Array) -> Change | None:
         change = _change(found, weight, base, order)
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
-<<<<<<< HEAD
     if best is not None:
         return best
     usual = 1.0 / (usual_parts(found) * found.size) ** 2
-    return _contact(found, base.squares, in_sample(found, order, usual)[:, :, 0])
-=======
-    return best or _contact(found, base[1], in_sample(found, order, weights)[:, :, 0]) or _push(found, order, weights)
->>>>>>> 4929bb8 (Pushes that a fit smears are contact; what a log does not tell of a joint's scale is said; pipes, long paths and damaged priors are refused in one line)
+    return _contact(found, base.squares, in_sample(found, order, usual)[:, :, 0]) or _push(found, order, usual)
 
 
 def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
@@ -145,10 +141,7 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
 
-<<<<<<< HEAD
-def _contact(found: Grams, squares: Array, fitted: Array) -> Change | None:
-=======
-def _push(found: Evidence, order: Array, weights: Array) -> Change | None:
+def _push(found: Grams, order: Array, weights: Array) -> Change | None:
     """Two neighbouring blocks in which every joint carries a constant torque of its own: a push that the fit smears over all.
 
     The errors of the blocks do not show it, because offsets, gravity and friction of all blocks give way to it.
@@ -157,7 +150,7 @@ def _push(found: Evidence, order: Array, weights: Array) -> Change | None:
     before = unexplained(found, in_sample(found, order, weights), order)[:, 0]
     gains, number = [], np.arange(blocks)
     for begin in range(1, blocks - _PUSHED):
-        changed = found.changing("offset", ((number >= begin) & (number < begin + _PUSHED)).astype(float))
+        changed = found.changing_in_all("offset", ((number >= begin) & (number < begin + _PUSHED)).astype(float))
         gains.append(np.log(before / unexplained(changed, in_sample(changed, order, weights), order)[:, 0]))
     if not gains:
         return None
@@ -168,8 +161,7 @@ def _push(found: Evidence, order: Array, weights: Array) -> Change | None:
     return Change("contact", *ends, False, int(np.argmax(gains[k])), float(gains[k].sum()))
 
 
-def _contact(found: Evidence, squares: Array, fitted: Array) -> Change | None:
->>>>>>> 4929bb8 (Pushes that a fit smears are contact; what a log does not tell of a joint's scale is said; pipes, long paths and damaged priors are refused in one line)
+def _contact(found: Grams, squares: Array, fitted: Array) -> Change | None:
     """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
