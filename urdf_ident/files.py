@@ -111,30 +111,22 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
         MissingFileError: It does not exist, is a folder or a device, is too large, or may not be read.
     """
     most = sizes.LARGEST.get(what, sizes.LARGEST_FILE)
-    try:
-        with open(path, "rb", opener=_at_once) as stream:
-            about = os.fstat(stream.fileno())
-            kind = stat.S_IFMT(about.st_mode)
-            if kind in (stat.S_IFCHR, stat.S_IFBLK):
-                raise MissingFileError(f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path))
-            data = _read_at_most(stream, most) if about.st_size <= most else None
-            end = time.monotonic() + PATIENCE
-            while kind == stat.S_IFIFO and data == b"" and time.monotonic() < end:
-                time.sleep(0.02)
-                data = _read_at_most(stream, most)
-            if kind == stat.S_IFIFO and data == b"":
-                raise MissingFileError(
-                    f"{what} cannot be read (it is a pipe that nothing writes to)",
-                    where=str(path),
-                    remedy="save it in a file first",
-                )
-    except MissingFileError:
-        raise
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
+    with _readable(path, what), open(path, "rb", opener=_at_once) as stream:
+        about = os.fstat(stream.fileno())
+        kind = stat.S_IFMT(about.st_mode)
+        if kind in (stat.S_IFCHR, stat.S_IFBLK):
+            raise MissingFileError(f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path))
+        data = _read_at_most(stream, most) if about.st_size <= most else None
+        end = time.monotonic() + PATIENCE
+        while kind == stat.S_IFIFO and data == b"" and time.monotonic() < end:
+            time.sleep(0.02)
+            data = _read_at_most(stream, most)
+        if kind == stat.S_IFIFO and data == b"":
+            raise MissingFileError(
+                f"{what} cannot be read (it is a pipe that nothing writes to)",
+                where=str(path),
+                remedy="save it in a file first",
+            )
     if data is None:
         raise MissingFileError(f"{what} is too large", where=str(path), expected=f"at most {most / 2**20:g} MB")
     if _inputs.get() is not None:
@@ -162,6 +154,24 @@ def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
 
 
 @contextmanager
+def _readable(path: str | Path, what: str) -> Iterator[None]:
+    """Says in one line why a file cannot be read.
+
+    Raises:
+        MissingFileError: It does not exist, or may not be read.
+    """
+    try:
+        yield
+    except MissingFileError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
+
+
+@contextmanager
 def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
     """Opens a file for reading.
 
@@ -174,20 +184,13 @@ def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
     Raises:
         MissingFileError: It does not exist, is a folder, or may not be read.
     """
-    try:
+    with _readable(path, what):
         kind = stat.S_IFMT(os.stat(path).st_mode)
         if kind in _KINDS and kind != stat.S_IFDIR:  # read more than once, so a pipe will not do
             raise MissingFileError(
                 f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path), remedy="save it in a file first"
             )
         stream = open(path, "rb")  # noqa: SIM115 - closed below; only opening it may fail in these words
-    except MissingFileError:
-        raise
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
     note_input(path, what)
     with stream:
         yield stream

@@ -11,7 +11,7 @@ on the triangular factors needs a handful of rounds and no further pass over the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..statistics.fit import Fit, fit_base
-from ..statistics.statistic import Layout, StatisticSet
+from ..statistics.statistic import Layout, Statistic, StatisticSet
 
 #: Stiffness has converged when it changes by less than this fraction.
 TOLERANCE = 1e-9
@@ -290,31 +290,25 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
 
 def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
     """Gauss-Newton form of ``K0 (R theta − t)/K`` at theta: the K column loses r/K0, the target is t − r."""
-    entries = []
-    for entry in statistics.entries:
-        if entry.group in springs:
-            layout = statistics.layout(entry.group)
-            R, place = _columns(np.array(entry.R), layout)
-            k = springs[entry.group]
-            residual = R[:, :-1] @ theta[layout.columns] - R[:, -1]
-            R[:, place[k]] -= residual / theta[k]
-            R[:, -1] -= residual
-            entry = replace(entry, R=triangle(np.column_stack([entry.R[:, : len(layout.instruments)], R])))
-        entries.append(entry)
+    moved = _moved(statistics, springs, theta, -1.0)
+    entries = [replace(entry, R=triangle(entry.R)) if entry.group in springs else entry for entry in moved]
     return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
 
 
 def _restored(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
     """Undoes :func:`_linear` at the same theta, where ``J theta = t`` and the target is ``t − r``."""
-    entries = []
+    return replace(statistics, entries=tuple(_moved(statistics, springs, theta, 1.0)))
+
+
+def _moved(statistics: StatisticSet, springs: dict[str, int], theta: Array, sign: float) -> Iterator[Statistic]:
+    """Entries whose K column has ``sign · r/K0`` more and whose target has ``sign · r`` more, where there is a spring."""
     for entry in statistics.entries:
         if entry.group in springs:
             layout = statistics.layout(entry.group)
             R, place = _columns(np.array(entry.R), layout)
             k = springs[entry.group]
             residual = R[:, :-1] @ theta[layout.columns] - R[:, -1]
-            R[:, place[k]] += residual / theta[k]
-            R[:, -1] += residual
+            R[:, place[k]] += sign * residual / theta[k]
+            R[:, -1] += sign * residual
             entry = replace(entry, R=np.column_stack([entry.R[:, : len(layout.instruments)], R]))
-        entries.append(entry)
-    return replace(statistics, entries=tuple(entries))
+        yield entry

@@ -74,7 +74,7 @@ class PD:
 
     @classmethod
     def tuned(cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0) -> PD:
-        """Gains from the nominal inertia of each axis.
+        """Gains from the nominal inertia of each axis; what else a controller needs comes from the same robot.
 
         Args:
             robot: The nominal robot.
@@ -83,9 +83,13 @@ class PD:
             rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
 
         Returns:
-            The controller.
+            A controller of this class.
         """
-        return cls(*tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
+        return cls._of(robot, *tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
+
+    @classmethod
+    def _of(cls, robot: Robot, kp: Array, kd: Array) -> PD:
+        return cls(kp, kd)
 
     @property
     def states(self) -> int:
@@ -172,19 +176,7 @@ class PDGravity(PD):
         object.__setattr__(self, "data", self.robot.model.createData())
 
     @classmethod
-    def tuned(cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0) -> PDGravity:
-        """Gains as for :meth:`PD.tuned`, gravity from the same robot.
-
-        Args:
-            robot: The nominal robot.
-            bandwidth: Natural frequency of each axis [Hz].
-            damping: Damping ratio [1].
-            rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
-
-        Returns:
-            The controller.
-        """
-        kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
+    def _of(cls, robot: Robot, kp: Array, kd: Array) -> PD:
         return cls(kp, kd, robot=robot)
 
     def feedback(self) -> Feedback | None:
