@@ -122,7 +122,11 @@ def simulate(
                 now = t + i * step
                 if i:
                     drive.tick(now, solver)
-                solver.step(now, step)
+                try:
+                    solver.step(now, step)
+                except SimulationError:  # the samples so far may tell why, and which joint
+                    guard.watch(time, table[0], table[1], wanted, k + 1)
+                    raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
     q, v, a, tau, friction = table
