@@ -117,13 +117,14 @@ def test_the_wheel_holds_the_robots_and_runs_from_another_folder(tmp_path: Path)
     (wheel,) = tmp_path.glob("*.whl")
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
-    assert (site / "urdf_ident" / "py.typed").exists()
+    for source, folder in (("urdf_ident", "urdf_ident"), ("robots", "urdf_ident_robots")):
+        files = {path.relative_to(root / source) for path in (root / source).rglob("*.*") if path.suffix != ".pyc"}
+        assert {path.relative_to(site / folder) for path in (site / folder).rglob("*.*")} == files
     code = (
         f"import sys; sys.path.insert(0, {str(site)!r}); import urdf_ident; print(urdf_ident.__file__); "
-        "from urdf_ident.cli import main; main()"
+        "print(urdf_ident.robot_path('ur10e')); from urdf_ident.cli import main; main()"
     )
-    arguments = ["demo", "-o", str(tmp_path / "out")]
+    arguments = ["check", str(site / "urdf_ident_robots" / "ur10e.urdf")]
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    assert str(site) in done.stdout.splitlines()[0]
-    assert (tmp_path / "out" / "identification.json").exists()
+    assert all(line.startswith(str(site)) for line in done.stdout.splitlines()[:2]), done.stdout
