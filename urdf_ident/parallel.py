@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -40,11 +41,6 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     return work(function, listed)
 
 
-def shared() -> bool:
-    """Whether :func:`each` has other processes to ask."""
-    return _MAP.get() is not None
-
-
 @contextmanager
 def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
     """Inside, :func:`each` works in so many processes, or on the cluster of a scheduler.
@@ -54,15 +50,25 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
         scheduler: Address of a dask scheduler, ``tcp://host:port``; None: no cluster.
 
     Raises:
-        SchedulerError: The scheduler does not answer, has no workers, or one of another version of this package.
+        SchedulerError: A process was ended from outside; the scheduler does not answer, has no workers, or one of
+            another version of this package.
         MissingExtraError: A scheduler without the extra ``cluster``.
     """
     if scheduler is not None:
         with _cluster(scheduler) as work:
             yield from _inside(work)
     elif jobs > 1:
-        with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
-            yield from _inside(lambda function, items: list(pool.map(function, items, chunksize=-(-len(items) // (4 * jobs)))))
+        with ProcessPoolExecutor(jobs, initializer=_alone) as pool:
+            try:
+                yield from _inside(
+                    lambda function, items: list(pool.map(function, items, chunksize=-(-len(items) // (4 * jobs))))
+                )
+            except BrokenProcessPool as error:
+                raise SchedulerError(
+                    "a process that worked on the logs was ended from outside",
+                    got=f"{jobs} processes",
+                    remedy="mostly there was not enough memory: use fewer with --jobs",
+                ) from error
     else:
         yield
 
@@ -75,10 +81,11 @@ def _inside(work: _Map) -> Iterator[None]:
         _MAP.reset(token)
 
 
-def _one_thread() -> None:
-    """Several processes with several threads each would be in each other's way."""
+def _alone() -> None:
+    """Several processes with several threads each would be in each other's way, and none may ask the others for work."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    _MAP.set(None)
     threadpool_limits(1)
 
 

@@ -3,7 +3,7 @@
 One module a group of commands; ``urdf-ident --help`` lists the groups in the order of the imports below.
 """
 
-from . import demo, judge, motion, payload, report, result  # each registers its commands
+from . import demo, fleet, judge, motion, payload, report, result  # each registers its commands
 from .common import app, main
 
-__all__ = ["app", "demo", "judge", "main", "motion", "payload", "report", "result"]
+__all__ = ["app", "demo", "fleet", "judge", "main", "motion", "payload", "report", "result"]

@@ -11,7 +11,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 #: Commands in the order in which they are needed; others follow in the order of the alphabet.
 ORDER = (
     *("demo", "check", "inspect", "identify", "validate", "report", "plot", "export"),
-    *("design", "simulate", "play", "export-motion", "payload", "compare"),
+    *("design", "simulate", "play", "export-motion", "payload", "compare", "fleet"),
 )
 
 

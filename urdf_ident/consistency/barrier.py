@@ -25,6 +25,8 @@ from .programme import DataTerm, Point, prior_term, solve_conic
 
 #: Reduction of the barrier per round, relative gap at the end, Newton steps a round.
 _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60
+#: Relative gap of the point on the way from which other problems start.
+_NEAR = 0.03
 
 
 def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Point | None, str]:
@@ -55,20 +57,25 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
 
 
 def minimise_roughly(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, gap: float = 1e-4
-) -> Array:
+    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, gap: float = 1e-4, *, near: bool = False
+) -> tuple[Array, Array]:
     """The optimum to a few digits, without a certificate.
 
     Args:
         weight: Of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        start: From :func:`interior`, shape (p,).
+        start: From :func:`interior`, or the point on the way that was returned for nearly the same problem, shape (p,).
         gap: How far the objective may stay above its optimum, relative to it.
+        near: Whether ``start`` is such a point on the way.
 
     Returns:
-        x of shape (p,), strictly inside.
+        x of shape (p,), strictly inside, and a point on the way, from which problems that differ little are soon solved.
     """
-    return _Path(feasible, data, weight, distance).follow(start, gap)[0]
+    path = _Path(feasible, data, weight, distance)
+    middle = start
+    if not near:
+        middle, _ = path.follow(start, _NEAR)
+    return path.follow(middle, gap, _NEAR)[0], middle
 
 
 def interior(feasible: Feasible) -> Array | None:
@@ -149,10 +156,10 @@ class _Path:
             return float(np.inf)
         return self.cost(x) - mu * float(np.log(eigenvalues).sum() + np.log(rows).sum())
 
-    def follow(self, x: Array, gap: float) -> tuple[Array, float]:
-        """From a point inside along the central path to a relative gap; returns the last ``mu`` too."""
+    def follow(self, x: Array, gap: float, first: float = 1.0) -> tuple[Array, float]:
+        """From a point inside along the central path, from one relative gap to another; returns the last ``mu`` too."""
         order = 4 * len(self.feasible.cones.body) + len(self.feasible.h)
-        mu = max(1.0, self.cost(x)) / order
+        mu = first * max(1.0, self.cost(x)) / order
         for _ in range(200):
             x = self.centre(x, mu)
             if order * mu <= gap * (1.0 + self.cost(x)):

@@ -14,26 +14,34 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pinocchio as pin
 
-from ..errors import EstimationError, FingerprintError
+from ..errors import EstimationError
 from ..linalg import Array
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..model.terms import RotorInertia
 from ..result.comparison import AddedBody, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
 from ..statistics.distributions import student_tail
+from .common_terms import (
+    friction_row,
+    inertial_rows,
+    require_covariance,
+    require_same_robot,
+    row_dof,
+    row_error,
+    steady_torque_row,
+    translated,
+    usual_load,
+    usual_speed,
+)
 from .payload import default_link
 
 #: Chance of a false alarm, over all tests together.
 LEVEL = 0.05
 #: Slow and fast, as shares of the smaller of the two results' usual speeds.
 _SPEEDS = {"slow": 0.1, "fast": 1.0}
-#: Relative difference up to which two robots have the same kinematics [rad, m].
-_SAME = 1e-6
 #: A body explains a change when no more than this share of the moved combinations is left.
 _EXPLAINED = 0.34
 #: A change of friction of so many spreads is what logs of one robot differ by.
@@ -55,9 +63,9 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
         FingerprintError: Results of different robots.
         EstimationError: A result without covariance.
     """
-    _same_robot(before.model.robot, after.model.robot)
-    _need_covariance(before)
-    _need_covariance(after)
+    require_same_robot(before.model.robot, after.model.robot)
+    require_covariance(before)
+    require_covariance(after)
     tests = [*_inertia_tests(before, after), *_friction_tests(before, after)]
     judged = _holm(tests, level)
     hypothesis = _tool(before, after, judged, level)
@@ -79,8 +87,8 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         FingerprintError: Another robot.
         EstimationError: A result without covariance.
     """
-    _same_robot(robot, ident.model.robot)
-    _need_covariance(ident)
+    require_same_robot(robot, ident.model.robot)
+    require_covariance(ident)
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
     theta[: model.n_inertial] = lumped_inertials(robot).ravel()
@@ -100,9 +108,9 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
             for word, speed in _speeds(ident, ident, j).items():
-                level_row = _friction_row(ident, j, speed, _load([ident]))
+                level_row = friction_row(ident, j, speed, usual_load([ident]))
                 says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
-                found = _Side(float(level_row @ fit.params), _error(ident, level_row), _row_dof(ident, level_row))
+                found = _Side(float(level_row @ fit.params), row_error(ident, level_row), row_dof(ident, level_row))
                 tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, found, word))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
@@ -124,55 +132,17 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
     if len(results) < 3:
         raise EstimationError("too few results for a trend", got=len(results), expected="three or more")
     for other in results:
-        _same_robot(results[0].model.robot, other.model.robot)
-        _need_covariance(other)
+        require_same_robot(results[0].model.robot, other.model.robot)
+        require_covariance(other)
     joints = results[0].model.robot.joints
     value, error = np.zeros((2, len(results), len(joints)))
-    speeds = [min(_usual(item, j) for item in results) for j in range(len(joints))]
-    load = _load(results)
+    speeds = [min(usual_speed(item, j) for item in results) for j in range(len(joints))]
+    load = usual_load(results)
     for i, item in enumerate(results):
         for j, speed in enumerate(speeds):
-            row = _friction_row(item, j, speed, load)
-            value[i, j], error[i, j] = float(row @ item.fit.params), _error(item, row)
+            row = friction_row(item, j, speed, load)
+            value[i, j], error[i, j] = float(row @ item.fit.params), row_error(item, row)
     return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)
-
-
-def _same_robot(first: Robot, second: Robot) -> None:
-    remedy = "compare results of one robot, with the same joints"
-    if first.joints != second.joints:
-        raise FingerprintError(
-            "results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints), remedy=remedy
-        )
-    pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
-    places = [_places(robot, pose) for robot in (first, second)]
-    for name, one, other in zip(first.joints, *places, strict=True):
-        if np.abs(one - other).max() > _SAME:
-            raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
-    if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):
-        raise FingerprintError(
-            "the robots stand under different gravity",
-            got=second.model.gravity.linear.tolist(),
-            expected=first.model.gravity.linear.tolist(),
-            remedy=remedy,
-        )
-
-
-def _places(robot: Robot, pose: Array) -> list[Array]:
-    """Where every joint is at a pose, as homogeneous matrices."""
-    data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, robot.configuration(pose)[0])
-    return [np.asarray(place.homogeneous) for place in list(data.oMi)[1:]]
-
-
-def _need_covariance(ident: Identification) -> None:
-    seen = ident.fit.seen
-    inner = ident.fit.covariance[np.ix_(seen, seen)]
-    if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
-        raise EstimationError(
-            "a result without covariance cannot be compared",
-            where=ident.model.robot.name,
-            remedy="identify again with estimation.covariance: auto",
-        )
 
 
 class _Side(NamedTuple):
@@ -205,12 +175,6 @@ def _dof(ident: Identification, row: int) -> float:
     return float(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof[row])
 
 
-def _row_dof(ident: Identification, row: Array) -> float:
-    own = row**2 * np.diag(ident.fit.covariance)
-    dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
-    return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
-
-
 def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float]:
     """Spread between logs of what rows of base parameters give, and the variance that it adds to a difference of results.
 
@@ -237,101 +201,38 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
     return replace(change, note=f"beyond the spread from log to log ({size}): wear, or another grease")
 
 
-def _error(ident: Identification, row: Array) -> float:
-    return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
-
-
-def _inertia(ident: Identification) -> tuple[list[int], list[int]]:
-    """Base parameters of links and rotors, and the standard parameters that they may hold."""
-    model = ident.model
-    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].symbol.startswith("Ia")]
-    allowed = np.zeros(len(model.names), dtype=bool)
-    allowed[names] = True
-    rows = [r for r, parts in enumerate(ident.fit.base.projection) if not np.any(parts[~allowed])]
-    return rows, names
-
-
 def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     """Base parameters of the earlier result, as functions of both."""
-    rows, _ = _inertia(before)
-    own, shared = _translated(before, after, rows)
+    rows, _ = inertial_rows(before)
+    own, shared = translated(before, after, rows)
     tests = []
     for row, other in zip(own, shared, strict=True):
         index = int(before.fit.base.independent[row])
         parameter, mine = before.model.parameters[index], before.fit.params[row]
         if before.fit.seen[row] and after.fit.seen[np.flatnonzero(np.abs(other) > 1e-12)].all():
             old = _Side(float(mine), float(before.fit.bse[row]), _dof(before, row))
-            new = _Side(float(other @ after.fit.params), _error(after, other), _row_dof(after, other))
+            new = _Side(float(other @ after.fit.params), row_error(after, other), row_dof(after, other))
             tests.append(_test("inertia", parameter.owner, before.fit.base.labels[row], parameter.unit, old, new))
     return tests
 
 
-def _translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
-    """Which base parameters of one result the other can tell, and how: coefficients of its own, matched by name."""
-    place = {name: k for k, name in enumerate(after.model.names)}
-    own, coefficients = [], []
-    basis = after.fit.base.projection
-    for row in rows:
-        wanted = np.zeros(len(after.model.names))
-        parts = before.fit.base.projection[row]
-        used = np.flatnonzero(np.abs(parts) > 1e-12).tolist()
-        if any(before.model.names[k] not in place for k in used):
-            continue
-        for k in used:
-            wanted[place[before.model.names[k]]] = parts[k]
-        found = np.linalg.lstsq(basis.T, wanted, rcond=None)[0]
-        if np.abs(basis.T @ found - wanted).max() <= 1e-6 * np.abs(wanted).max():
-            own.append(row)
-            coefficients.append(np.where(np.abs(found) < 1e-9, 0.0, found))
-    return own, coefficients
-
-
-def _usual(ident: Identification, j: int) -> float:
-    return max(float(np.atleast_1d(ident.signals.get("speed", np.ones(ident.model.n)))[j]), 1e-3)
-
-
 def _speeds(before: Identification, after: Identification, j: int) -> dict[str, float]:
-    usual = min(_usual(before, j), _usual(after, j))
+    usual = min(usual_speed(before, j), usual_speed(after, j))
     return {word: share * usual for word, share in _SPEEDS.items()}
-
-
-def _load(results: Sequence[Identification]) -> Array:
-    """The mean of the results' usual loads, shape (n,): gears are compared at one load, whatever each motion had."""
-    found = [np.broadcast_to(np.asarray(item.signals.get("load", 0.0), dtype=float), (item.model.n,)) for item in results]
-    return np.asarray(np.mean(found, axis=0))
-
-
-def _friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Mean of friction in both directions as a function of the base parameters, shape (b,), at a speed and load."""
-    return 0.5 * (_torque_row(ident, j, speed, load) - _torque_row(ident, j, -speed, load))
-
-
-def _torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Friction torque of one joint that moves alone and steadily, as coefficients of the base parameters, shape (b,)."""
-    model, base = ident.model, ident.fit.base
-    q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
-    v[0, j] = speed
-    unit = np.zeros((len(model.names), len(base)))
-    unit[base.independent, np.arange(len(base))] = 1.0
-    unit[: model.n_inertial] = 0.0
-    at = model.n_inertial
-    for item in model.terms:
-        if item.term.name == RotorInertia.name:
-            unit[at] = 0.0
-        at += len(item.term.symbols)
-    return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
 
 
 def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     tests = []
-    prismatic, load = before.model.robot.prismatic, _load([before, after])
+    prismatic, load = before.model.robot.prismatic, usual_load([before, after])
     for j, joint in enumerate(before.model.robot.joints):
         unit = "N" if prismatic[j] else "N·m"
         rows = []
         for word, speed in _speeds(before, after, j).items():
-            pair = [_friction_row(item, j, speed, load) for item in (before, after)]
+            pair = [friction_row(item, j, speed, load) for item in (before, after)]
             rows.append(("friction", f"friction, {word} ({speed:.2g} {'m/s' if prismatic[j] else 'rad/s'})", pair))
-        even = [0.5 * (_torque_row(item, j, 1.0, load) + _torque_row(item, j, -1.0, load)) for item in (before, after)]
+        even = [
+            0.5 * (steady_torque_row(item, j, 1.0, load) + steady_torque_row(item, j, -1.0, load)) for item in (before, after)
+        ]
         rows.append(("offset", "offset of the torque", even))
         for kind, what, (one, two) in rows:
             if not (one.any() or two.any()):
@@ -343,7 +244,7 @@ def _friction_tests(before: Identification, after: Identification) -> list[Param
                 sides = []
                 for item, row in pairs:
                     error = np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
-                    sides.append(_Side(float(row @ item.fit.params), float(error), _row_dof(item, row)))
+                    sides.append(_Side(float(row @ item.fit.params), float(error), row_dof(item, row)))
                 test = _test(kind, joint, what, unit, sides[0], sides[1])
                 tests.append(_judged_by_spread(test, spread))
     return tests
@@ -357,8 +258,8 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     robot = before.model.robot
     link = default_link(robot)
     body, frame = moving_link(robot, link)
-    rows, _ = _inertia(before)
-    own, shared = _translated(before, after, rows)
+    rows, _ = inertial_rows(before)
+    own, shared = translated(before, after, rows)
     keep = [k for k, row in enumerate(own) if before.fit.seen[row]]
     own, other = [own[k] for k in keep], np.array([shared[k] for k in keep])
     difference = other @ after.fit.params - before.fit.params[own]

@@ -1,0 +1,53 @@
+"""The command for many robots of one model: fleet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import JUDGED_BAD, AsJson, Config, Force, Urdf, app
+from .help import command
+from .report import NoReport
+
+
+@command(
+    app, "fleet arm.urdf 'robots/*/' -o fleet", "fleet arm.urdf robots/a robots/b robots/c -c project.yaml --jobs 2 -o fleet"
+)
+def fleet(
+    urdf: Urdf,
+    folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="A folder of logs for each robot, or quoted globs.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
+    config: Config = None,
+    force: Force = False,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Robots that are identified at a time.")] = 1,
+    no_report: NoReport = False,
+    as_json: AsJson = False,
+) -> None:
+    """Many robots of one model: what they share, and who stands out.
+
+    Writes each robot's result to OUT/NAME, and fleet.json and fleet.svg to OUT; exit code 1 if a robot could not be identified.
+    """
+    from ..errors import MissingExtraError
+    from ..files import check_output, check_writable
+    from ..parallel import workers
+    from ..pipeline.fleet import identify_fleet, robot_folders
+
+    robots = robot_folders(folders)
+    check_writable(out)
+    table, picture = out / "fleet.json", out / "fleet.svg"
+    for path in (table, picture):
+        check_output(path)
+    with workers(jobs):
+        found = identify_fleet(urdf, robots, out, config=config, force=force)
+    notes = [f"wrote {found.save(table)}"]
+    if not no_report:
+        try:
+            notes.append(f"wrote {found.plot(picture)}")
+        except MissingExtraError as error:
+            notes.append(f"no picture: {error}")
+    typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else "\n".join([found.summary(), *notes]))
+    if found.failed:
+        raise typer.Exit(JUDGED_BAD)

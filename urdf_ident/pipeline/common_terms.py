@@ -1,0 +1,200 @@
+"""What results of one robot can be compared by: friction at given speeds, base parameters under common names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import EstimationError, FingerprintError
+from ..linalg import Array
+from ..model.robot import Robot
+from ..model.terms import RotorInertia
+from ..result.identification import Identification
+
+#: Relative difference up to which two robots have the same kinematics [rad, m].
+_SAME = 1e-6
+
+
+def require_same_robot(first: Robot, second: Robot) -> None:
+    """Refuses results of robots that differ in joints, kinematics or gravity.
+
+    Args:
+        first, second: The robots.
+
+    Raises:
+        FingerprintError: They differ.
+    """
+    remedy = "compare results of one robot, with the same joints"
+    if first.joints != second.joints:
+        raise FingerprintError(
+            "results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints), remedy=remedy
+        )
+    pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
+    places = [_places(robot, pose) for robot in (first, second)]
+    for name, one, other in zip(first.joints, *places, strict=True):
+        if np.abs(one - other).max() > _SAME:
+            raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
+    if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):
+        raise FingerprintError(
+            "the robots stand under different gravity",
+            got=second.model.gravity.linear.tolist(),
+            expected=first.model.gravity.linear.tolist(),
+            remedy=remedy,
+        )
+
+
+def _places(robot: Robot, pose: Array) -> list[Array]:
+    """Where every joint is at a pose, as homogeneous matrices."""
+    data = robot.model.createData()
+    pin.forwardKinematics(robot.model, data, robot.configuration(pose)[0])
+    return [np.asarray(place.homogeneous) for place in list(data.oMi)[1:]]
+
+
+def require_covariance(ident: Identification) -> None:
+    """Refuses a result without errors.
+
+    Raises:
+        EstimationError: The result has no covariance.
+    """
+    seen = ident.fit.seen
+    inner = ident.fit.covariance[np.ix_(seen, seen)]
+    if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
+        raise EstimationError(
+            "a result without covariance cannot be compared",
+            where=ident.model.robot.name,
+            remedy="identify again with estimation.covariance: auto",
+        )
+
+
+def inertial_rows(ident: Identification) -> tuple[list[int], list[int]]:
+    """Base parameters of links and rotors.
+
+    Returns:
+        Their rows, and the standard parameters that they may hold.
+    """
+    model = ident.model
+    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].symbol.startswith("Ia")]
+    allowed = np.zeros(len(model.names), dtype=bool)
+    allowed[names] = True
+    rows = [r for r, parts in enumerate(ident.fit.base.projection) if not np.any(parts[~allowed])]
+    return rows, names
+
+
+def translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
+    """Which base parameters of one result the other can tell, and how.
+
+    Args:
+        before, after: The results.
+        rows: Base parameters of the first.
+
+    Returns:
+        Those that can be told, and for each its coefficients of the other's base parameters, matched by name.
+    """
+    place = {name: k for k, name in enumerate(after.model.names)}
+    own, coefficients = [], []
+    basis = after.fit.base.projection
+    for row in rows:
+        wanted = np.zeros(len(after.model.names))
+        parts = before.fit.base.projection[row]
+        used = np.flatnonzero(np.abs(parts) > 1e-12).tolist()
+        if any(before.model.names[k] not in place for k in used):
+            continue
+        for k in used:
+            wanted[place[before.model.names[k]]] = parts[k]
+        found = np.linalg.lstsq(basis.T, wanted, rcond=None)[0]
+        if np.abs(basis.T @ found - wanted).max() <= 1e-6 * np.abs(wanted).max():
+            own.append(row)
+            coefficients.append(np.where(np.abs(found) < 1e-9, 0.0, found))
+    return own, coefficients
+
+
+def usual_speed(ident: Identification, j: int) -> float:
+    """Usual speed of one joint in the logs of a result.
+
+    Args:
+        j: The joint.
+
+    Returns:
+        Its speed [rad/s or m/s], never zero.
+    """
+    return max(float(np.atleast_1d(ident.signals.get("speed", np.ones(ident.model.n)))[j]), 1e-3)
+
+
+def usual_load(results: Sequence[Identification]) -> Array:
+    """The mean of the results' usual loads: gears are compared at one load, whatever each motion had.
+
+    Args:
+        results: The results.
+
+    Returns:
+        Shape (n,) [N·m or N].
+    """
+    found = [np.broadcast_to(np.asarray(item.signals.get("load", 0.0), dtype=float), (item.model.n,)) for item in results]
+    return np.asarray(np.mean(found, axis=0))
+
+
+def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+    """Mean of friction in both directions as a function of the base parameters.
+
+    Args:
+        j: The joint.
+        speed: Its speed [rad/s or m/s].
+        load: Torque in the gears, shape (n,) [N·m or N].
+
+    Returns:
+        Coefficients, shape (b,).
+    """
+    return 0.5 * (steady_torque_row(ident, j, speed, load) - steady_torque_row(ident, j, -speed, load))
+
+
+def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+    """Friction torque of one joint that moves alone and steadily, as a function of the base parameters.
+
+    Args:
+        j: The joint.
+        speed: Its velocity [rad/s or m/s].
+        load: Torque in the gears, shape (n,) [N·m or N].
+
+    Returns:
+        Coefficients, shape (b,).
+    """
+    model, base = ident.model, ident.fit.base
+    q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
+    v[0, j] = speed
+    unit = np.zeros((len(model.names), len(base)))
+    unit[base.independent, np.arange(len(base))] = 1.0
+    unit[: model.n_inertial] = 0.0
+    at = model.n_inertial
+    for item in model.terms:
+        if item.term.name == RotorInertia.name:
+            unit[at] = 0.0
+        at += len(item.term.symbols)
+    return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
+
+
+def row_error(ident: Identification, row: Array) -> float:
+    """Standard error of a linear function of the base parameters.
+
+    Args:
+        row: Its coefficients, shape (b,).
+
+    Returns:
+        The error, in the function's unit.
+    """
+    return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
+
+
+def row_dof(ident: Identification, row: Array) -> float:
+    """Degrees of freedom of that error.
+
+    Args:
+        row: The coefficients, shape (b,).
+
+    Returns:
+        Those of the parameters that make up most of it.
+    """
+    own = row**2 * np.diag(ident.fit.covariance)
+    dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
+    return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)

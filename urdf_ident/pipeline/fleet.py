@@ -1,0 +1,262 @@
+"""One model, many robots: what they have in common, how much they differ, and who stands out in what.
+
+Every robot is identified from its own logs alone. Then each quantity (friction of each joint at a low and at a high speed, its
+offset, inertial base parameters) is taken as a mean and a spread between robots (:mod:`..statistics.fleet`), and every robot
+is compared with what the others let expect of one more. All comparisons are judged together (Holm 1979), friction and inertia
+with half of the chance of a false alarm each. A robot that stands out no longer counts among the others, and the rest is judged
+anew, so that it does not hide another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from glob import glob, has_magic
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.readers.read import read_recordings
+from ..data.readers.sources import expand_logs
+from ..errors import EstimationError, LogError, UrdfIdentError
+from ..linalg import Array
+from ..parallel import each
+from ..project import load_project
+from ..result.exports import write_all
+from ..result.fleet import Fleet, Pooled
+from ..result.identification import Identification
+from ..result.load import load
+from ..statistics.distributions import student_quantile
+from ..statistics.fleet import FEWEST, Departures, departures, random_effects
+from .common_terms import (
+    friction_row,
+    inertial_rows,
+    require_covariance,
+    require_same_robot,
+    row_error,
+    steady_torque_row,
+    translated,
+    usual_load,
+    usual_speed,
+)
+from .identify import identify
+
+#: Chance of a false alarm, over all robots and quantities together.
+LEVEL = 0.05
+#: Slow and fast, as shares of the slowest robot's usual speed.
+_SPEEDS = {"slow": 0.1, "fast": 1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class _Quantity:
+    """Something that every robot has: its coefficients of each result's base parameters, shape (b,)."""
+
+    kind: str
+    where: str
+    what: str
+    unit: str
+    rows: tuple[Array, ...]
+
+
+def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Fleet:
+    """Pools results of several robots of one model.
+
+    Args:
+        results: Name of each robot → its result; two or more.
+        level: Chance of a false alarm, over all robots and quantities together, a fraction.
+
+    Returns:
+        Means and spreads, and who stands out; nobody does where fewer than three robots are compared.
+
+    Raises:
+        EstimationError: One robot, or a result without covariance.
+        FingerprintError: Robots of different kinematics.
+    """
+    items = list(results.values())
+    if len(items) < FEWEST:
+        raise EstimationError("a fleet needs several robots", got=len(items), expected=f"{FEWEST} or more")
+    for item in items:
+        require_same_robot(items[0].model.robot, item.model.robot)
+        require_covariance(item)
+    wanted = [*_friction(items), *_inertia(items)]
+    value = np.array([[row @ item.fit.params for row, item in zip(each.rows, items, strict=True)] for each in wanted]).T
+    error = np.array([_errors(each, items) for each in wanted]).T
+    told = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
+    if not told.any():
+        raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
+    wanted, value, error = [each for each, kept in zip(wanted, told, strict=True) if kept], value[:, told], error[:, told]
+    inertial = np.array([each.kind == "inertia" for each in wanted])
+    families = [family for family in (~inertial, inertial) if family.any()]
+    odd = _standing_out(value, error, families, level / len(families))
+    found = [departures(value[:, own], error[:, own], ~odd[:, own]) for own in families]
+    place = {
+        int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
+    }
+    fleet = [random_effects(value[~odd[:, k], k : k + 1], error[~odd[:, k], k : k + 1]) for k in range(len(wanted))]
+    tests = [value.shape[0] * int(family.sum()) for family in families]
+    pooled = tuple(
+        Pooled(
+            kind=each.kind,
+            where=each.where,
+            what=each.what,
+            unit=each.unit,
+            mean=float(own.mean[0]),
+            std_error=float(own.std_error[0]),
+            spread=float(own.spread[0]),
+            interval=(float(own.interval()[0, 0]), float(own.interval()[0, 1])),
+            value=value[:, k],
+            error=error[:, k],
+            difference=place[k][0].difference[:, place[k][1]],
+            deviation=place[k][0].std_error[:, place[k][1]],
+            chance=place[k][0].chance[:, place[k][1]],
+            stands_out=odd[:, k],
+        )
+        for k, (each, own) in enumerate(zip(wanted, fleet, strict=True))
+    )
+    return Fleet(items[0].model.robot.name, tuple(results), pooled, level, sum(tests), _needed(found, max(tests), level))
+
+
+def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
+    """The folders of a fleet's robots.
+
+    Args:
+        arguments: Folders or globs.
+
+    Returns:
+        Name of each robot, its folder's name → the folder, in the order of the arguments.
+
+    Raises:
+        LogError: Nothing fits an argument, or two folders have one name.
+    """
+    found: dict[str, Path] = {}
+    for argument in arguments:
+        paths = sorted(Path(name) for name in glob(argument)) if has_magic(argument) else [Path(argument)]
+        folders = [path for path in paths if path.is_dir()]
+        if not folders:
+            raise LogError("no folder of a robot", where=argument, expected="a folder of logs for each robot")
+        for folder in folders:
+            name = folder.resolve().name
+            if name in found and found[name].resolve() != folder.resolve():
+                raise LogError("two robots have the same name", got=f"{found[name]}, {folder}", remedy="rename a folder")
+            found[name] = folder
+    return found
+
+
+def identify_fleet(
+    urdf: Path, robots: Mapping[str, Path], out: Path, *, config: Path | None = None, force: bool = False, level: float = LEVEL
+) -> Fleet:
+    """Identifies each robot from the logs of its folder, writes its result, and pools all.
+
+    Args:
+        urdf: The robots' description.
+        robots: Name → folder of logs.
+        out: Folder for the results; each robot has a folder of its name there.
+        config: Project file.
+        force: Use logs in spite of findings that refuse them.
+        level: Chance of a false alarm, over all robots and quantities together, a fraction.
+
+    Returns:
+        The fleet; robots that could not be identified are named in it.
+
+    Raises:
+        EstimationError: Fewer than two robots could be identified.
+        ProjectError: The project file cannot be read.
+        UrdfError: Nor can the URDF.
+    """
+    project, folder = load_project(config)
+    project.build_model(project.build_robot(urdf, folder))  # what is wrong for all is said once
+    done = each(partial(_identified, urdf, config, force, out), list(robots.items()))
+    failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
+    results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
+    if len(results) < FEWEST:
+        raise EstimationError(
+            "fewer than two robots could be identified",
+            got=f"{len(results)} of {len(robots)}",
+            remedy="; ".join(f"{name}: {why}" for name, why in failed.items()) or "give the folders of several robots",
+        )
+    pooled = pool(results, level=level)
+    return replace(pooled, failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
+
+
+def _identified(urdf: Path, config: Path | None, force: bool, out: Path, robot: tuple[str, Path]) -> str | None:
+    """Identifies one robot and writes its result; the reason where that is not possible."""
+    name, logs = robot
+    project, folder = load_project(config)
+    try:
+        built = project.build_robot(urdf, folder)
+        layout = project.log_layout()
+        recordings = read_recordings(expand_logs([str(logs)], layout), built, layout)
+        write_all(identify(project.build_model(built), recordings, project=project, force=force), out / name)
+    except UrdfIdentError as error:
+        return str(error)
+    return None
+
+
+def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
+    """How many standard deviations from the others a robot must be to stand out; inf with too few robots."""
+    told = np.concatenate([family.dof[family.dof > 0] for family in families])
+    return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(told)))) if len(told) else float("inf")
+
+
+def _standing_out(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:
+    """Which robots stand out in which quantities, shape (m, K); the most certain one first, the others judged without it."""
+    odd = np.zeros(value.shape, dtype=bool)
+    for family in families:
+        own, mine = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
+        while True:
+            chance = np.where(mine, 1.0, departures(value[:, own], error[:, own], ~mine).chance)
+            at = np.unravel_index(int(np.argmin(chance)), chance.shape)
+            if chance[at] >= level / (chance.size - mine.sum()):
+                break
+            mine[at] = True
+        odd[:, own] = mine
+    return odd
+
+
+def _friction(items: Sequence[Identification]) -> list[_Quantity]:
+    """Friction at two speeds and the offset of every joint, whatever laws describe them."""
+    robot, load, found = items[0].model.robot, usual_load(items), []
+    for j, joint in enumerate(robot.joints):
+        unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
+        usual = min(usual_speed(item, j) for item in items)
+        for word, share in _SPEEDS.items():
+            rows = tuple(friction_row(item, j, share * usual, load) for item in items)
+            found.append(_Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
+        even = tuple(0.5 * (steady_torque_row(item, j, 1.0, load) + steady_torque_row(item, j, -1.0, load)) for item in items)
+        found.append(_Quantity("offset", joint, "offset of the torque", unit, even))
+    return [each for each in found if any(row.any() for row in each.rows) and _seen(each.rows, items)]
+
+
+def _inertia(items: Sequence[Identification]) -> list[_Quantity]:
+    """Base parameters of the first robot that all the others tell, too."""
+    first = items[0]
+    unit = np.eye(len(first.fit.base))
+    rows = {row: [unit[row]] for row in inertial_rows(first)[0]}
+    for item in items[1:]:
+        own, coefficients = translated(first, item, list(rows))
+        rows = {row: [*rows[row], other] for row, other in zip(own, coefficients, strict=True)}
+    found = []
+    for row, parts in rows.items():
+        parameter = first.model.parameters[int(first.fit.base.independent[row])]
+        found.append(_Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, tuple(parts)))
+    return [each for each in found if _seen(each.rows, items)]
+
+
+def _seen(rows: Sequence[Array], items: Sequence[Identification]) -> bool:
+    return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, items, strict=True))
+
+
+def _errors(each: _Quantity, items: Sequence[Identification]) -> list[float]:
+    """Standard errors of a quantity; friction's are those of a mean over a robot's logs.
+
+    A robot with one log does not know how much its friction differs from log to log, and borrows that of the others.
+    """
+    if each.kind == "inertia":
+        return [row_error(item, row) for row, item in zip(each.rows, items, strict=True)]
+    spread = [float(row @ item.fit.spread_covariance @ row) for row, item in zip(each.rows, items, strict=True)]
+    known = [item.fit.changes is not None and item.fit.changes.known for item in items]
+    usual = max((own for own, told in zip(spread, known, strict=True) if told), default=0.0)
+    mean = [float(row @ item.fit.of_mean.covariance @ row) for row, item in zip(each.rows, items, strict=True)]
+    return [float(np.sqrt(max(own, 0.0) + (0.0 if told else max(usual, 0.0)))) for own, told in zip(mean, known, strict=True)]

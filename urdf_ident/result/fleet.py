@@ -1,0 +1,207 @@
+"""A fleet of one model of robot: what it has in common and who stands out, as a record with words and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..files import write_text
+from ..linalg import Array
+from ..samples import freeze_arrays
+from .file import plain
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """One quantity in m robots.
+
+    Attributes:
+        kind: "friction", "offset" or "inertia".
+        where: The joint or body.
+        what: The quantity.
+        unit: Its unit.
+        mean: Over the robots that do not stand out in it.
+        std_error: Of the mean.
+        spread: Standard deviation between these robots.
+        interval: 95 % interval of the mean.
+        value, error: Of each robot with its standard error, shape (m,).
+        difference: From the mean of the other robots, shape (m,).
+        deviation: Standard deviation of such a difference, shape (m,).
+        chance: How often a robot like the others differs by as much, shape (m,), 0 to 1.
+        stands_out: Whether a robot does beyond chance, all tests taken together, shape (m,).
+    """
+
+    kind: str
+    where: str
+    what: str
+    unit: str
+    mean: float
+    std_error: float
+    spread: float
+    interval: tuple[float, float]
+    value: Array
+    error: Array
+    difference: Array
+    deviation: Array
+    chance: Array
+    stands_out: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def sentence(self, robot: int) -> str:
+        """How one robot differs, in words.
+
+        Args:
+            robot: Its index.
+
+        Returns:
+            The words.
+        """
+        gap, usual = float(self.difference[robot]), abs(self.mean)
+        if self.kind == "friction" and usual > 0:
+            word = "more" if gap > 0 else "less"
+            share, error = 100 * abs(gap) / usual, 100 * float(self.deviation[robot]) / usual
+            return f"{self.where} has {share:.2g} ± {error:.1g} % {word} {self.what}"
+        return f"{self.where}: {self.what} {gap:+.3g} ± {self.deviation[robot]:.2g} {self.unit} from the others"
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """Several robots of one model.
+
+    Attributes:
+        robot: The model's name.
+        names: Of the robots.
+        pooled: All quantities.
+        level: Chance of a false alarm, over all tests together.
+        tests: How many tests there were.
+        needed: Standard deviations from the others that it takes to stand out; inf with fewer than three robots.
+        failed: Folder → why its robot could not be identified.
+        verdicts: Of the robots, in their order; empty where not known.
+    """
+
+    robot: str
+    names: tuple[str, ...]
+    pooled: tuple[Pooled, ...]
+    level: float
+    tests: int
+    needed: float
+    failed: Mapping[str, str] = field(default_factory=dict)
+    verdicts: tuple[str, ...] = ()
+
+    def departures(self, name: str) -> list[str]:
+        """In what a robot stands out, the most certain first.
+
+        Args:
+            name: The robot.
+
+        Returns:
+            Sentences.
+        """
+        i = self.names.index(name)
+        mine = sorted((item for item in self.pooled if item.stands_out[i]), key=lambda item: float(item.chance[i]))
+        return [item.sentence(i) for item in mine]
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return dict(
+            plain(
+                {
+                    "robot": self.robot,
+                    "robots": [
+                        {"name": name, "stands_out": bool(said), "sentences": said, **({"verdict": verdict} if verdict else {})}
+                        for name, verdict in zip(self.names, self.verdicts or [""] * len(self.names), strict=True)
+                        for said in [self.departures(name)]
+                    ],
+                    "failed": [{"folder": name, "why": why} for name, why in self.failed.items()],
+                    "level": self.level,
+                    "tests": self.tests,
+                    "needed": self.needed if np.isfinite(self.needed) else None,
+                    "quantities": [vars(item) for item in self.pooled],
+                }
+            )
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the JSON form.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The path written.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        import json
+
+        write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        return Path(path)
+
+    def summary(self) -> str:
+        """Who stands out in what, then friction of the fleet."""
+        told = {name: self.departures(name) for name in self.names}
+        odd = [name for name, said in told.items() if said]
+        count = f"{len(odd)} of {len(self.names)} stand{'s' if len(odd) == 1 else ''} out" if odd else "nobody stands out"
+        how = f"{self.tests} numbers tested together at {100 * self.level:g} %"
+        lines = [f"{self.robot}: {len(self.names)} robots, {count} ({how})"]
+        if np.isfinite(self.needed):
+            lines.append(f"  a robot stands out beyond {self.needed:.2g} standard deviations of one more like the others")
+        else:
+            lines.append("  two robots differ or not, but none of them is the odd one: see `urdf-ident compare`")
+        width = max(len(name) for name in self.names)
+        for name, verdict in zip(self.names, self.verdicts or [""] * len(self.names), strict=True):
+            said = told[name]
+            lines.append(f"  {name:<{width}}  {verdict:<6}  {said[0] if said else '-'}".rstrip())
+            lines += [f"  {'':<{width}}          {line}" for line in said[1:_SHOWN]]
+            if len(said) > _SHOWN:
+                lines.append(f"  {'':<{width}}          and {len(said) - _SHOWN} more (--json)")
+        lines += [f"  {name}: not used: {why}" for name, why in self.failed.items()]
+        friction = [item for item in self.pooled if item.kind == "friction"]
+        if friction:
+            lines.append("  friction of the fleet           mean                 spread between robots")
+        for item in friction:
+            share = 100 * item.spread / max(abs(item.mean), 1e-300)
+            value = f"{item.mean:.4g} ± {item.std_error:.2g} {item.unit}"
+            lines.append(f"    {item.where + ', ' + item.what:<46}{value:<22}{item.spread:.2g} ({share:.2g} %)")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draws friction of every robot by joint with 95 % intervals, and everything in which one stands out.
+
+        Args:
+            path: The picture to write; its ending says the format.
+
+        Returns:
+            The path written.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from .plots.fleet import draw_quantity
+        from .plots.style import figure_class
+
+        make = figure_class()
+        shown = [item for item in self.pooled if item.kind == "friction"]
+        shown += [item for item in self.pooled if item.kind != "friction" and item.stands_out.any()][:_SHOWN]
+        shown = shown or list(self.pooled[:_SHOWN])
+        columns = 2
+        lines = -(-len(shown) // columns)
+        figure = make(figsize=(8.0, lines * (0.7 + 0.16 * len(self.names))), layout="constrained")
+        axes = figure.subplots(lines, columns, squeeze=False).ravel()
+        for axis, item in zip(axes, shown, strict=False):
+            title = f"{item.where}: {item.what} [{item.unit}]"
+            draw_quantity(axis, item.value, item.error, (item.mean, item.spread), item.stands_out, list(self.names), title)
+        for axis in axes[len(shown) :]:
+            axis.set_visible(False)
+        figure.savefig(path)
+        return Path(path)

@@ -1,0 +1,191 @@
+"""One quantity in several robots: its mean, its spread between them, and which of them it belongs to by chance.
+
+What one robot's logs tell of a quantity is its value with an error; the values differ between robots by a spread nobody knows
+beforehand: ``y_i = mean + u_i + e_i``, ``u_i ~ N(0, spread²)``, ``e_i ~ N(0, error_i²)`` (random effects). The spread is
+estimated by restricted maximum likelihood (Patterson and Thompson 1971) by Fisher's scoring, the error of the mean as Hartung
+and Knapp (2001) give it. Whether a robot stands out is judged by the others alone: its distance from their mean over the
+deviation of one more robot of their kind, by Student's t (Higgins, Thompson and Spiegelhalter 2009). Three to five robots tell
+little of one spread; so that of each quantity, by the method of moments (DerSimonian and Laird 1986), leans on that of the
+others as far as they agree (empirical Bayes, Smyth 2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import EstimationError
+from ..linalg import Array
+from ..samples import freeze_arrays
+from .distributions import student_quantile, student_tail
+
+#: Fewest robots with a spread between them.
+FEWEST = 2
+_STEPS, _TOLERANCE = 200, 1e-10
+#: Quantities from which others borrow, at least; the part of them that counts as independent; least dispersion.
+_FEWEST_SHARED, _INDEPENDENT, _LEAST = 6, 0.33, 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class RandomEffects:
+    """Means and spreads of K quantities between m robots.
+
+    Attributes:
+        mean: Shape (K,), in the quantity's unit.
+        std_error: Of the mean (Hartung-Knapp, never less than without its factor), shape (K,).
+        spread: Standard deviation between robots, shape (K,).
+        dof: Degrees of freedom of both, ``m − 1``.
+    """
+
+    mean: Array
+    std_error: Array
+    spread: Array
+    dof: int
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+    def interval(self, alpha: float = 0.05) -> Array:
+        """Confidence interval of the means.
+
+        Args:
+            alpha: One minus the level, a fraction.
+
+        Returns:
+            Shape (K, 2).
+        """
+        reach = student_quantile(1.0 - alpha / 2.0, self.dof) * self.std_error
+        return np.column_stack([self.mean - reach, self.mean + reach])
+
+
+def random_effects(value: Array, error: Array) -> RandomEffects:
+    """Mean and spread of quantities between robots.
+
+    Args:
+        value: What each robot's logs give, shape (m, K).
+        error: Its standard error, positive, shape (m, K).
+
+    Returns:
+        The means and spreads.
+
+    Raises:
+        EstimationError: Fewer than two robots, or an error that is not positive.
+    """
+    value, error = np.atleast_2d(np.asarray(value, dtype=float)), np.atleast_2d(np.asarray(error, dtype=float))
+    m = len(value)
+    if m < FEWEST:
+        raise EstimationError("a spread between robots needs several", got=m, expected=f"{FEWEST} or more")
+    if not (np.isfinite(value).all() and np.isfinite(error).all() and (error > 0).all()):
+        raise EstimationError("values and errors of robots must be finite, errors positive")
+    variance = _reml(value, error**2)
+    weight = 1.0 / (error**2 + variance)
+    total = weight.sum(axis=0)
+    mean = (weight * value).sum(axis=0) / total
+    scatter = (weight * (value - mean) ** 2).sum(axis=0) / (m - 1)
+    return RandomEffects(mean, np.sqrt(np.maximum(scatter, 1.0) / total), np.sqrt(variance), m - 1)
+
+
+def _reml(value: Array, square: Array) -> Array:
+    """Variance between robots, shape (K,): Fisher's scoring on the restricted likelihood, none below zero."""
+    variance = np.maximum(value.var(axis=0, ddof=1) - square.mean(axis=0), 0.0)
+    scale = value.var(axis=0, ddof=1) + square.mean(axis=0)
+    for _ in range(_STEPS):
+        weight = 1.0 / (square + variance)
+        total = weight.sum(axis=0)
+        mean = (weight * value).sum(axis=0) / total
+        below = (weight**2).sum(axis=0)
+        found = ((weight**2 * ((value - mean) ** 2 - square)).sum(axis=0)) / below + 1.0 / total
+        found = np.maximum(found, 0.0)
+        if (np.abs(found - variance) <= _TOLERANCE * scale).all():
+            break
+        variance = found
+    return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Departures:
+    """How far each robot lies from the others, shape (m, K) each.
+
+    Attributes:
+        others: Mean of the others.
+        difference: Value minus it.
+        std_error: Deviation of one more robot like the others, its own error included.
+        dof: Degrees of freedom: the number of others less one, and what other quantities add; 0 where there are too few.
+        chance: How often a robot like the others lies as far away, 0 to 1.
+    """
+
+    others: Array
+    difference: Array
+    std_error: Array
+    dof: Array
+    chance: Array
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)
+
+
+def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None) -> Departures:
+    """Compares every robot with the others.
+
+    Args:
+        value, error: As for :func:`random_effects`, shape (m, K); quantities of one kind, whose spreads tell of each other.
+        like: Which robots' values may stand for the fleet's, shape (m, K); all if None.
+
+    Returns:
+        Distances and chances; a robot with fewer than two others has the chance 1.
+
+    Raises:
+        EstimationError: As for :func:`random_effects`.
+    """
+    value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
+    m, count = value.shape
+    used = np.ones((m, count), dtype=bool) if like is None else np.asarray(like, dtype=bool)
+    others, difference, deviation, chance = (np.full((m, count), x) for x in (np.nan, 0.0, np.inf, 1.0))
+    free = np.zeros((m, count))
+    for i in range(m):
+        rest = used & (np.arange(m) != i)[:, None]
+        told = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
+        if not len(told):
+            continue
+        weight = rest[:, told] / error[:, told] ** 2
+        total, own = weight.sum(axis=0), rest[:, told].sum(axis=0) - 1.0
+        squares = (weight * (value[:, told] - (weight * value[:, told]).sum(axis=0) / total) ** 2).sum(axis=0)
+        shared, usual = _shared_dispersion(squares / own, own)
+        squares = own * (shared * usual + squares) / (shared + own)
+        spread = np.maximum(squares - own, 0.0) / (total - (weight**2).sum(axis=0) / total)
+        weight = rest[:, told] / (error[:, told] ** 2 + spread)
+        total = weight.sum(axis=0)
+        others[i, told] = (weight * value[:, told]).sum(axis=0) / total
+        difference[i, told] = value[i, told] - others[i, told]
+        deviation[i, told] = np.sqrt(spread + 1.0 / total + error[i, told] ** 2)
+        free[i, told] = own + shared
+        for k in told:
+            chance[i, k] = 2.0 * student_tail(abs(difference[i, k]) / deviation[i, k], free[i, k])
+    return Departures(others, difference, deviation, free, chance)
+
+
+def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
+    """Degrees of freedom and size of the dispersion that one quantity may expect from the others.
+
+    Args:
+        found: Mean squares of the differences between robots over those of the errors, shape (K,).
+        dof: Their degrees of freedom, shape (K,).
+
+    Returns:
+        Of an inverse chi-square prior with the moments of the logarithms (Smyth 2004); no more degrees than a part of those of
+        all quantities, which are not independent, and none from few quantities.
+    """
+    from scipy.special import polygamma, psi
+
+    if len(found) < _FEWEST_SHARED:
+        return 0.0, 1.0
+    half = dof / 2.0
+    logs = np.log(np.maximum(found, _LEAST)) - psi(half) + np.log(half)
+    most = _INDEPENDENT * float(dof.sum())
+    extra = float(logs.var(ddof=1) - np.mean(polygamma(1, half)))
+    degrees = np.geomspace(0.02, most, 400)
+    shared = most if extra <= 0 else float(degrees[int(np.argmin(np.abs(polygamma(1, degrees / 2.0) - extra)))])
+    usual = float(np.exp(logs.mean() + psi(shared / 2.0) - np.log(shared / 2.0)))
+    return shared, usual
