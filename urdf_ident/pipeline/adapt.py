@@ -22,7 +22,7 @@ from ..samples import Segment
 #: Time constants tried [s of motion], and factors on the residual's variance.
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
 #: Logs on which that is tried, at most, evenly spread over all.
-MOST_LOGS = 24
+MOST_LOGS = 12
 #: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
 _SURE = 1.0
 

@@ -104,13 +104,22 @@ def sampler(
     ]
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
     log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
-    each = max(2, round(blocks / len({k for k, _, _ in parts})))
-    block = np.empty(len(q), dtype=np.int64)
-    for position, k in enumerate(np.unique(log)):
-        mine = np.flatnonzero(log == k)
-        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
+    block = _blocks(log, blocks)
     first = MotionSamples(q, v, a, efforts(0.0), block, log, time)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
+
+
+def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
+    """Block of each sample: two or more of each log, or several whole logs in one where there are more logs than blocks."""
+    names = np.unique(log)
+    if len(names) > blocks:
+        return np.asarray(np.searchsorted(names, log) * blocks // len(names))
+    each = max(2, round(blocks / len(names)))
+    block = np.empty(len(log), dtype=np.int64)
+    for position, k in enumerate(names):
+        mine = np.flatnonzero(log == k)
+        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
+    return block
 
 
 def _smooth(part: Segment, cutoff: float) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,14 @@ from .candidates import Reading
 from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained, usual_parts
 from .sampled import MotionSamples
 
+T = TypeVar("T")
+
 #: Mean friction power, over the rms torque times the rms velocity, and its jackknife standard errors over the folds, below
 #: which friction drives the joint. On simulated arms a torque that nothing explains comes to 2.6 errors, a reversed effort to 9
 #: or more.
 DRIVES, DRIVES_ERRORS = -0.05, 4.0
+#: Motions whose regressors and Gram matrices are kept: hundreds are tried, most of them once.
+_KEPT = 12
 #: What a row whose friction drives it counts, in the sum of the logarithms of the rows' unexplained parts.
 PENALTY = 1.5
 
@@ -218,11 +223,11 @@ class Case:
         return theta
 
     def _gathered(self, reading: Reading) -> tuple[Grams, Array]:
-        key = reading.motion()
-        if key not in self._evidence:
+        def make() -> tuple[Grams, Array]:
             found = gather(self._moved(reading), self._regressor(reading), reading.springs)
-            self._evidence[key] = found, usual_parts(found)
-        return self._evidence[key]
+            return found, usual_parts(found)
+
+        return _kept(self._evidence, reading.motion(), make)
 
     def _moved(self, reading: Reading) -> MotionSamples:
         samples = self.sampled(reading.delay)
@@ -245,14 +250,20 @@ class Case:
         return np.asarray(gravity + (self._part(base, "all") - still) / reading.stretch**2)
 
     def _part(self, base: Reading, what: str) -> Array:
-        key = (*base.motion(), what)
-        if key not in self._inertial:
+        def make() -> Array:
             moved = self._moved(base)
             zero = np.zeros_like(moved.q)
             if what == "all":
-                value = regressor(self.robot, moved.q, moved.v, moved.a)
-            else:
-                robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
-                value = regressor(robot, moved.q, zero, zero)
-            self._inertial[key] = value
-        return self._inertial[key]
+                return regressor(self.robot, moved.q, moved.v, moved.a)
+            robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
+            return regressor(robot, moved.q, zero, zero)
+
+        return _kept(self._inertial, (*base.motion(), what), make)
+
+
+def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
+    """What was made for a key, of the last :data:`_KEPT` keys."""
+    cache[key] = cache.pop(key) if key in cache else make()
+    while len(cache) > _KEPT:
+        cache.pop(next(iter(cache)))
+    return cache[key]

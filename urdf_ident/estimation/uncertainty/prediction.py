@@ -164,7 +164,8 @@ def held_out_residual(
         errors.append(np.abs(lowpass(part.total, part.rate, band) - torque))
     speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
     factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
-    variance = np.vstack([_variance(model, part, factor, prior, weight, count) for part in shown])
+    rows = np.concatenate([_some_rows(model, part, count) for part in shown])
+    variance = posterior_variance(factor, prior, weight, rows)
     found = _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
     return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])))
 
@@ -323,11 +324,11 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     return tuple(own)
 
 
-def _variance(model: DynamicModel, part: Segment, factor: Array, prior: Prior, weight: float, count: int) -> Array:
-    """Posterior variance of the torque at some samples of a segment, shape (some, n)."""
+def _some_rows(model: DynamicModel, part: Segment, count: int) -> Array:
+    """Torque at some samples of a segment as a function of the parameters, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
-    rows = model.torque(np.eye(len(prior.theta0)), part.q[some], part.v[some], part.a[some])
-    return posterior_variance(factor, prior, weight, rows)
+    found: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
+    return found
 
 
 def _owners(

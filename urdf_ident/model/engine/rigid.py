@@ -26,6 +26,8 @@ from .program import Program
 CHUNK, COMPILED_CHUNK = 1024, 256
 #: Numbers in the workspace of a program, at most, unless the chunk gets shorter than 64.
 _WORKSPACE = 1_000_000
+#: For more models than this one regressor is cheaper than a torque for each.
+_MODELS = 8
 #: Fewer samples than this are left to Pinocchio.
 FEW = 96
 #: In NumPy, so are robots whose joints carry more bodies than this, each counted for every joint below it (chains of more than
@@ -126,6 +128,8 @@ class Rigid:
         """
         _check(self.robot, q, v, a)
         theta = np.asarray(theta, dtype=float)
+        if theta.ndim == 2 and theta.shape[1] > _MODELS:
+            return self._torques(theta, q, v, a)
         if theta.ndim == 2:
             return np.stack([self.torque(one, q, v, a) for one in theta.T], axis=2)
         check_shape("theta", theta.shape, (10 * self.robot.n,))
@@ -137,6 +141,17 @@ class Rigid:
         if "torque" not in self._programs:
             self._programs["torque"] = torque_program(self.tree)
         return self._run(self._programs["torque"].with_parameters(theta), q, v, a, None).T
+
+    def _torques(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
+        """Torques of many models from one regressor, shape (N, n, k)."""
+        n, size = self.robot.n, len(theta)
+        groups = [(row, np.arange(size)) for row in np.eye(n)]
+        out = np.empty((len(q), n, theta.shape[1]))
+        for begin in range(0, len(q), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            for i, columns in enumerate(self.columns(groups, q[part], v[part], a[part], len(q))):
+                out[part, i] = columns.T @ theta
+        return out
 
     def _run(self, program: Program, q: Array, v: Array, a: Array, total: int | None) -> Array:
         run, name = runner(float(len(program.code)) * (total or len(q)))
