@@ -20,8 +20,20 @@ from .motions import motions
 from .rows import RowFilter, filtered_rows
 from .statistic import Layout, Statistic, StatisticSet
 
-#: Time blocks a log is cut into.
-BLOCKS = 32
+#: Time blocks a log is cut into, those of many logs together, and each of many, at least.
+BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8
+
+
+def blocks_of(logs: int) -> int:
+    """Time blocks that each of so many logs is cut into.
+
+    Args:
+        logs: Number of logs.
+
+    Returns:
+        :data:`BLOCKS`, fewer where there are many logs: errors are told by all stretches together.
+    """
+    return min(BLOCKS, max(FEWEST_BLOCKS, MOST_BLOCKS // max(logs, 1)))
 
 
 def accumulate(
@@ -128,7 +140,7 @@ def build_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
     *,
-    blocks: int = BLOCKS,
+    blocks: int | None = None,
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     kept: KeptRows | None = None,
@@ -139,7 +151,7 @@ def build_statistics(
 
     Args:
         logs: Prepared logs.
-        blocks: Time blocks a log.
+        blocks: Time blocks a log; by the number of logs if None (:func:`blocks_of`).
         progress: Called with the log's name and the rows done and to do.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
@@ -163,7 +175,7 @@ def build_statistics(
             log.name,
             log.segments,
             row_filter,
-            blocks=blocks,
+            blocks=blocks or blocks_of(len(logs)),
             conditioning=conditioning,
             progress=done,
             weights=None if weights is None else weights[log.name],

@@ -21,7 +21,7 @@ from ...errors import EstimationError
 from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...statistics.accumulate import BLOCKS
+from ...statistics.accumulate import blocks_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
@@ -188,7 +188,7 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
     factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
     for piece in row_pieces(model, logs):
         place = begins[piece.log][piece.segment] + piece.first + np.arange(len(piece))
-        block_of = place * BLOCKS // totals[piece.log]
+        block_of = place * blocks_of(len(logs)) // totals[piece.log]
         wide = _wide(model, piece.rows)
         for g, row in enumerate(mixing):
             mixed = np.tensordot(row[: g + 1], wide[: g + 1], axes=1)

@@ -182,7 +182,8 @@ def _automatic(work: _Work) -> Covariance:
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
-    rest = work.on(without_reversals(work.need_rows("auto"), work.logs))
+    slow = without_reversals(work.need_rows("auto"), work.logs)
+    rest = work.on(replace(slow, motions=work.statistics.motions))  # the logs' motions are what they were
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
     except EstimationError:
