@@ -106,6 +106,17 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
     assert found.interval[0, 0] == 0
     assert found.verdict["level"] == "poor"
     assert "0 kg" in found.verdict["reasons"][0]
+    assert not found.assumed
+    assert not any("did not converge" in note for note in found.notes)
+
+
+def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    """A torque constant that has changed between the logs: the standard error alone would call the mass well known."""
+    log = made(robot, "loaded", 1, body)
+    found = weigh(ident, [replace(log, effort=log.effort * np.array([1.0, 1.06, 1.0, 1.0]))])
+    assert found.verdict["level"] == "usable"
+    assert "joint:j2" in found.verdict["reasons"][1]
+    assert "another torque constant" in found.verdict["reasons"][1]
 
 
 def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robot, body: pin.Inertia) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +41,8 @@ _BOUNDED = [0, 4, 7, 9]
 _TOLD = 10.0
 #: Residual of the loaded logs over that of the unloaded ones that is reported.
 _NOISIER = 1.5
+#: The same, from which a body is not well known whatever its standard error (a torque constant 3 % off on one joint: 5 to 13).
+_UNEXPLAINED = 4.0
 
 
 def weigh(
@@ -194,13 +196,18 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         notes.append(
             f"{unseen} base parameters of the unloaded robot were not seen; what they do in these logs goes to the body"
         )
-    loud = [name for name, value in fit.sigma.items() if value > _NOISIER * ident.fit.sigma.get(name, np.inf)]
+    loud = [name for name, times in _noisier(ident, fit).items() if times > _NOISIER]
     if loud:
         notes.append(
             f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
-            "not rigid, or friction that has changed?"
+            "not rigid, friction or a torque constant that has changed?"
         )
     return tuple(notes)
+
+
+def _noisier(ident: Identification, fit: PayloadFit) -> dict[str, float]:
+    """Residual of each row group of the loaded logs over that of the unloaded ones."""
+    return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
 
 
 def _result(
@@ -253,7 +260,7 @@ def _result(
         notes,
         dict(fit.changes),
         dict(fit.sigma),
-        _verdict(fit, float(value[0]), float(error[0]), interval[0], bool(contrary[0])),
+        _verdict(fit, float(value[0]), float(error[0]), interval[0], _noisier(ident, fit), bool(contrary[0])),
     )
 
 
@@ -282,7 +289,9 @@ def _slopes(theta: Array) -> Array:
     return np.asarray(np.array(moved).T / (2.0 * steps))
 
 
-def _verdict(fit: PayloadFit, mass: float, error: float, interval: Array, contrary: bool) -> dict[str, object]:
+def _verdict(
+    fit: PayloadFit, mass: float, error: float, interval: Array, noisier: Mapping[str, float], contrary: bool
+) -> dict[str, object]:
     if contrary:
         taken, own = -fit.params[0], fit.bse[0]
         words = f"the torque is that of {-taken:.3g} ± {own:.2g} kg, which no body has: these logs differ in something else"
@@ -299,7 +308,13 @@ def _verdict(fit: PayloadFit, mass: float, error: float, interval: Array, contra
         return {"level": "poor", "reasons": ["0 kg lies inside the interval: these logs may carry nothing"]}
     share = error / mass
     level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
-    return {"level": level, "reasons": [f"the mass is known to ± {100 * share:.2g} %"]}
+    reasons = [f"the mass is known to ± {100 * share:.2g} %"]
+    loudest = max(noisier, key=lambda name: noisier[name], default="")
+    if loudest and noisier[loudest] > _UNEXPLAINED:
+        level = "poor" if level == "poor" else "usable"
+        words = f"the residual of {loudest} is {noisier[loudest]:.2g} times the unloaded robot's: the body does not explain it"
+        reasons.append(f"{words} (another torque constant, contact, a load that swings?), and errors hold what is random only")
+    return {"level": level, "reasons": reasons}
 
 
 def _verdicts(

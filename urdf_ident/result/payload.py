@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ QUANTITIES = ("mass", "com_x", "com_y", "com_z", "ixx", "ixy", "ixz", "iyy", "iy
 UNITS = ("kg", "m", "m", "m", *("kg·m²",) * 6)
 #: Of the sphere that stands for an inertia that is not known [kg/m³], between plastics and aluminium.
 DENSITY = 2000.0
+#: Decimals of metres that a controller is told: 1e-34 is rounding where the data say nothing.
+_DIGITS = 9
 _PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
 
 
@@ -114,14 +117,16 @@ class PayloadResult:
 
     @property
     def assumed(self) -> str:
-        """What stands in exports without being known; empty if the data show all of the inertia."""
-        unknown = [
-            name for name, verdict in zip(QUANTITIES[4:], self.verdicts[4:], strict=True) if verdict == "not identifiable"
-        ]
-        if not unknown:
+        """What stands in exports without being known; empty if the data show all of the body, or none."""
+        unknown = [name for name, verdict in zip(QUANTITIES, self.verdicts, strict=True) if verdict == "not identifiable"]
+        if not (unknown and self.shown):
             return ""
-        names = ", ".join(unknown)
-        return f"not identified: {names}; URDF, MJCF and set_payload hold those of a solid sphere of {DENSITY:g} kg/m³"
+        held = {
+            "com": "the centre of mass as listed",
+            "i": f"the inertia of a solid sphere of {DENSITY:g} kg/m³",
+        }
+        instead = [words for start, words in held.items() if any(name.startswith(start) for name in unknown)]
+        return f"not identified: {', '.join(unknown)}; URDF, MJCF and set_payload hold {' and '.join(instead)}"
 
     def as_dict(self) -> dict[str, Any]:
         """The content of payload.json."""
@@ -195,13 +200,16 @@ def controller_lines(body: PayloadResult) -> dict[str, str]:
         return {}
     from scipy.spatial.transform import Rotation
 
-    m, (x, y, z) = body.mass, body.com
+    m, (x, y, z) = body.mass, body.com.round(_DIGITS) + 0.0
     xx, xy, xz, _, yy, yz, _, _, zz = body.exported_inertia.ravel()
     column = [xx, xy, xz, xy, yy, yz, xz, yz, zz]  # column-major; the matrix is symmetric
     (px, py, pz), axes = np.linalg.eigh(body.exported_inertia)
     axes[:, 2] *= np.linalg.det(axes)  # a rotation, not a reflection
     turn = Rotation.from_matrix(axes)
-    (i, j, k, w), (a, b, c) = turn.as_quat(), turn.as_euler("ZYX", degrees=True)
+    i, j, k, w = turn.as_quat()
+    with warnings.catch_warnings():  # at b = ± 90° only a sum of a and c is known: any will do
+        warnings.simplefilter("ignore", UserWarning)
+        a, b, c = turn.as_euler("ZYX", degrees=True)
     return {
         "universal_robots": f"set_target_payload({m:.6g}, [{x:.6g}, {y:.6g}, {z:.6g}], "
         f"[{xx:.6g}, {yy:.6g}, {zz:.6g}, {xy:.6g}, {xz:.6g}, {yz:.6g}])",

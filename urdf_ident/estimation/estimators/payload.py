@@ -35,8 +35,9 @@ from .loaded_model import LoadedModel, with_load
 METHODS = ("held", "joint")
 #: What may be estimated anew for the loaded logs: symbols of the friction terms.
 REFIT: Mapping[str, tuple[str, ...]] = {"none": (), "offset": ("offset",), "friction": ("offset", "Fc", "Fv")}
-#: The sign of the load has converged when the body changes by less than this fraction; rounds before that is given up.
-_CONVERGED, _ROUNDS = 1e-6, 10
+#: The sign of the load has converged when the body changes by less than this fraction, or than this part of its standard error;
+#: rounds before that is given up.
+_CONVERGED, _SURE, _ROUNDS = 1e-6, 1e-2, 10
 #: Share of its load that a gear loses in friction, and how much gears differ in that (an even spread from 0 to 0.25).
 _SHARE, _SHARE_ERROR = 0.125, 0.07
 #: Weights of the row groups are repeated so often.
@@ -229,7 +230,7 @@ def estimate_payload(
         work = _Solved(problem, loaded, shifted, method)
         before, params = params, work.params
         change = float(np.linalg.norm(work.information @ (params - before)))
-        converged = change <= _CONVERGED * max(float(np.linalg.norm(work.information @ params)), 1e-300)
+        converged = change <= max(_CONVERGED * float(np.linalg.norm(work.information @ params)), _SURE)
         if not loaded.model.loaded or converged:
             return work.finished(round_, True)
     return work.finished(_ROUNDS, False)
