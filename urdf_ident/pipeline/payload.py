@@ -206,7 +206,9 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
 
 
 def _noisier(ident: Identification, fit: PayloadFit) -> dict[str, float]:
-    """Residual of each row group of the loaded logs over that of the unloaded ones."""
+    """Residual of each row group of the loaded logs over that of the unloaded ones; of none where outliers were left out."""
+    if ident.estimation.get("down_weighted"):
+        return {}
     return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
 
 
