@@ -175,6 +175,7 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     assert abs(both.mass / MASS - 1) < 0.02
     assert np.abs(both.com - COM).max() < 0.01
     assert not any("one side" in note for note in both.notes)
+    assert both.verdict["level"] == "good"
     assert np.isinf(both.std_error[4:]).all()
     assert "poses at rest show no inertia" in both.advice[4]
     radius = (3 * both.mass / (4 * np.pi * 2000.0)) ** (1 / 3)  # nothing known of the inertia: a solid sphere is written

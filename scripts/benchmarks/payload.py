@@ -167,6 +167,8 @@ def arms(arguments: argparse.Namespace) -> None:
             f"{seconds:.0f} s",
             flush=True,
         )
+    if not held:
+        return
     count = np.concatenate(held)
     first = np.array([item[0] for item in held])
     print(

@@ -246,6 +246,7 @@ def _result(
     sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
     if contrary[0]:
         sources["contradiction"] = float(-raw[0])
+    noisier = {} if mode == "static" else _noisier(ident, fit)  # at rest friction may be anything below its level
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
         ident.model.robot.name,
@@ -262,7 +263,7 @@ def _result(
         notes,
         dict(fit.changes),
         dict(fit.sigma),
-        _verdict(fit, float(value[0]), float(error[0]), interval[0], _noisier(ident, fit), bool(contrary[0])),
+        _verdict(fit, float(value[0]), float(error[0]), interval[0], noisier, bool(contrary[0])),
     )
 
 
