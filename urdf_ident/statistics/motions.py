@@ -13,13 +13,14 @@ a path run backwards exchanges.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ..linalg import Array
-from .statistic import StatisticSet
+from .statistic import Statistic, StatisticSet
 
 #: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions,
 #: with noise or a payload, and cuts of one log were at 0.30 at most (so was the same path at 95 % of the speed), all others
@@ -33,6 +34,8 @@ _PARTS = 2
 _CUT = 1e-3
 #: Column lengths that differ by more than this (on the scale of the distance) belong to other motions.
 _FAR = 0.25
+#: So many columns are compared first; where they differ by so many times :data:`_FAR`, the others are not.
+_FIRST, _CLEARLY = 48, 1.3
 
 
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
@@ -64,7 +67,7 @@ def log_distances(statistics: StatisticSet) -> Array:
     Returns:
         Shape (logs, logs), symmetric: 0 for the same motion, 1 where the lengths of the columns agree nowhere [1].
     """
-    made = [_Log.of(statistics, log) for log in statistics.logs]
+    made = list(_Log.all_of(statistics).values())
     found = np.zeros((len(made), len(made)))
     for b in range(len(made)):
         for a in range(b):
@@ -82,10 +85,9 @@ def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
     Returns:
         Log → the other log whose motion it repeats.
     """
-    known = {log: _Log.of(others, log) for log in others.logs}
+    known = _Log.all_of(others)
     found = {}
-    for log in statistics.logs:
-        own = _Log.of(statistics, log)
+    for log, own in _Log.all_of(statistics).items():
         apart = {name: _distance(own, other) for name, other in known.items()}
         nearest = min(apart, key=lambda name: apart[name], default=None)
         if nearest is not None and apart[nearest] < SAME:
@@ -110,7 +112,7 @@ def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
         return False
     if len(statistics.logs) > 1 or any(entry.repeats > 1 for entry in statistics.entries):
         return True
-    log = _Log.of(statistics, statistics.logs[0])
+    (log,) = _Log.all_of(statistics).values()
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
     edges = np.linspace(0, 1, parts + 1)
     moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(edges)]
@@ -139,11 +141,18 @@ class _Log:
     squares: Array
 
     @classmethod
-    def of(cls, statistics: StatisticSet, log: str) -> _Log:
+    def all_of(cls, statistics: StatisticSet) -> dict[str, _Log]:
+        """Every log by its name."""
+        entries: dict[str, dict[str, list[Statistic]]] = {log: {} for log in statistics.logs}
+        for entry in statistics.entries:
+            entries[entry.log].setdefault(entry.group, []).append(entry)
+        return {log: cls._of(statistics, own) for log, own in entries.items()}
+
+    @classmethod
+    def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
         factors, edges, rows, squares = [], [], [], []
         for layout in statistics.layouts:
-            own = [entry for entry in statistics.entries if entry.log == log and entry.group == layout.group]
-            own.sort(key=lambda entry: entry.block)
+            own = sorted(entries.get(layout.group, ()), key=lambda entry: entry.block)
             begin = len(layout.instruments)
             count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
             whole = max(float(count[-1]), 1.0)
@@ -175,14 +184,10 @@ def _between(edges: Array, values: Array, places: Array) -> Array:
 def _distance(a: _Log, b: _Log) -> float:
     """Distance of two logs."""
     edges_a, edges_b = _overlaps(a, b)
-    unlike = []
-    for k in range(_PARTS):
-        lengths = []
-        for log, edges in ((a, edges_a), (b, edges_b)):
-            grown = [_between(log.edges[0], log.squares, edges[:, k + i]) for i in (0, 1)]
-            lengths.append((grown[1] - grown[0]) / (edges[:, k + 1] - edges[:, k])[:, None])
-        unlike.append(np.mean(((lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)) ** 2, axis=1))
-    apart = np.sqrt(np.mean(unlike, axis=0))
+    few = slice(None, None, max(1, a.squares.shape[1] // _FIRST))
+    if _unlike(a, edges_a, b, edges_b, few).min() > _CLEARLY * _FAR:
+        return 1.0
+    apart = _unlike(a, edges_a, b, edges_b, slice(None))
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
@@ -192,6 +197,16 @@ def _distance(a: _Log, b: _Log) -> float:
         (x, y), (z, w) = ((float(edges[best, k]), float(edges[best, k + 1])) for edges in (edges_a, edges_b))
         squares += [_whitened(a.moments(g, x, y), b.moments(g, z, w)) for g in groups]
     return float(np.sqrt(np.mean(squares)))
+
+
+def _unlike(a: _Log, edges_a: Array, b: _Log, edges_b: Array, columns: slice) -> Array:
+    """By how much the lengths of some columns differ over each stretch that two logs might share, shape (overlaps,)."""
+    lengths = []
+    for log, edges in ((a, edges_a), (b, edges_b)):
+        grown = _between(log.edges[0], log.squares[:, columns], edges.ravel()).reshape(*edges.shape, -1)
+        lengths.append(np.diff(grown, axis=1) / np.diff(edges, axis=1)[:, :, None])
+    part = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
+    return np.asarray(np.sqrt(np.mean(part**2, axis=(1, 2))))
 
 
 def _overlaps(a: _Log, b: _Log) -> tuple[Array, Array]:
