@@ -70,7 +70,7 @@ def payload(
 
 def weigh_and_write(
     ident: Identification, logs: list[Recording], target: Path, link: str | None = None, force: bool = False
-) -> None:
+) -> tuple[PayloadResult, list[str]]:
     """Weighs the body that some logs carry, by whatever of both estimates is more precise, and writes it beside the result.
 
     Args:
@@ -79,11 +79,14 @@ def weigh_and_write(
         target: The JSON to write.
         link: Where the body sits; the usual link if None.
         force: Use logs in spite of findings that refuse them.
+
+    Returns:
+        The body, and lines that say what was written.
     """
     from ..pipeline.payload import weigh
 
     found = weigh(ident, logs, link=link, force=force)
-    typer.echo("\n".join(["", found.summary(), "", *_written(ident, found, target)]))
+    return found, _written(ident, found, target)
 
 
 def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:

@@ -62,6 +62,7 @@ def identify(
     from ..files import check_output, check_writable
     from ..parallel import workers
     from ..pipeline.identify import identify as run
+    from ..pipeline.payload import check_loaded
     from ..result.exports import result_names, write_all
     from ..result.file import plain
 
@@ -69,10 +70,15 @@ def identify(
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
     with workers(jobs, scheduler):
-        recordings, held_out, runs = (read_logs(some or [], robot, project) for some in (logs, validate, sweeps))
+        recordings, held_out, runs, loaded = (
+            read_logs(some or [], robot, project) for some in (logs, validate, sweeps, payload_logs)
+        )
+    if loaded:
+        check_loaded(robot, recordings, loaded, payload_link)
     check_writable(out)
-    report = [] if no_report else [out / "report.html"]
-    for output in [*(out / name for name in result_names(robot)), *report, *([] if following is None else [following])]:
+    report, weighed = [] if no_report else [out / "report.html"], [out / "payload.json"] if loaded else []
+    following_too = [] if following is None else [following]
+    for output in [*(out / name for name in result_names(robot)), *report, *weighed, *following_too]:
         check_output(output)
     say_replaced(out)
     with workers(jobs, scheduler), work_bars() as progress, _refusal_in_json(as_json):
@@ -82,12 +88,14 @@ def identify(
         typer.echo(coloured(ident.summary(verbose=verbose)))
     if not no_report:
         notes += report_lines(ident, out / "report.html")
-    if as_json:
-        typer.echo(json.dumps(plain(_outcome(ident, notes)), indent=1, ensure_ascii=False))
-    else:
+    if not as_json:
         typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
-    if payload_logs:
-        weigh_and_write(ident, read_logs(payload_logs, robot, project, jobs), out / "payload.json", payload_link, force)
+    body, more = weigh_and_write(ident, loaded, out / "payload.json", payload_link, force) if loaded else (None, [])
+    if as_json:
+        outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
+        typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
+    elif body is not None:
+        typer.echo("\n".join(["", body.summary(), "", *more]))
     if following is None:
         if verbose and not as_json and _nothing_against(ident):
             _offer(project, ident)

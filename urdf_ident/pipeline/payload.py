@@ -133,7 +133,34 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
             "the identification has no covariance, so that no error of the payload can be given",
             remedy="identify again with estimation.covariance: auto",
         )
-    learnt = {str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}
+    _refuse_learnt({str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}, logs)
+    for log in logs:
+        if tuple(log.joints) != tuple(ident.model.robot.joints):
+            raise LogError(
+                "the log is of another robot",
+                where=log.name,
+                got=", ".join(log.joints),
+                expected=", ".join(ident.model.robot.joints),
+            )
+
+
+def check_loaded(robot: Robot, learnt: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:
+    """Refuses loaded logs that cannot be weighed, before the unloaded robot is identified.
+
+    Args:
+        learnt: The unloaded logs.
+        loaded: The loaded ones.
+        link: Where the body sits; the usual link if None.
+
+    Raises:
+        ModelError: The link does not move, or there is none of that name.
+        LogError: A log is given as both.
+    """
+    moving_link(robot, link or default_link(robot))
+    _refuse_learnt({log.sha256: log.name for log in learnt if log.sha256}, loaded)
+
+
+def _refuse_learnt(learnt: Mapping[str, str], logs: Sequence[Recording]) -> None:
     for log in logs:
         if log.sha256 in learnt:
             raise LogError(
@@ -141,13 +168,6 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
                 where=log.path or log.name,
                 got=learnt[log.sha256],
                 remedy="name logs that carry the payload",
-            )
-        if tuple(log.joints) != tuple(ident.model.robot.joints):
-            raise LogError(
-                "the log is of another robot",
-                where=log.name,
-                got=", ".join(log.joints),
-                expected=", ".join(ident.model.robot.joints),
             )
 
 
