@@ -64,6 +64,22 @@ def test_an_error_of_a_worker_is_that_of_the_log() -> None:
         parallel.each(fails, range(6))
 
 
+def ends_itself(x: int) -> int:
+    if x == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return len(parallel.each(abs, [x, -x, x]))
+
+
+def test_a_process_that_is_ended_from_outside_is_one_line() -> None:
+    with pytest.raises(SchedulerError, match=r"ended from outside.*--jobs"), parallel.workers(2):
+        parallel.each(ends_itself, range(4))
+
+
+def test_work_inside_a_process_is_done_there() -> None:
+    with parallel.workers(2):
+        assert parallel.each(ends_itself, [2, 3]) == [3, 3]
+
+
 def test_logs_prepared_in_processes_are_bitwise_the_same() -> None:
     robot = Robot.from_urdf(robot_path("zollo_2r"))
     recordings, drive = logs(robot, 3), Drive(np.eye(robot.n), np.ones(robot.n), np.zeros(robot.n))
