@@ -181,6 +181,7 @@ def test_validation_scores_static_and_adapted_side_by_side(ident: Identification
     assert [item["joint"] for item in adapted["per_joint"]] == list(ident.model.robot.joints)
     assert "adapted" in report.summary()
     assert not any("adaptation loses" in remark for remark in report.remarks)
+    assert any("not known: whether a log repeats" in remark for remark in report.remarks)
 
 
 def test_online_is_what_validation_scores_and_goes_on_from_a_file(

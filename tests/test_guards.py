@@ -15,6 +15,7 @@ from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.quality.trial import drives
 from urdf_ident.data.quality.wording import _refuses
+from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
@@ -266,3 +267,14 @@ def test_an_error_at_rest_is_no_error_in_motion() -> None:
     (found,) = score(log, predicted, ["j"], 40.0).per_joint  # type: ignore[arg-type]
     assert found.moving_rmse < 0.3 < 2.0 < found.rmse
     assert pytest.approx(0.02) == MOVING
+
+
+# ---- data/readers/variables.py -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"), [((5,), (5, 1)), ((1, 5), (5, 1)), ((4, 2, 3), (4, 6)), ((1, 4, 3), (4, 3)), ((1, 2, 3, 4), None)]
+)
+def test_arrays_that_are_tables(shape: tuple[int, ...], read: tuple[int, ...] | None) -> None:
+    found = _numeric(np.zeros(shape))
+    assert (None if found is None else found.shape) == read

@@ -6,8 +6,10 @@ noise that remembers its past (first-order autoregression). Friction is viscous 
 width that the model assumes, so that the model is right and only noise is on trial; ``--stiction`` uses the bundled arm's
 dry friction instead, which sticks, so that the model is wrong at every reversal.
 
+``--step`` quantises the torque, ``--ripple`` adds one of 12 periods a turn.
+
     python scripts/benchmarks/interval_coverage.py [--runs 100] [--trajectories 2] [--kinds model,ar,auto] [--stiction]
-                                                   [--derived]
+                                                   [--derived] [--step 1.0] [--ripple 0.05]
 """
 
 from __future__ import annotations
@@ -67,14 +69,16 @@ class CreepingCoulomb(Coulomb):
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A simulated arm, the model that is fitted to it, and the true base parameters."""
+    """A simulated arm, the model that is fitted to it, the true base parameters; torque step [N·m], ripple over the torque."""
 
     plant: RigidPlant
     model: DynamicModel
     truth: np.ndarray
+    step: float = 0.0
+    ripple: float = 0.0
 
     @classmethod
-    def build(cls, *, stiction: bool = False) -> Arm:
+    def build(cls, *, stiction: bool = False, step: float = 0.0, ripple: float = 0.0) -> Arm:
         """The bundled UR10e with rotor inertia and friction of the size of a real one."""
         robot = Robot.from_urdf(robot_path("ur10e"))
         known = read_truth(truth_path("ur10e"), robot)
@@ -85,7 +89,7 @@ class Arm:
         values = {"Ia": np.diag(known.rotor), "Fv": VISCOUS, "Fc": COULOMB, "offset": np.zeros(robot.n)}
         theta = [inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]]
         terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
-        return cls(plant, model, model.base().of(np.concatenate([*theta, terms])))
+        return cls(plant, model, model.base().of(np.concatenate([*theta, terms])), step, ripple)
 
     def motion(self, seed: int) -> Segment:
         """A closed-loop motion with its torque, without any imperfection of sensors."""
@@ -98,7 +102,10 @@ class Arm:
 def logs_of(arm: Arm, motion: Segment, rho: float, runs: int, seed: int = 0) -> Iterator[PreparedLog]:
     """Measures one motion many times: new torque noise, encoder counts, conditioning of a user's log."""
     noise = Noise(sigma=NOISE * motion.tau.std(axis=0), correlation=rho)
-    sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=noise)
+    ripple = arm.ripple * motion.tau.std(axis=0)
+    sensors = Sensors(
+        counts=COUNTS, velocity="none", torque_noise=noise, torque_step=arm.step or None, ripple=ripple, ripple_cycles=12.0
+    )
     robot = arm.model.robot
     for run in range(runs):
         seen = measure(motion, sensors, seed + run)
@@ -170,8 +177,10 @@ def main() -> None:
     parser.add_argument("--rho", default="0.9,0.98")
     parser.add_argument("--stiction", action="store_true")
     parser.add_argument("--derived", action="store_true", help="torques and mass matrices instead of parameters")
+    parser.add_argument("--step", type=float, default=0.0, help="of the torque [N·m]")
+    parser.add_argument("--ripple", type=float, default=0.0, help="amplitude over the deviation of the torque")
     chosen = parser.parse_args()
-    arm, kinds = Arm.build(stiction=chosen.stiction), chosen.kinds.split(",")
+    arm, kinds = Arm.build(stiction=chosen.stiction, step=chosen.step, ripple=chosen.ripple), chosen.kinds.split(",")
     for rho in map(float, chosen.rho.split(",")):
         begin = time.perf_counter()
         if chosen.derived:

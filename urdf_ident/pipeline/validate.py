@@ -44,12 +44,14 @@ class ValidationReport:
         entries: As in ``validation`` of identification.json.
         logs: Series for pictures.
         expected: Relative error that the identification found on data left out, a fraction, or None.
+        compared: Whether the motions were compared with those of the training logs.
     """
 
     joints: tuple[str, ...]
     entries: tuple[Mapping[str, Any], ...]
     logs: tuple[LogTrace, ...] = ()
     expected: float | None = None
+    compared: bool = False
 
     @property
     def better_than_urdf(self) -> bool:
@@ -89,6 +91,11 @@ class ValidationReport:
             for entry in self.entries
             if entry.get("beyond_trained")
         ]
+        if not self.compared and not all(entry["trained_on"] for entry in self.entries):
+            said.append(
+                "not known: whether a log repeats the motion of a training log (its error then says nothing of other motions); "
+                "`identify --validate` compares them (rigid joints)"
+            )
         return (*said, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
@@ -158,7 +165,7 @@ def prepare_held_out(
     return [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in recordings]
 
 
-def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str]:
+def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str] | None:
     """Held-out logs whose motion the training logs hold already: their error says nothing of other motions.
 
     Args:
@@ -166,9 +173,11 @@ def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str,
         judges: The held-out logs.
 
     Returns:
-        Held-out log → training log.
+        Held-out log → training log; None where motions are not compared, with elastic joints.
     """
-    if not judges or isinstance(learnt.model, ElasticModel):
+    if isinstance(learnt.model, ElasticModel):
+        return None
+    if not judges:
         return {}
     return repeated(build_statistics(learnt.model, judges), learnt.statistics)
 
@@ -187,7 +196,7 @@ def score_logs(
         recordings: The logs as read.
         logs: The same, prepared.
         force: Score logs in spite of findings that refuse them.
-        repeats: Held-out logs that repeat the motion of a training log, with its name.
+        repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
 
     Returns:
         The scores.
@@ -214,7 +223,7 @@ def score_logs(
         if ident.residual is not None and recording.motor_position is not None:
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
-    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident))
+    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None)
 
 
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:

@@ -2,6 +2,11 @@
 
 The solver's rank tolerance is about rounding (``eps·rows`` on column-scaled factors; NIST's Filip needs all of
 it); whether a parameter is *structurally* visible was decided before, by :mod:`urdf_ident.model.base`.
+
+What rounding leaves: Filip's scaled columns have a condition of 5e9, so that one rounding of the triangle costs up to
+``eps · 5e9 = 1e-6``. In 200 orders of its rows the triangle gives 6.5 to 8.7 digits, 7.3 in the median, and no order of rows or
+columns is better; exact arithmetic on the same triangles gives as few, and half a last digit of the *data* leaves 7.1. More
+would need triangles in twice the precision.
 """
 
 from __future__ import annotations
