@@ -162,6 +162,7 @@ def test_an_engine_can_be_asked_for(arm: Robot, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_long_chains_are_left_to_pinocchio_unless_numba_runs(arm: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled._compiled.cache_clear()  # another test may have loaded numba
     monkeypatch.delenv(compiled.VARIABLE, raising=False)
     chain = Robot.from_urdf(random_urdf(np.random.default_rng(0), links=30, style=Style()))
     monkeypatch.setattr(rigid, "_CARRIED", sum(map(len, chain.subtrees)) - 1)
