@@ -11,15 +11,18 @@ from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
+from urdf_ident.data.joint_side import joint_side
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.quality.trial import drives
-from urdf_ident.data.quality.wording import _refuses
+from urdf_ident.data.quality.wording import _refuses, differs
 from urdf_ident.data.readers.variables import _numeric
+from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
 from urdf_ident.export.split import split_bodies
+from urdf_ident.model.drive import Drive
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.scores import MOVING, score
@@ -278,3 +281,35 @@ def test_an_error_at_rest_is_no_error_in_motion() -> None:
 def test_arrays_that_are_tables(shape: tuple[int, ...], read: tuple[int, ...] | None) -> None:
     found = _numeric(np.zeros(shape))
     assert (None if found is None else found.shape) == read
+
+
+# ---- data/recognition, wording of findings, efforts that are no torques -----------------------------------
+
+
+@pytest.mark.parametrize(
+    ("score", "inside", "alone"), [(0.9, 0.99, True), (0.2, 0.99, True), (0.9, 0.9, True), (0.9, 0.99, False)]
+)
+def test_positions_are_certain_by_two_signs_and_without_rivals(score: float, inside: float, alone: bool) -> None:
+    found = SimpleNamespace(position=(0, 1), efforts=SimpleNamespace(score=score, rows=()), inside=inside, alone=alone)
+    series = SimpleNamespace(mean=np.random.default_rng(0).normal(size=(9, 2)), rough=np.ones(2))
+    why = _positions(series, None, {}, found, {}, [])["position"].why  # type: ignore[arg-type]
+    assert why.startswith("certain") == (score > 0.3 and inside > 0.98 and alone)
+    assert ("other columns would do nearly as well" in why) == (not alone)
+
+
+def test_what_differs_between_logs_is_named() -> None:
+    robot = Robot.from_urdf(PAIR)
+    for kind, words, id in (("payload", "the load on the last link", "payload-changes"), ("gain", "the scale", "effort-drift")):
+        one, several = differs(robot, kind, 0.5, 0, True, ()), differs(robot, kind, 5.0, 0, False, ())
+        assert f"contradicts the others: {words}" in one.message
+        assert f"contradict each other: {words}" in several.message
+        assert (one.id, one.severity, several.id, several.severity) == ("log-differs", "warning", "logs-disagree", "refused")
+        assert one.candidates == several.candidates == (id,)
+
+
+@pytest.mark.parametrize(("path", "where"), [("logs/run.csv", "logs/run.csv"), ("", "run")])
+def test_a_current_without_a_gain_is_refused_by_the_name_of_its_log(path: str, where: str) -> None:
+    log = Recording("run", ("j",), np.arange(3.0), np.zeros((3, 1)), effort=np.ones((3, 1)), effort_unit="A", path=path)
+    with pytest.raises(LogError) as refused:
+        joint_side(log, Drive.build(1))
+    assert refused.value.where == where
