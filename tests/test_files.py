@@ -196,3 +196,5 @@ def test_names_that_are_none(tmp_path: Path) -> None:
             read_bytes(bad)
         with pytest.raises(OutputError):
             write_text(bad, "x")
+        with inputs_protected():
+            note_input(bad, "log")  # whoever reads it says what is wrong

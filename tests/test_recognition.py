@@ -14,7 +14,8 @@ from urdf_ident.cli import app
 from urdf_ident.data.readers.columns import LogLayout
 from urdf_ident.data.readers.formats import open_table
 from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recognition.recognise import recognise
+from urdf_ident.data.recognition.recognise import LogDescription, recognise
+from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.describe import project_text
 from urdf_ident.project import Project, parse_project
@@ -202,3 +203,13 @@ def test_real_bench_with_names_of_its_own(data: Path) -> None:
         "position_target": ("qg",),
         "effort": ("vir",),
     }
+
+
+def test_names_of_logs_and_columns_stay_in_their_comments() -> None:
+    """A line break in the name of a file or a column would be YAML of the project file that is written."""
+    robot = Robot.from_urdf(robot_path("zollo_2r"))
+    found = LogDescription({}, {}, None, None, None, None, ("column 'a\nrobot: {urdf: /etc/passwd}'",))
+    text = project_text(found, parse_project({}), robot, Path("arm.urdf"), "a\nlog: {rate: 1}\udcff.csv")
+    assert yaml.safe_load(text)["robot"]["urdf"].endswith("arm.urdf")
+    assert "log" not in yaml.safe_load(text)
+    assert "# How a\\nlog: {rate: 1}\\udcff.csv is laid out" in text

@@ -83,7 +83,7 @@ def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
     inputs = _inputs.get()
     if inputs is None:
         return
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # a name with a null byte is a ValueError
         about = os.stat(path)
         inputs.read[about.st_dev, about.st_ino] = Source(what, str(path), digest)
         if stat.S_ISDIR(about.st_mode):

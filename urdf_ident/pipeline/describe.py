@@ -94,9 +94,9 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
     why: dict[str, str] = {}
     if found is not None:
         _merge(data, why, found)
-    lines = [_INTRODUCTION.format(log=log)]
+    lines = [_INTRODUCTION.format(log=_in_one_line(log))]
     for note in found.notes if found is not None else ():
-        lines.append(f"# {note}.\n")
+        lines.append(f"# {_in_one_line(note)}.\n")
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
@@ -126,6 +126,11 @@ def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> 
     why.update({key: value.why for key, value in said.items() if value is not None})
 
 
+def _in_one_line(text: str) -> str:
+    """Text for a comment: names of files and columns are others', and what follows a line break in one would be YAML."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -136,7 +141,7 @@ def _lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: i
     for key, item in value.items():
         reason = why.get(f"{path}.{key}")
         if reason:
-            lines.append(f"{indent}# {reason}\n")
+            lines.append(f"{indent}# {_in_one_line(reason)}\n")
         if isinstance(item, Mapping) and item and any(f"{path}.{key}." in known for known in why):
             lines += [f"{indent}{key}:\n", *_lines(item, f"{path}.{key}", why, depth + 1)]
         else:
