@@ -15,12 +15,13 @@ from urdf_ident.data.joint_side import joint_side
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.quality.trial import drives
-from urdf_ident.data.quality.wording import _refuses, differs
+from urdf_ident.data.quality.wording import _gravity, _refuses, differs
 from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
+from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.prior import lumped_inertials
@@ -313,3 +314,17 @@ def test_a_current_without_a_gain_is_refused_by_the_name_of_its_log(path: str, w
     with pytest.raises(LogError) as refused:
         joint_side(log, Drive.build(1))
     assert refused.value.where == where
+
+
+def test_the_angle_of_another_gravity_reaches_beyond_a_right_angle() -> None:
+    robot = Robot.from_urdf(PAIR)
+    for gravity, angle in (((0.0, 0.0, 9.81), 180.0), ((9.81, 0.0, 0.0), 90.0)):
+        step = SimpleNamespace(found=SimpleNamespace(reading=SimpleNamespace(gravity=gravity)))
+        assert _gravity(robot, step)[2] == pytest.approx(angle)  # type: ignore[arg-type]
+
+
+def test_bands_of_a_spectrum_grow_with_the_frequency() -> None:
+    widths = np.diff(band_edges(2000, 4000.0))
+    assert widths[0] == pytest.approx(1.0)
+    assert widths[-1] > 100
+    assert (np.diff(widths) >= 0).all()
