@@ -15,6 +15,7 @@ from loaded_arm import COM, INERTIA, MASS, motion, torque
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
+from urdf_ident.consistency.single_body import most_likely_body
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -241,3 +242,12 @@ def test_the_link_that_a_payload_usually_sits_on() -> None:
     assert default_link(Robot.from_urdf(arm_urdf("zy"))) == "tool"
     named = arm_urdf("zy").replace('"tool"', '"tool0"')
     assert default_link(Robot.from_urdf(named)) == "tool0"
+
+
+def test_a_mass_near_nothing_with_a_far_centre_gives_a_body() -> None:
+    """Poses that hardly show the mass: its reference body stays near the link, or its factor is lost to rounding."""
+    estimate, factor = np.zeros(10), np.zeros((4, 10))
+    estimate[:4], factor[:, :4] = [2e-3, 2e3, 2e3, 2e3], 100.0 * np.eye(4)
+    body = most_likely_body(estimate, factor)
+    assert np.isfinite(body).all()
+    assert body[0] > 0

@@ -12,6 +12,8 @@ from .repair import repaired_theta
 _LOOSE = 0.5
 #: Density of the compact body [kg/m³], its mass where the data leave none [kg], and the least radius of gyration [m].
 _DENSITY, _LEAST_MASS, _LEAST_GYRATION = 2000.0, 1e-3, 1e-3
+#: Distance of its centre of mass from the link's origin, at most [m].
+_FARTHEST = 10.0
 _LOWER = np.tril_indices(4)
 
 
@@ -60,5 +62,6 @@ def _compact(estimate: Array) -> Array:
     """A ball of the estimate's mass and centre of mass; of the least mass at the origin where there is none."""
     mass = max(float(estimate[0]), _LEAST_MASS)
     com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
+    com *= min(1.0, _FARTHEST / max(float(np.linalg.norm(com)), 1e-300))  # a mass near zero says nothing of its centre
     radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
     return np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))
