@@ -26,7 +26,7 @@ def fleet(
     no_report: NoReport = False,
     as_json: AsJson = False,
 ) -> None:
-    """Many robots of one model: what they share, and who stands out.
+    """Compares many robots of one model: who stands out?
 
     Writes each robot's result to OUT/NAME, and fleet.json and fleet.svg to OUT; exit code 1 if a robot could not be identified.
     """

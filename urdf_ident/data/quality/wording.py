@@ -158,8 +158,7 @@ def open_scale(robot: Robot, joint: int, low: float, high: float) -> Finding:
         "info",
         robot.joints[joint],
         None,
-        f"{how} on its effort would explain the log about as well: no other joint's effort tells its scale, which rests on "
-        "`drive.gain` and the log's unit",
+        f"{how} on its effort would explain the log about as well: its scale rests on `drive.gain` and the log's unit",
         "if in doubt, hold a known load with this joint",
         None,
         None,
