@@ -318,8 +318,7 @@ class _Loops:
     def _links(self) -> Fit:
         """Loop 2: everything but known friction, by WLS on what friction and residual leave."""
         fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), self.base)
-        self.theta = np.zeros(len(self.free.parameters))
-        self.theta[self.base.independent] = fit.params
+        self.theta = self.base.embedded(fit.params)
         return fit
 
     def _measure_friction(self) -> None:

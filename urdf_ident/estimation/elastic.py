@@ -60,7 +60,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     for turn in range(ROUNDS):
         before = {k: theta[k] for k in springs.values()}
         fit = fit_base(_linear(statistics, springs, theta), base, weights=weights)
-        theta = _embedded(base, fit.params)
+        theta = base.embedded(fit.params)
         if turn == FREEZE:  # from here on the weights are right, and must not move under the search
             weights = fit.weights
         for group, k in springs.items():
@@ -238,7 +238,7 @@ def with_row_sum(
     """
     if not isinstance(model, ElasticModel):
         return springs
-    theta = _embedded(fit.base, fit.params)
+    theta = fit.base.embedded(fit.params)
     plain = _restored(statistics, _stiffness_columns(statistics, model), theta)
     checks = {check.joint: check for check in check_stiffness(plain, model, theta)}
     extended = []
@@ -261,16 +261,10 @@ def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:
     return R[:, len(layout.instruments) :], {int(k): place for place, k in enumerate(layout.columns)}
 
 
-def _embedded(base: BaseParameters, params: Array) -> Array:
-    theta = np.zeros(len(base.names))
-    theta[base.independent] = params
-    return theta
-
-
 def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, int]) -> Array:
     """Weights once, from plain residuals; then the stiffness from the inverse regression, which noise does not shrink."""
     plain = fit_base(statistics, base, method="ols")
-    theta = _embedded(base, fit_base(statistics, base, weights=plain.weights).params)
+    theta = base.embedded(fit_base(statistics, base, weights=plain.weights).params)
     for group, k in springs.items():
         R, place = _columns(statistics.factor(group), statistics.layout(group))
         spring = -R[:, place[k]]

@@ -118,8 +118,7 @@ def weighted_regressor(
     if model.loaded and model.reference_theta is None:
         model = model.with_reference(lumped_inertials(model.robot).reshape(-1))
     out = np.zeros((model.n, count, len(base)))
-    place = np.full(len(model.parameters), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     for part, blocks in model.row_blocks(segment):
         for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
             kept = place[group.columns] >= 0

@@ -69,6 +69,13 @@ class BaseParameters:
         matrix[:, self.dependent] = self.K
         return matrix
 
+    @cached_property
+    def place(self) -> NDArray[np.intp]:
+        """Of each standard parameter, the index of the base parameter whose column it is, −1 without one, shape (p,)."""
+        place = np.full(len(self.names), -1)
+        place[self.independent] = np.arange(len(self))
+        return place
+
     def of(self, theta: Array) -> Array:
         """Base parameters of standard ones.
 
@@ -86,12 +93,12 @@ class BaseParameters:
         """Standard parameters with given base parameters, the dependent ones zero: they predict the same torque.
 
         Args:
-            params: Base parameters, shape (b,).
+            params: Base parameters, shape (b,), or several in columns, shape (b, k).
 
         Returns:
-            Shape (p,).
+            Shape (p,) or (p, k).
         """
-        theta = np.zeros(len(self.names))
+        theta = np.zeros((len(self.names), *np.shape(params)[1:]))
         theta[self.independent] = params
         return theta
 

@@ -157,9 +157,7 @@ def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Pr
     complete = completed_prior(model, prior, statistics, fit.weights)
 
     def plausible(params: Array) -> Array:
-        change = np.zeros(statistics.p)
-        change[fit.base.independent] = params - fit.params
-        moved = statistics.shifted(change)
+        moved = statistics.shifted(fit.base.embedded(params - fit.params))
         return consistent_parameters(moved, replace(fit, params=params), complete, model.parameters, weight=USUAL_WEIGHT).theta
 
     return ClosedLoop(model, logs, project.simulation, plausible)

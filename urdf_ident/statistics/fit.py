@@ -218,10 +218,7 @@ def group_sigma(
     Returns:
         Row group → σ [unit of torque].
     """
-    theta = np.zeros(statistics.p)
-    theta[base.independent] = solution.estimate
-    root = np.zeros((statistics.p, solution.root.shape[1]))
-    root[base.independent] = solution.root
+    theta, root = base.embedded(solution.estimate), base.embedded(solution.root)
     sigma = {}
     for layout in statistics.layouts:
         squares = statistics.residual_squares(theta, layout.group)

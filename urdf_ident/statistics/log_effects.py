@@ -72,8 +72,7 @@ class _Rows:
         solution = solve(statistics.stacked(weights, fit.base.independent), fit.rows)
         self.root = solution.root
         self.r, self.q = self.root.shape[1], len(self.parts)
-        self.place = np.full(statistics.p, -1)
-        self.place[fit.base.independent] = np.arange(len(fit.base))
+        self.place = fit.base.place
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0

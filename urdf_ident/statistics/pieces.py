@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
@@ -92,7 +93,7 @@ def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = 
                     kept = [rows[length:] for rows in kept]
 
 
-def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[Array, Array, Array]]:
+def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[NDArray[np.intp], Array, Array]]:
     """A piece in base parameters.
 
     Args:
@@ -103,8 +104,7 @@ def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[t
         Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and
         the measured effort, shape (N,).
     """
-    place = np.full(len(model.names), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     out = []
     for group, rows in zip(model.groups, piece.rows, strict=True):
         target = place[group.columns]

@@ -114,8 +114,7 @@ class CrossFactor:
         Raises:
             EstimationError: The residuals of two groups are the same, or one is zero.
         """
-        theta = np.zeros(len(self.model.names))
-        theta[fit.base.independent] = fit.params
+        theta = fit.base.embedded(fit.params)
         parts = zip(self.model.groups, self._parts(), strict=True)
         error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
         # every row group loses about its share of the parameters

@@ -319,8 +319,7 @@ def _stacked(
 ) -> Array:
     """Weighted factor of ``[Z | W | tau]`` on the independent columns."""
     b = len(base)
-    place = np.full(statistics.p, -1)
-    place[base.independent] = np.arange(b)
+    place = base.place
     blocks = []
     for entry in entries:
         layout = statistics.layout(entry.group)

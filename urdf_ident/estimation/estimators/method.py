@@ -234,8 +234,7 @@ def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Cl
     base = converged.fit.base
     found = iterate_instrumental(converged.model, logs, base, loop, converged.fit.params)
     plain = fit_base(converged.statistics, base, weights=found.fit.weights)
-    change = np.zeros(converged.statistics.p)
-    change[base.independent] = found.fit.params - plain.params
+    change = base.embedded(found.fit.params - plain.params)
     apart = np.abs(found.fit.params - plain.params) / np.maximum(found.fit.bse, 1e-300)
     test = {**vars(found.test), "rejected": found.test.rejected, "largest": float(apart.max()), "words": found.test.describe()}
     details = {
@@ -301,8 +300,7 @@ def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], r
     noise = noisy_columns(converged.model, logs, base)
     found = fit_total_least_squares(statistics, converged.fit, noise)
     plain = fit_base(statistics, base, weights=found.fit.row_weights, reference=reference)
-    change = np.zeros(statistics.p)
-    change[base.independent] = found.fit.params - plain.params
+    change = base.embedded(found.fit.params - plain.params)
     apart = np.abs(found.fit.params - plain.params)[plain.seen] / np.maximum(plain.bse[plain.seen], 1e-300)
     joints = dict(zip(converged.model.robot.joints, noise.position.tolist(), strict=True))
     details = {"rounds": found.rounds, "position_noise": joints, "largest": float(apart.max(initial=0.0))}

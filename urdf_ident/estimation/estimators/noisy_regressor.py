@@ -103,8 +103,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     rng, levels = np.random.default_rng(seed), []
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
     rows = dict.fromkeys(squares, 0)
-    place = np.full(len(model.names), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     for log in logs:
         found = log.conditioned
         recording = log.report.recording

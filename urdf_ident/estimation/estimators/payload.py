@@ -138,9 +138,7 @@ class PayloadProblem:
     @cached_property
     def theta(self) -> Array:
         """Standard parameters with the fit's torque, shape (p,)."""
-        theta = np.zeros(len(self.model.names))
-        theta[self.fit.base.independent] = self.fit.params
-        return theta
+        return self.fit.base.embedded(self.fit.params)
 
     def loaded(self, params: Array, copies: Sequence[int] = ()) -> LoadedModel:
         """The model with the unknown body's columns, where the gears carry a body.

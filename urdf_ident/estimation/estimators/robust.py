@@ -146,8 +146,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
     Raises:
         EstimationError: The log holds no torque.
     """
-    theta = np.zeros(len(model.names))
-    theta[fit.base.independent] = fit.params
+    theta = fit.base.embedded(fit.params)
     out = []
     for segment in log.segments:
         if segment.tau is None:

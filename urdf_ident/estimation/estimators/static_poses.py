@@ -159,8 +159,7 @@ class _Rows:
 
 def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _Rows:
     model, base = problem.model, problem.fit.base
-    place = np.full(len(model.names), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     out = _Rows(tuple(group.name for group in model.groups), [], [], [], [])
     still = np.zeros((1, model.n))
     blocks = []

@@ -140,8 +140,7 @@ def _rows(
     model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
 ) -> dict[tuple[str, int, int], Array]:
     """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
-    place = np.full(len(model.names), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     found: dict[tuple[str, int, int], Array] = {}
     for log in logs:
         row_filter, done = RowFilter(log.conditioned.factor), 0

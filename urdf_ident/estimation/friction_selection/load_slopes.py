@@ -58,9 +58,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
     """
     base, seen = fit.base, np.flatnonzero(fit.seen)
     inertial = np.flatnonzero(base.independent < model.n_inertial)
-    theta = np.zeros(len(model.parameters))
-    theta[base.independent] = fit.params
-    rows = LoadSlopes(model, theta, base.independent[inertial])
+    rows = LoadSlopes(model, base.embedded(fit.params), base.independent[inertial])
     weights = fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))

@@ -283,8 +283,7 @@ class _Work:
         unit = {block: k for k, blocks in enumerate(names) for block in blocks}
         r = self.solution.root.shape[1]
         matrices, scores = np.zeros((len(names), r, r)), np.zeros((len(names), r))
-        place = np.full(self.statistics.p, -1)
-        place[self.fit.base.independent] = np.arange(len(self.fit.base))
+        place = self.fit.base.place
         for entry in self.statistics.entries:
             layout, weight = self.statistics.layout(entry.group), self.weights[entry.group]
             R, target = entry.R[:, len(layout.instruments) :], place[layout.columns]

@@ -104,8 +104,7 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
     Returns:
         Factor of full row rank, shape (≤ b, b), scaled to one state; what is smaller than :data:`_NEGLIGIBLE` is left out.
     """
-    place = np.full(len(base.names), -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     count = len(exercise.states.q)
     rows = np.zeros((len(model.groups) * count, len(base)))
     for _, blocks in model.row_blocks(exercise.states, chunk=count):

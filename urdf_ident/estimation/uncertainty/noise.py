@@ -92,8 +92,7 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
         The rows.
     """
     statistics, base = spectrum.statistics, fit.base
-    place = np.full(statistics.p, -1)
-    place[base.independent] = np.arange(len(base))
+    place = base.place
     parts, residuals, units = [], [], []
     for unit, layout in enumerate(statistics.layouts):
         if statistics.rows[layout.group] == 0:
