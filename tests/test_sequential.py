@@ -119,7 +119,8 @@ def test_unseen_parameters_are_known_once_the_motion_shows_them(first: Identific
 def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identification) -> None:
     """Drive the motion, identify with both logs, compare: the prediction knew neither the log nor its noise."""
     model = first.model
-    found = design_excitation(model, 8.0, after=first, budget=5.0, starts=2, jobs=1)
+    # Two starts end in one of several poor optima, by rounding; four find the same motion as six.
+    found = design_excitation(model, 8.0, after=first, budget=10.0, starts=4, jobs=1)
     assert found.criterion == "A"
     told = forecast(first, found.trajectory)
     t = found.trajectory.times(100.0)
