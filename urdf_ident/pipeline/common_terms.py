@@ -13,6 +13,10 @@ from ..model.robot import Robot
 from ..model.terms import RotorInertia
 from ..result.identification import Identification
 
+#: Chance of a false alarm, over all tests together.
+LEVEL = 0.05
+#: Slow and fast, as shares of the smallest of the results' usual speeds.
+SPEEDS = {"slow": 0.1, "fast": 1.0}
 #: Relative difference up to which two robots have the same kinematics [rad, m].
 _SAME = 1e-6
 
@@ -149,6 +153,19 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
     return 0.5 * (steady_torque_row(ident, j, speed, load) - steady_torque_row(ident, j, -speed, load))
 
 
+def offset_row(ident: Identification, j: int, load: Array) -> Array:
+    """What the friction torque of a joint has in common in both directions, at unit speed, as for :func:`friction_row`.
+
+    Args:
+        j: The joint.
+        load: Torque in the gears, shape (n,) [N·m or N].
+
+    Returns:
+        Coefficients, shape (b,).
+    """
+    return 0.5 * (steady_torque_row(ident, j, 1.0, load) + steady_torque_row(ident, j, -1.0, load))
+
+
 def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
     """Friction torque of one joint that moves alone and steadily, as a function of the base parameters.
 
@@ -163,8 +180,7 @@ def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) 
     model, base = ident.model, ident.fit.base
     q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
     v[0, j] = speed
-    unit = np.zeros((len(model.names), len(base)))
-    unit[base.independent, np.arange(len(base))] = 1.0
+    unit = base.embedded(np.eye(len(base)))
     unit[: model.n_inertial] = 0.0
     at = model.n_inertial
     for item in model.terms:

@@ -25,23 +25,21 @@ from ..result.comparison import AddedBody, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
 from ..statistics.distributions import student_tail
 from .common_terms import (
+    LEVEL,
+    SPEEDS,
     friction_row,
     inertial_rows,
+    offset_row,
     require_covariance,
     require_same_robot,
     row_dof,
     row_error,
-    steady_torque_row,
     translated,
     usual_load,
     usual_speed,
 )
 from .payload import default_link
 
-#: Chance of a false alarm, over all tests together.
-LEVEL = 0.05
-#: Slow and fast, as shares of the smaller of the two results' usual speeds.
-_SPEEDS = {"slow": 0.1, "fast": 1.0}
 #: A body explains a change when no more than this share of the moved combinations is left.
 _EXPLAINED = 0.34
 #: A change of friction of so many spreads is what logs of one robot differ by.
@@ -218,7 +216,7 @@ def _inertia_tests(before: Identification, after: Identification) -> list[Parame
 
 def _speeds(before: Identification, after: Identification, j: int) -> dict[str, float]:
     usual = min(usual_speed(before, j), usual_speed(after, j))
-    return {word: share * usual for word, share in _SPEEDS.items()}
+    return {word: share * usual for word, share in SPEEDS.items()}
 
 
 def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
@@ -230,10 +228,7 @@ def _friction_tests(before: Identification, after: Identification) -> list[Param
         for word, speed in _speeds(before, after, j).items():
             pair = [friction_row(item, j, speed, load) for item in (before, after)]
             rows.append(("friction", f"friction, {word} ({speed:.2g} {'m/s' if prismatic[j] else 'rad/s'})", pair))
-        even = [
-            0.5 * (steady_torque_row(item, j, 1.0, load) + steady_torque_row(item, j, -1.0, load)) for item in (before, after)
-        ]
-        rows.append(("offset", "offset of the torque", even))
+        rows.append(("offset", "offset of the torque", [offset_row(item, j, load) for item in (before, after)]))
         for kind, what, (one, two) in rows:
             if not (one.any() or two.any()):
                 continue

@@ -31,22 +31,19 @@ from ..result.load import load
 from ..statistics.distributions import student_quantile
 from ..statistics.fleet import FEWEST, Departures, departures, random_effects
 from .common_terms import (
+    LEVEL,
+    SPEEDS,
     friction_row,
     inertial_rows,
+    offset_row,
     require_covariance,
     require_same_robot,
     row_error,
-    steady_torque_row,
     translated,
     usual_load,
     usual_speed,
 )
 from .identify import identify
-
-#: Chance of a false alarm, over all robots and quantities together.
-LEVEL = 0.05
-#: Slow and fast, as shares of the slowest robot's usual speed.
-_SPEEDS = {"slow": 0.1, "fast": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,10 +218,10 @@ def _friction(items: Sequence[Identification]) -> list[_Quantity]:
     for j, joint in enumerate(robot.joints):
         unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
         usual = min(usual_speed(item, j) for item in items)
-        for word, share in _SPEEDS.items():
+        for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in items)
             found.append(_Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
-        even = tuple(0.5 * (steady_torque_row(item, j, 1.0, load) + steady_torque_row(item, j, -1.0, load)) for item in items)
+        even = tuple(offset_row(item, j, load) for item in items)
         found.append(_Quantity("offset", joint, "offset of the torque", unit, even))
     return [each for each in found if any(row.any() for row in each.rows) and _seen(each.rows, items)]
 
