@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
+from urdf_ident.cli.common import run as in_process
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.table import table_text
 from urdf_ident.pipeline.torque_error import torque_error
+from urdf_ident.report.content import content
 from urdf_ident.result.load import load
 from urdf_ident.viz import as_motion
 from urdf_ident.viz.motion import error_frames, with_error
@@ -281,6 +283,36 @@ def test_a_log_of_corrupt_rows_is_refused(work: Path, out: Path, tmp_path: Path)
     result = identify(work, out, log=changed_log(work, tmp_path, cut))
     assert result.returncode in (1, 2)
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that cannot be read, one that is refused by its content, one that is a copy, and a good one."""
+
+    def rest(table):
+        table[:, 1:4] = table[0, 1:4]
+        return table
+
+    good, folder = (work / "log0.csv").read_text(), tmp_path / "logs"
+    folder.mkdir()
+    (folder / "copy.csv").write_text(good)
+    (folder / "good.csv").write_text(good)
+    (folder / "torn.csv").write_bytes(b"\x00\x01")
+    changed_table(work, folder, rest).rename(folder / "still.csv")
+    (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}")
+    words = f"identify {work / 'arm.urdf'} {folder} -c {tmp_path / 'p.yaml'} --skip-bad-logs --no-report -o {tmp_path / 'out'}"
+    assert in_process(words.split()) == 0
+    assert "left out: 3 of 4 logs: still, torn; good: " in capsys.readouterr().out
+    data = json.loads((tmp_path / "out" / "identification.json").read_text())
+    assert [log["name"] for log in data["inputs"]] == ["copy"]
+    why = {log["name"]: log["why"] for log in data["left_out"]}
+    assert set(why) == {"torn", "good", "still"}
+    assert "given twice" in why["good"]
+    assert "move" in why["still"]
+    still = next(log for log in data["left_out"] if log["name"] == "still")
+    assert "at-rest" in {finding["id"] for finding in still["findings"]}
+    ident = load(tmp_path / "out" / "identification.json")
+    assert ident.left_out == tuple(data["left_out"])
+    assert [row["log"] for row in content(ident)["findings"] if row["severity"] == "left out"] == ["good", "still", "torn"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident.data.readers import read
 from urdf_ident.data.readers.formats import open_table
-from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording, read_recordings
+from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.model.robot import Robot
 
@@ -303,6 +304,34 @@ def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path, robot: Robot) -> None:
     with pytest.raises(MissingFileError, match="log not found"):
         read_recording(tmp_path / "none.csv", robot)
+
+
+def test_all_logs_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path, robot: Robot) -> None:
+    texts = {"good": table(), "torn": "", "other": table(5), "words": "no,log\n1,2\n"}
+    paths = [write(tmp_path, text, f"{name}.csv") for name, text in texts.items()]
+    with pytest.raises(LogError, match=r"torn\.csv.*empty.*also refused: words$") as caught:
+        read_recordings(paths, robot)
+    assert list(caught.value.logs) == ["torn", "words"]
+    logs, left_out = read_readable(paths, robot)
+    assert [log.name for log in logs] == ["good", "other"]
+    assert [(log.name, log.path) for log in left_out] == [("torn", str(paths[1])), ("words", str(paths[3]))]
+    with pytest.raises(LogError, match="empty"):
+        read_readable(paths[1:2], robot)
+
+
+def test_a_log_that_grows_while_it_is_read(tmp_path: Path, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, take = write(tmp_path, table()), read.recording_fields
+
+    def growing(*given):
+        found = take(*given)
+        with path.open("a") as stream:
+            stream.write("0.04,5,14,104\n")
+        return found
+
+    assert len(read_recording(path, robot)) == 4
+    monkeypatch.setattr(read, "recording_fields", growing)
+    with pytest.raises(LogError, match=r"run\.csv: the log changed while it was read, got 4 rows so far"):
+        read_recording(path, robot)
 
 
 def test_joint_missing_from_the_log_names_lock(tmp_path: Path, robot: Robot) -> None:

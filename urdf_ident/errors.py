@@ -7,7 +7,8 @@ carries its evidence as attributes, so that a program can react to it without pa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 
 class UrdfIdentError(Exception):
@@ -20,6 +21,9 @@ class UrdfIdentError(Exception):
         expected: What would have been valid.
         remedy: What the user can do about it.
     """
+
+    #: Name of each log that is refused → its own error; empty where no single logs are to blame.
+    logs: Mapping[str, UrdfIdentError] = MappingProxyType({})
 
     def __init__(
         self,

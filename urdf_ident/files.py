@@ -214,6 +214,25 @@ def read_text(path: str | Path, what: str = "file") -> str:
         raise MissingFileError(f"{what} is not UTF-8 text (byte {error.start})", where=str(path)) from error
 
 
+def stamp(path: str | Path) -> tuple[int, ...]:
+    """What changes when a file is written or replaced: device, inode, size and time of the last change.
+
+    Args:
+        path: A file, or a folder with files; its folders are not looked into.
+
+    Returns:
+        Four numbers a file; none where it does not exist.
+    """
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        about = os.stat(path)
+        for item in sorted(Path(path).iterdir()) if stat.S_ISDIR(about.st_mode) else ():
+            found += () if item.is_dir() else stamp(item)
+        if not found:
+            found = [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
+    return tuple(found)
+
+
 def check_output(path: str | Path) -> Path:
     """Refuses an output that would destroy something: an input of this run, or what is not a regular file.
 

@@ -17,7 +17,9 @@ from ..errors import QualityError, UrdfIdentError
 from .help import Commands
 
 if TYPE_CHECKING:
+    from ..data.readers.sources import LogSource
     from ..data.recording import Recording
+    from ..data.refusals import LeftOut
     from ..model.robot import Robot
     from ..project import Project
 
@@ -40,6 +42,9 @@ Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Files, folders, 
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Go on in spite of findings that refuse a log.")]
+SkipBadLogs = Annotated[
+    bool, typer.Option("--skip-bad-logs", help="Leave out logs to learn from that cannot be read or are refused.")
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print everything: choices, tables, advice.")]
 Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="What `identify` wrote.")]
 
@@ -188,15 +193,35 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
         The recordings; none without arguments.
     """
     from ..data.readers.read import read_recordings
+
+    logs = _find_logs(arguments, project)
+    return read_recordings(logs, robot, project.log_layout(), jobs=jobs) if logs else []
+
+
+def read_readable_logs(arguments: list[str], robot: Robot, project: Project) -> tuple[list[Recording], list[LeftOut]]:
+    """Reads those of the logs that can be read.
+
+    Args:
+        arguments: Files, folders, globs or stems.
+        project: How logs are laid out.
+
+    Returns:
+        The recordings, and the logs that are left out.
+    """
+    from ..data.readers.read import read_readable
+
+    return read_readable(_find_logs(arguments, project, copies=True), robot, project.log_layout())
+
+
+def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
     from ..data.readers.sources import expand_logs
     from ..files import note_input
 
-    layout = project.log_layout()
-    logs = expand_logs(arguments, layout) if arguments else []
+    logs = expand_logs(arguments, project.log_layout(), copies=copies) if arguments else []
     for log in logs:
         for _, path in log.files:
             note_input(path, "log")
-    return read_recordings(logs, robot, layout, jobs=jobs) if logs else []
+    return logs
 
 
 def coloured(text: str) -> str:

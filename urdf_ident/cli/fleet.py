@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .common import JUDGED_BAD, AsJson, Config, Force, Urdf, app
+from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, app
 from .help import command
 from .report import NoReport
 
@@ -22,6 +22,7 @@ def fleet(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
     force: Force = False,
+    skip_bad_logs: SkipBadLogs = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Robots that are identified at a time.")] = 1,
     no_report: NoReport = False,
     as_json: AsJson = False,
@@ -41,7 +42,7 @@ def fleet(
     for path in (table, picture):
         check_output(path)
     with workers(jobs):
-        found = identify_fleet(urdf, robots, out, config=config, force=force)
+        found = identify_fleet(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
         try:

@@ -12,7 +12,22 @@ import typer
 
 from ..errors import QualityError
 from ..progress import work_bars
-from .common import JUDGED_BAD, AsJson, Config, Force, Logs, Result, Urdf, Verbose, app, coloured, open_project, read_logs
+from .common import (
+    JUDGED_BAD,
+    AsJson,
+    Config,
+    Force,
+    Logs,
+    Result,
+    SkipBadLogs,
+    Urdf,
+    Verbose,
+    app,
+    coloured,
+    open_project,
+    read_logs,
+    read_readable_logs,
+)
 from .help import command
 from .motion import run_design
 from .payload import weigh_and_write
@@ -39,6 +54,7 @@ def identify(
         typer.Option("--sweeps", metavar="LOG", help="Runs at constant speed both ways, one joint at a time; repeatable."),
     ] = None,
     force: Force = False,
+    skip_bad_logs: SkipBadLogs = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that share the work on the logs.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Share it on a dask cluster instead.")
@@ -70,9 +86,9 @@ def identify(
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
     with workers(jobs, scheduler):
-        recordings, held_out, runs, loaded = (
-            read_logs(some or [], robot, project) for some in (logs, validate, sweeps, payload_logs)
-        )
+        given = (logs, robot, project)
+        recordings, left_out = read_readable_logs(*given) if skip_bad_logs else (read_logs(*given), [])
+        held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
     if loaded:
         check_loaded(robot, recordings, loaded, payload_link)
     check_writable(out)
@@ -82,7 +98,17 @@ def identify(
         check_output(output)
     say_replaced(out)
     with workers(jobs, scheduler), work_bars() as progress, _refusal_in_json(as_json):
-        ident = run(model, recordings, held_out=held_out, sweeps=runs, project=project, force=force, progress=progress)
+        ident = run(
+            model,
+            recordings,
+            held_out=held_out,
+            sweeps=runs,
+            project=project,
+            force=force,
+            skip_bad_logs=skip_bad_logs,
+            left_out=left_out,
+            progress=progress,
+        )
     notes = write_all(ident, out)
     if not as_json:
         typer.echo(coloured(ident.summary(verbose=verbose)))
@@ -115,7 +141,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
     except QualityError as error:
         if as_json:
             findings = [vars(finding) for finding in error.findings]
-            refused = {"message": error.what, "where": error.where, "remedy": error.remedy}
+            refused = {"message": error.what, "where": error.where, "remedy": error.remedy, "logs": list(error.logs)}
             typer.echo(
                 json.dumps(plain({"verdict": None, "refused": refused, "findings": findings}), indent=1, ensure_ascii=False)
             )
@@ -128,6 +154,7 @@ def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
         "verdict": ident.verdict.as_dict(),
         "refused": None,
         "inputs": ident.inputs,
+        "left_out": ident.left_out,
         "cross_validation": ident.cross_validation,
         "validation": ident.validation,
         "notes": list(notes),

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LogError, QualityError
+from ..errors import LogError, QualityError, UrdfIdentError
 from ..model.drive import Drive
 from ..model.robot import Robot
-from ..parallel import each
 from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
@@ -20,6 +19,7 @@ from .quality.contradictions import contradictions
 from .quality.delay import timing
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
+from .refusals import all_usable, each_usable
 from .wrenches import external_torque
 
 
@@ -148,26 +148,30 @@ def prepare_logs(
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
-    reports = each(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
+    reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
     fixed = resolve([report.recording for report in reports], robot, config)
-    made = each(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
+    made = each_usable(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
     return [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
     """The same motion and efforts under another name, in another file format, or with other spaces."""
-    for k, late in enumerate(recordings):
-        for early in recordings[:k]:
-            same = np.array_equal(early.position, late.position, equal_nan=True)
-            if same and early.effort is not None and late.effort is not None:
-                same = np.array_equal(early.effort, late.effort, equal_nan=True)
-            if same:
-                raise LogError(
-                    "the same log is given twice",
-                    where=late.path or late.name,
-                    got=f"the content of {early.name}",
-                    remedy="remove one: a log counted twice makes its errors look too small",
-                )
+    all_usable(recordings, [_copied(late, recordings[:k]) for k, late in enumerate(recordings)])
+
+
+def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
+    for early in earlier:
+        same = np.array_equal(early.position, late.position, equal_nan=True)
+        if same and early.effort is not None and late.effort is not None:
+            same = np.array_equal(early.effort, late.effort, equal_nan=True)
+        if same:
+            return LogError(
+                "the same log is given twice",
+                where=late.path or late.name,
+                got=f"the content of {early.name}",
+                remedy="remove one: a log counted twice makes its errors look too small",
+            )
+    return None
 
 
 def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:
@@ -188,14 +192,15 @@ def check_physics(logs: Sequence[PreparedLog], robot: Robot, *, force: bool = Fa
         QualityError: A log is refused; the error carries all its findings.
     """
     found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs])
-    out = []
+    out: list[PreparedLog | UrdfIdentError] = []
     for log, doubts in zip(logs, found, strict=True):
         findings = (*log.report.findings, *doubts)
         refused = [finding for finding in doubts if finding.severity == "refused"]
         if refused and not force:
-            raise _refusal(log.recording, findings, refused)
-        out.append(replace(log, report=replace(log.report, findings=findings)))
-    return out
+            out.append(_refusal(log.recording, findings, refused))
+        else:
+            out.append(replace(log, report=replace(log.report, findings=findings)))
+    return all_usable([log.recording for log in logs], out)
 
 
 def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:

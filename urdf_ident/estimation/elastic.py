@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from ..data.joint_side import joint_side
 from ..data.motor_side import Deflection, check_gears, check_springs, deflections
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
+from ..data.refusals import each_usable
 from ..errors import EstimationError, LogError
 from ..linalg import Array, triangle
 from ..model.base import BaseParameters
+from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..statistics.fit import Fit, fit_base
@@ -91,8 +94,11 @@ def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
         LogError: No motor positions, wrong gear ratios, swapped encoders.
     """
     if isinstance(model, ElasticModel):
-        for recording in recordings:
-            check_gears(joint_side(recording, model.drive), model.drive)
+        each_usable(partial(_check_motor, drive=model.drive), recordings)
+
+
+def _check_motor(recording: Recording, drive: Drive) -> None:
+    check_gears(joint_side(recording, drive), drive)
 
 
 def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:

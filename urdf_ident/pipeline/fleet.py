@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.readers.read import read_recordings
+from ..data.readers.read import read_readable, read_recordings
 from ..data.readers.sources import expand_logs
 from ..errors import EstimationError, LogError, UrdfIdentError
 from ..linalg import Array
@@ -142,7 +143,14 @@ def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
 
 
 def identify_fleet(
-    urdf: Path, robots: Mapping[str, Path], out: Path, *, config: Path | None = None, force: bool = False, level: float = LEVEL
+    urdf: Path,
+    robots: Mapping[str, Path],
+    out: Path,
+    *,
+    config: Path | None = None,
+    force: bool = False,
+    skip_bad_logs: bool = False,
+    level: float = LEVEL,
 ) -> Fleet:
     """Identifies each robot from the logs of its folder, writes its result, and pools all.
 
@@ -152,6 +160,7 @@ def identify_fleet(
         out: Folder for the results; each robot has a folder of its name there.
         config: Project file.
         force: Use logs in spite of findings that refuse them.
+        skip_bad_logs: Leave out logs that cannot be read or are refused, and go on with a robot's others.
         level: Chance of a false alarm, over all robots and quantities together, a fraction.
 
     Returns:
@@ -164,7 +173,7 @@ def identify_fleet(
     """
     project, folder = load_project(config)
     project.build_model(project.build_robot(urdf, folder))  # what is wrong for all is said once
-    done = each(partial(_identified, urdf, config, force, out), list(robots.items()))
+    done = each(partial(_identified, urdf, config, force, skip_bad_logs, out), list(robots.items()))
     failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
     if len(results) < FEWEST:
@@ -177,15 +186,20 @@ def identify_fleet(
     return replace(pooled, failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
 
 
-def _identified(urdf: Path, config: Path | None, force: bool, out: Path, robot: tuple[str, Path]) -> str | None:
+def _identified(
+    urdf: Path, config: Path | None, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, Path]
+) -> str | None:
     """Identifies one robot and writes its result; the reason where that is not possible."""
     name, logs = robot
     project, folder = load_project(config)
     try:
         built = project.build_robot(urdf, folder)
         layout = project.log_layout()
-        recordings = read_recordings(expand_logs([str(logs)], layout), built, layout)
-        write_all(identify(project.build_model(built), recordings, project=project, force=force), out / name)
+        sources = expand_logs([str(logs)], layout, copies=skip_bad_logs)
+        given = (sources, built, layout)
+        recordings, left_out = read_readable(*given) if skip_bad_logs else (read_recordings(*given), [])
+        options: dict[str, Any] = {"project": project, "force": force, "skip_bad_logs": skip_bad_logs, "left_out": left_out}
+        write_all(identify(project.build_model(built), recordings, **options), out / name)
     except UrdfIdentError as error:
         return str(error)
     return None

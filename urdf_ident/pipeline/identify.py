@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..data.recording import Recording
+from ..data.refusals import LeftOut
 from ..errors import EstimationError, LogError
-from ..estimation.elastic import check_motors
 from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -19,7 +19,7 @@ from .adapt import judge_adaptation
 from .compensate import check_compensation, compensate
 from .learn import Learnt, learn
 from .physics import complete
-from .prepare import Prepared, prepare
+from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, traces
 
 
@@ -32,6 +32,8 @@ def identify(
     prior: str = "urdf",
     project: Project | None = None,
     force: bool = False,
+    skip_bad_logs: bool = False,
+    left_out: Sequence[LeftOut] = (),
     progress: Progress | None = None,
 ) -> Identification:
     """Identifies a robot from its logs.
@@ -44,6 +46,9 @@ def identify(
         prior: What the standard parameters stay close to: "urdf".
         project: Settings; all defaults if None.
         force: Use logs in spite of findings that refuse them.
+        skip_bad_logs: Leave out logs to learn from that are refused, and go on with the others; ``left_out`` of the result
+            names them. False: one such log ends the call.
+        left_out: Logs that were left out when they were read, for the result to name.
         progress: Called with the name of the log at work and the number of rows done.
 
     Returns:
@@ -63,11 +68,15 @@ def identify(
     loops = project.compensation
     if loops.residual != "none" or sweeps:
         check_compensation(model, logs, loops.residual, loops.inputs)
-    check_motors(model, logs)
-    prepared = prepare(model, logs, project, force, progress)
+    if skip_bad_logs:
+        prepared, refused = prepare_usable(model, logs, project, force, progress)
+        logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
+    else:
+        prepared = prepare(model, logs, project, force, progress)
     judges = prepare_held_out(prepared, held_out, project, force)  # what cannot be scored is refused before the work
     learnt = learn(prepared, project, progress)
-    result = _result(learnt, prepared, project)
+    named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
+    result = replace(_result(learnt, prepared, project), left_out=named)
     if loops.residual != "none" or sweeps:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)

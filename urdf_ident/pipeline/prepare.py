@@ -13,7 +13,10 @@ from ..data.loaded import carrying
 from ..data.prepare import PreparedLog, check_physics, prepare_logs
 from ..data.quality.delay import timing
 from ..data.recording import Recording
+from ..data.refusals import LeftOut
+from ..errors import UrdfIdentError
 from ..estimation.cutoff import sweep_cutoff
+from ..estimation.elastic import check_motors
 from ..estimation.estimators.gains import resolve_drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -68,6 +71,7 @@ def prepare(
         QualityError: A log is refused.
         LogError: A log lacks what is needed.
     """
+    check_motors(model, logs)
     payload = project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     config, sweep = _conditioning(model, logs, project, payload, force, progress)
@@ -82,6 +86,42 @@ def prepare(
     if late:
         signals = {**signals, "delay": late, "why": [*signals["why"], f"delay: {late['why']}"]}
     return Prepared(model, loaded, {**signals, **sweep}, trained)
+
+
+def prepare_usable(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    project: Project,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Prepared, list[LeftOut]]:
+    """:func:`prepare` without the logs that it refuses.
+
+    What the logs choose together is chosen anew without them.
+
+    Args:
+        logs: Logs as read.
+        project: Settings.
+        force: Use logs in spite of findings that refuse them; what cannot be conditioned is left out still.
+        progress: Called with the name of the log at work and a count.
+
+    Returns:
+        The prepared logs, and those that are left out, each with the reason.
+
+    Raises:
+        QualityError: Every log is refused.
+        LogError: Not a single log lacks what is needed, but all of them, or how they go together is at fault.
+    """
+    left: list[LeftOut] = []
+    while True:
+        try:
+            return prepare(model, logs, project, force, progress), left
+        except UrdfIdentError as error:
+            refused = [log for log in logs if log.name in error.logs]
+            if not refused or len(refused) == len(logs):
+                raise
+            left += [LeftOut.of(log, error.logs[log.name]) for log in refused]
+            logs = [log for log in logs if log.name not in error.logs]
 
 
 def _timed(

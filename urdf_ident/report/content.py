@@ -68,9 +68,9 @@ def _choices(ident: Identification) -> list[str]:
 
 def _facts(ident: Identification) -> list[tuple[str, str]]:
     fit = ident.fit
-    logs = len(ident.inputs)
+    logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
     return [
-        ("logs", f"{logs} learnt from, {len(ident.validation)} held out"),
+        ("logs", f"{logs} learnt from, {len(ident.validation)} held out{left}"),
         ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
         ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
         ("can be seen", f"{len(fit.base)} combinations of {len(ident.theta)} parameters"),
@@ -177,9 +177,9 @@ def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
 
 
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
-    rows = []
+    rows = [{"log": log["name"], "severity": "left out", "words": log["why"]} for log in ident.left_out]
     for log in ident.inputs:
         for finding in log["findings"]:
             rows.append({"log": log["name"], "severity": finding["severity"], "words": finding_words(finding)})
-    order = {"refused": 0, "warning": 1}
-    return sorted(rows, key=lambda row: order.get(row["severity"], 2))
+    order = {"left out": 0, "refused": 1, "warning": 2}
+    return sorted(rows, key=lambda row: order.get(row["severity"], 3))

@@ -42,7 +42,11 @@ def brief(ident: Record) -> str:
     kind, errors = joint_errors(ident)
     shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
     table = _table(kind, shown, len(errors))
-    ends = [_line("changed most:", ", ".join(changes(ident)) or "no body by more than the data can tell"), _unknown(ident)]
+    ends = [
+        _line("changed most:", ", ".join(changes(ident)) or "no body by more than the data can tell"),
+        _unknown(ident),
+        *([_line("left out:", _left_out(ident))] if ident.left_out else []),
+    ]
     room = LINES - len(table) - len(ends)
     name = ident.model.robot.name
     head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
@@ -141,6 +145,15 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
         rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
         lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
     return lines
+
+
+def _left_out(ident: Record) -> str:
+    """How many logs took no part; the first one with the reason."""
+    count = len(ident.left_out)
+    names = ", ".join(log["name"] for log in ident.left_out[1:3]) + (" …" if count > 3 else "")
+    first = ident.left_out[0]
+    others = f"{names}; " if names else ""
+    return f"{count} of {count + len(ident.inputs)} logs: {others}{first['name']}: {first['why']}"
 
 
 def _unknown(ident: Record) -> str:

@@ -75,8 +75,8 @@ def check_result(data: Any, schema: str) -> None:
             remedy="identify again; an intended edit removes the entry 'seal'",
         )
     _check_urdf(data["robot"])
-    for name in ("inputs", "validation"):
-        if not all(isinstance(item, Mapping) for item in data[name]):
+    for name in ("inputs", "validation", "left_out"):
+        if not all(isinstance(item, Mapping) for item in data.get(name, [])):
             raise _wrong("is no list of mappings", name)
     for name in ("load", "speed"):
         if name in data["signals"]:

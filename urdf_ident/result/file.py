@@ -50,6 +50,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "verdict": judge(ident).as_dict(),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
         "inputs": list(ident.inputs),
+        "left_out": list(ident.left_out),
         "sources": [{"what": item.what, "path": item.path, "sha256": item.sha256} for item in sources()],
         "joints": list(robot.joints),
         "parameters": {"base": _base_entries(fit, ident.essential.get("names")), "standard": _standard_entries(ident)},

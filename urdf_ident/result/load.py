@@ -121,6 +121,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         compensation=data.get("compensation", {}),
         evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
         traces=None if series is None else read_series(series, theta),
+        left_out=tuple(data.get("left_out", ())),
     )
     if all("motion" in entry for entry in data["parameters"]["standard"]):  # kept: finding them again takes seconds
         ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])

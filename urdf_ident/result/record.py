@@ -43,6 +43,7 @@ class Record:
         solver: How theta was chosen: method, status, residuals, notes.
         signals: Resolved conditioning, and why.
         inputs: Path, hash, rows and findings of every log.
+        left_out: Name, path, hash, reason and findings of every log that took no part because it could not be used.
         cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
         project: The settings that it was made with.
         selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
@@ -79,6 +80,7 @@ class Record:
     evidence: Evidence | None = None
     adaptation: Mapping[str, Any] = field(default_factory=dict)
     traces: Traces | None = None
+    left_out: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         freeze_arrays(self)

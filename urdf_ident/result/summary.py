@@ -40,6 +40,7 @@ def details(ident: Record) -> str:
         *_sweep(ident.signals.get("sweep", {})),
         *_verdicts(ident),
         *_doubts(ident),
+        *_left_out(ident),
         "",
         *_bodies(ident),
         "",
@@ -242,6 +243,12 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
         f"{needed} of {count} combinations are essential: without the others the held-out error changes by {growth:+.2g} % "
         f"({essential['rule']})"
     )
+
+
+def _left_out(ident: Record) -> list[str]:
+    """Logs that took no part, each with the reason."""
+    lines = [f"  left out: {log['name']}: {log['why']}" for log in ident.left_out]
+    return [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `left_out`"] if len(lines) > _DOUBTS else lines
 
 
 def _doubts(ident: Record) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ...linalg import Array
 from ...model.robot import Robot
 from ...samples import Segment
 from ..recording import Recording
+from ..refusals import each_usable
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
@@ -240,11 +242,8 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     config = config or SignalConfig()
     if not recordings:
         raise LogError("no log to condition", expected="one or more recordings")
-    choices, sources = [], []
-    for recording in recordings:
-        pieces, clock = even_pieces(recording)
-        choices.append(_cutoff(pieces, clock.rate, config, recording.name))
-        sources.append(_velocity_source(recording, pieces, clock.rate, choices[-1][0], config))
+    found = each_usable(partial(_choices, config=config), recordings)
+    choices, sources = [cutoff for cutoff, _ in found], [source for _, source in found]
     wishes = [choice.cutoff for choice, _ in choices]
     cutoff = float(np.median(wishes))
     reason = choices[0][1].split(", ", 1)[1]
@@ -259,6 +258,13 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     return replace(
         config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, velocity_reason=words, chosen=chosen
     )
+
+
+def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffChoice, str], tuple[str, str]]:
+    """The cut-off and the source of velocities that one log asks for, each with its reason."""
+    pieces, clock = even_pieces(recording)
+    cutoff = _cutoff(pieces, clock.rate, config, recording.name)
+    return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
 
 
 def _rate_words(clock: Clock) -> str:

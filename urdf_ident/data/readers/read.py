@@ -14,9 +14,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ...errors import LogError, UrdfIdentError
+from ...files import stamp
 from ...model.robot import Robot
-from ...parallel import each, workers
+from ...parallel import workers
 from ..recording import Recording
+from ..refusals import LeftOut, all_usable, attempts
 from .columns import PREFIXES, LogLayout
 from .fields import recording_fields
 from .formats import open_table
@@ -42,16 +45,26 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
 
     Raises:
         MissingFileError: A file does not exist.
-        LogError: The file is empty or no text, or its columns do not fit the robot.
+        LogError: The file is empty or no text, its columns do not fit the robot, or it changes while it is read.
         UnitError: A unit is unknown or measures something else.
     """
     layout = layout or LogLayout()
     source = log_source(source, layout)
+    named = {path: stamp(path) for _, path in source.files}
     tables = _open(source, robot, layout)
+    stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **named}
     with ThreadPoolExecutor(1) as beside:  # hashing a long log takes as long as reading it
         hashing = beside.submit(lambda: [table.sha256() for table, _ in tables])
         recording = Recording(**recording_fields(tables, robot, layout, source.name, source.path))
         hashes = hashing.result()
+    changed = [path for path, before in stamps.items() if stamp(path) != before]
+    if changed:
+        raise LogError(
+            "the log changed while it was read",
+            where=changed[0],
+            got=f"{len(recording)} rows so far",
+            remedy="wait until it is written, or read a copy",
+        )
     digest = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
     return replace(recording, sha256=digest)
 
@@ -71,11 +84,43 @@ def read_recordings(
         The logs, in the same order.
 
     Raises:
-        LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one.
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one, the others named.
     """
-    read = partial(read_recording, robot=robot, layout=layout)
-    with workers(min(jobs, len(sources))) if jobs > 1 else nullcontext():
-        return [replace(recording) for recording in each(read, sources)]  # made anew: arrays arrive writable
+    return all_usable(*_read_all(sources, robot, layout, jobs))
+
+
+def read_readable(
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
+) -> tuple[list[Recording], list[LeftOut]]:
+    """Reads those of several logs that can be read.
+
+    Args:
+        sources: As for :func:`read_recording`.
+        robot: The robot that moved.
+        layout: Columns, units and sides that differ from the default.
+        jobs: Processes; never more than logs.
+
+    Returns:
+        The logs, in the same order, and those that are left out, each with the reason.
+
+    Raises:
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; that of the first log where none can be read.
+    """
+    logs, results = _read_all(sources, robot, layout, jobs)
+    read = [result for result in results if not isinstance(result, UrdfIdentError)]
+    if not read:
+        return all_usable(logs, results), []
+    pairs = zip(logs, results, strict=True)
+    return read, [LeftOut.of(log, result) for log, result in pairs if isinstance(result, UrdfIdentError)]
+
+
+def _read_all(
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None, jobs: int
+) -> tuple[list[LogSource], list[Recording | UrdfIdentError]]:
+    logs = [log_source(source, layout or LogLayout()) for source in sources]
+    with workers(min(jobs, len(logs))) if jobs > 1 else nullcontext():
+        found = attempts(partial(read_recording, robot=robot, layout=layout), logs)
+    return logs, [item if isinstance(item, UrdfIdentError) else replace(item) for item in found]  # anew: arrays arrive writable
 
 
 def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:

@@ -31,13 +31,14 @@ class LogSource:
     files: tuple[tuple[str, str], ...]
 
 
-def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None) -> list[LogSource]:
+def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None, *, copies: bool = False) -> list[LogSource]:
     """Finds the logs that the arguments stand for.
 
     Args:
         arguments: Files, folders (every log in them), bags' folders, LeRobot data sets (every episode in them) or single
             episodes (``DATASET/episode_000003``), globs, or stems of split logs.
         layout: Its ``files`` say what the parts of a split log are called.
+        copies: Let files of the same content through; who prepares the logs finds them.
 
     Returns:
         The logs, sorted by path; one that is reached in two ways comes once.
@@ -55,7 +56,8 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
     for path in sorted(found):
         unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
     paths = list(unique.values())
-    _refuse_copies(paths, found)
+    if not copies:
+        _refuse_copies(paths, found)
     return [LogSource(name, path, found[path]) for name, path in zip(_names(paths), paths, strict=True)]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ...linalg import Array
 from ...model.drive import Drive
 from ...samples import freeze_arrays
 from ..recording import Recording
+from ..refusals import each_usable
 from .targets import Estimate, Targets, at_rest, check_targets, standing
 from .targets_in_motion import TWINS, in_motion
 
@@ -109,7 +111,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     """
     if not recordings:
         raise LogError("no log to find torque constants in", remedy="give at least one log, or drive.gain")
-    signals = [Targets.of(recording, drive) for recording in recordings]
+    signals = each_usable(partial(Targets.of, drive=drive), recordings)
     joints = recordings[0].joints
     for j, joint in enumerate(joints):
         check_targets(signals, j, joint)
