@@ -20,13 +20,11 @@ def check(
     fix: Annotated[Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physical URDF to F.")] = None,
 ) -> None:
     """Checks a URDF: bodies, inertias, what is identifiable."""
-    from ..export.fix import fix_urdf
-    from ..files import check_output, read_text, write_text
-    from ..pipeline.check import check as check_model
-    from ..pipeline.check import check_text
-
     project, folder = open_project(config)
     if fix is not None:
+        from ..export.fix import fix_urdf
+        from ..files import check_output, read_text, write_text
+
         source = read_text(urdf, "URDF")
         check_output(fix)
         text, notes = fix_urdf(source, str(urdf))
@@ -35,6 +33,9 @@ def check(
             typer.echo(note)
         typer.echo(f"wrote {fix}")
         return
+    from ..pipeline.check import check as check_model
+    from ..pipeline.check import check_text
+
     robot = project.build_robot(urdf, folder)
     found = check_model(project.build_model(robot))
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else check_text(found))

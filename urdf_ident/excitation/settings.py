@@ -13,18 +13,16 @@ from ..errors import ProjectError, nearest
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
-from ..motion.collision.collisions import Collisions
-from ..motion.collision.find import find_collisions
-from ..motion.collision.world import read_world
 from ..motion.limits import Limits, prior_torque
 from ..settings.section import Section
-from .earlier import IdentificationLike
-from .paths import PathExperiment, design_circle, design_points
-from .poses import PosesExperiment, design_poses
 from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
 
 if TYPE_CHECKING:
+    from ..motion.collision.collisions import Collisions
     from .design import Design, Progress
+    from .earlier import IdentificationLike
+    from .paths import PathExperiment
+    from .poses import PosesExperiment
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -145,7 +143,9 @@ class ExcitationSection(Section):
             ProjectError, LimitError: See :meth:`options`.
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
-        from .design import design_excitation  # the project file is read for many things; this is only for one
+        from .design import design_excitation  # the project file is read for many things; these are only for one
+        from .paths import design_circle, design_points
+        from .poses import design_poses
 
         robot = model.robot
         options, around = self.options(robot), self.build_collisions(robot, folder)
@@ -210,6 +210,9 @@ class ExcitationSection(Section):
         solid = any(link.has_collision for link in robot.description.links.values())
         if self.collisions is False or (self.collisions == "auto" and self.world is None and not solid):
             return None
+        from ..motion.collision.find import find_collisions
+        from ..motion.collision.world import read_world
+
         world = None if self.world is None else read_world((folder or Path()) / self.world)
         return find_collisions(robot, world, clearance=self.clearance)
 

@@ -19,7 +19,7 @@ from ..model.geometry_rank import geometric_rank
 from ..model.prior import inertial_prior
 from ..model.structure import random_motion
 from ..model.terms import RotorInertia
-from ..result.summary import finding_words, table
+from ..result.lines import finding_words, table
 
 #: A rank gap below this leaves doubt about the rank.
 CLEAR = 1e3

@@ -29,7 +29,7 @@ from ..motion.trajectories import random_fourier
 from ..project import Project, parse_project
 from ..result.exports import write_all
 from ..result.identification import Identification
-from ..result.summary import table
+from ..result.lines import table
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import write_log

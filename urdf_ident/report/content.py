@@ -12,7 +12,7 @@ from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.headline import headline
 from ..result.identification import Identification
-from ..result.summary import finding_words
+from ..result.lines import finding_words
 
 _VERDICT_WORDS = {
     "identifiable": "the data tell this parameter by itself",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compensation.online import OnlineModel
-from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Verdict, verdicts
@@ -26,6 +24,10 @@ from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
 from .evidence import Evidence
 from .traces import Traces
+
+if TYPE_CHECKING:
+    from ..compensation.online import OnlineModel
+    from ..compensation.residual import Residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +138,8 @@ class Record:
     @cached_property
     def online(self) -> OnlineModel | None:
         """The model for single samples; None with elastic joints, whose torque has no short cut."""
+        from ..compensation.online import OnlineModel
+
         elastic = isinstance(self.model, ElasticModel)
         return None if elastic else OnlineModel(self.model, self.theta, residual=self.residual)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from ..model.trained import trained_speeds
+from .lines import finding_words, table
 from .record import Record
 from .springs import SPRING_SYMBOLS, springs
 from .verdict import judge
@@ -55,24 +56,6 @@ def details(ident: Record) -> str:
     elif ident.cross_validation:
         lines += ["", *_cross(ident.cross_validation)]
     return "\n".join(lines)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned text columns, the first one left.
-
-    Args:
-        header: Column titles.
-        rows: Cells.
-
-    Returns:
-        Lines.
-    """
-    widths = [max(len(str(row[k])) for row in [header, *rows]) for k in range(len(header))]
-    lines = []
-    for row in [header, *rows]:
-        cells = [str(cell).rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join([str(row[0]).ljust(widths[0]), *cells]).rstrip())
-    return lines
 
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
@@ -188,21 +171,6 @@ def compensation_table(ident: Record) -> list[str]:
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
-
-
-def finding_words(finding: Mapping[str, Any]) -> str:
-    """One finding about a log: which joint and row, what, and its remedy.
-
-    Args:
-        finding: As in ``findings`` of identification.json.
-
-    Returns:
-        One line.
-    """
-    joint, rows, remedy = finding.get("joint"), finding.get("rows"), finding.get("remedy")
-    owner = f"{joint}: " if joint and joint not in finding["message"] else ""
-    where = f" (from row {rows[0]})" if rows else ""
-    return f"{owner}{finding['message']}{where}" + (f" -> {remedy}" if remedy else "")
 
 
 def _sweep(found: Mapping[str, Any]) -> list[str]:
