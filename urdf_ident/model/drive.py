@@ -149,7 +149,8 @@ class Drive:
         Returns:
             Shape (N, n) [N·m or N].
         """
-        torque = np.asarray(effort) * self.gain
+        effort = np.asarray(effort)
+        torque = effort if (self.gain == 1.0).all() else effort * self.gain
         return torque if side == "joint" else np.asarray(torque @ self.reduction)
 
     def as_dict(self) -> dict[str, Any]:

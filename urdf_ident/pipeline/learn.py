@@ -89,7 +89,8 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
     trusted = trust(model, logs, wanted.method, wanted.loss)  # outliers are found before friction is chosen
-    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=KeptRows())
+    kept = KeptRows()
+    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
@@ -99,6 +100,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior)
+    kept.clear()  # what follows seldom asks for rows of all logs again
     loop = partial(_closed_loop, converged, logs, prior, project)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(

@@ -57,6 +57,10 @@ class KeptRows:
             raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
 
+    def clear(self) -> None:
+        """Lets go of all rows; those that are asked for again are kept again."""
+        self._kept, self.held = {}, 0
+
     def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
         rigid = self._rigid(model, segment, row_filter)
         terms = self._terms(model, segment, row_filter)

@@ -13,7 +13,7 @@ log shows (:func:`_effective_weights`), so that autocorrelated noise and what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,8 +52,8 @@ class _Moments:
     yy: Array
 
     @classmethod
-    def of(cls, logs: Sequence[Sequence[Array]], r: int, q: int) -> _Moments:
-        """From the rows ``[X | Z | y]`` of each log, shapes (m, r + q + 1)."""
+    def of(cls, logs: Iterable[Iterable[Array]], r: int, q: int) -> _Moments:
+        """From the rows ``[X | Z | y]`` of each log, shapes (m, r + q + 1); those of one log are held at a time."""
         stacked = (np.vstack([np.zeros((1, r + q + 1)), *rows]) for rows in logs)
         G = np.stack([rows.T @ rows for rows in stacked])
         z = slice(r, r + q)
@@ -64,7 +64,8 @@ class _Moments:
 
 
 class _Rows:
-    """The factors of a statistic set as rows of the mixed model."""
+    """The factors of a statistic set as rows of the mixed model, made when they are asked for: all at once they take more
+    memory than the factors."""
 
     def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
         self.statistics, self.fit, self.parts = statistics, fit, tuple(parts)
@@ -79,10 +80,10 @@ class _Rows:
         self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
         for entry in statistics.entries:
             own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
-            own.append((entry.block, self._wide(entry.R, entry.group), entry.rows))
+            own.append((entry.block, entry.R, entry.rows))
 
     def _wide(self, R: Array, group: str) -> Array:
-        """One factor as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
+        """Factors as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
         layout = self.statistics.layout(group)
         R = R[:, len(layout.instruments) :]
         k, target = len(layout.columns), self.place[layout.columns]
@@ -92,7 +93,9 @@ class _Rows:
 
     def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
         """Factors of one log (or of one of its :data:`PARTS`) and group in order of time."""
-        return [R for _, R, _ in self._in_time(log, group, part)]
+        factors = [R for _, R, _ in self._in_time(log, group, part)]
+        ends = np.cumsum([len(R) for R in factors])
+        return np.split(self._wide(np.vstack(factors), group), ends[:-1]) if factors else []
 
     def number(self, log: str, group: str, part: int | None = None) -> int:
         """How many rows are behind them."""
@@ -106,7 +109,7 @@ class _Rows:
         """Of logs, or of some of their :data:`PARTS`."""
         groups = self.statistics.groups
         rows = ([weights[group] * R for group in groups for R in self.of(log, group, part)] for log, part in units)
-        return _Moments.of(list(rows), self.r, self.q)
+        return _Moments.of(rows, self.r, self.q)
 
 
 def _marginal(logs: _Moments, spread: Array) -> tuple[Array, Array, Array]:

@@ -208,8 +208,8 @@ def page() -> str:
         "`urdf_ident/data/quality/catalogue.py` by `python scripts/docs/findings.py`.",
         "",
         "`info` says what was seen; `repaired` was put right; `warning` is a doubt, said in the summary; `refused` ends",
-        "`identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none, `rows`, a `message`, a",
-        "`remedy`, a `size` where one is stated here, and a `certainty` from 0 to 1 where causes were compared.",
+        "`identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none, `rows`,",
+        "a `message`, a `remedy`, a `size` where one is stated here, and a `certainty` from 0 to 1 where causes were compared.",
         "",
     ]
     for title, kinds in KNOWN.items():
