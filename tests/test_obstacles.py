@@ -100,15 +100,36 @@ def test_the_barrier_and_its_gradient() -> None:
     value, gradient = obstacles(X, 1.0)
     assert value > 0.0
     assert fresh(X, 1.0)[0] == pytest.approx(value, rel=1e-9)  # what is remembered changes nothing
-    checked = 0
+    push, errors, slopes = fresh.push, [], []
+    assert push is not None
+    assert np.array_equal(push.gradient, fresh(X, 1.0)[1])
+    assert np.linalg.eigvalsh(push.hessian).min() > -1e-9 * np.linalg.norm(push.hessian)
     for _ in range(8):
-        direction, step = rng.standard_normal(X.shape), 2e-5
+        direction, step = rng.standard_normal(X.shape), 3e-4  # distances are exact to about a micrometre
         ends = [obstacles(X + sign * step * direction, 1.0)[0] for sign in (1, -1)]
         slope = (ends[0] - ends[1]) / (2 * step)
         if np.isfinite(slope):
-            assert slope == pytest.approx(float((gradient * direction).sum()), rel=0.05, abs=1e-3)
-            checked += 1
-    assert checked > 4
+            slopes.append((slope, float((gradient * direction).sum())))
+        fresh(X + step * direction, 1.0)
+        if fresh.push is not None and len(fresh.push.room) == len(push.room):
+            moved = push.approach @ direction.T.reshape(-1) * step
+            errors.append(np.median(np.abs(fresh.push.room - push.room - moved)) / np.median(np.abs(moved)))
+    assert len(slopes) > 4
+    measured, expected = np.array(slopes).T
+    assert np.linalg.norm(measured - expected) < 0.1 * np.linalg.norm(expected)
+    assert np.median(errors) < 0.1  # the room to each thing changes as it is said to
+
+
+def test_rough_bounds_are_below_distances() -> None:
+    _, collisions = arm()
+    q = np.random.default_rng(1).uniform(-3.0, 3.0, (40, 6))
+    poses, pairs = collisions.kinematics.evaluate(q), np.tile(np.arange(len(collisions.pairs)), len(q))
+    rows = np.repeat(np.arange(len(q)), len(collisions.pairs))
+    exact = collisions.exact(poses, rows, pairs)[0]
+    for near in (-1.0, 5.0):  # from one ball a link, and from several
+        rough = collisions.rough(poses, rows, pairs, np.full(len(rows), near))
+        assert (rough <= exact + 1e-6)[exact > 0].all()
+    assert np.median((exact - rough)[exact > 0.05]) < 0.05
 
 
 def test_more_instants_are_watched_where_a_distance_dips() -> None:

@@ -137,12 +137,35 @@ class Options:
 Value = Callable[[Array, float, float], tuple[float, Array]]
 
 
+@dataclass(frozen=True, eq=False)
+class Push:
+    """The part of an objective that comes from barriers around M things near by, whose curvature is known.
+
+    Attributes:
+        gradient: Shape (d, n).
+        approach: How the room to each of them changes with the unknowns, ordered joint by joint, shape (M, n·d).
+        curvature: Second derivative of its barrier by the room, shape (M,).
+        room: What is left to each, shape (M,).
+    """
+
+    gradient: Array
+    approach: Array
+    curvature: Array
+    room: Array
+
+    @property
+    def hessian(self) -> Array:
+        """Gauss-Newton Hessian, shape (n·d, n·d)."""
+        return np.asarray(self.approach.T @ (self.curvature[:, None] * self.approach))
+
+
 def minimise(
     objective: Value,
     limits: LinearLimits,
     X: Array,
     options: Options,
     on_iterate: Callable[[Array], bool] | None = None,
+    push: Callable[[], Push | None] = lambda: None,
 ) -> Array:
     """Minimises an objective inside limits.
 
@@ -151,6 +174,8 @@ def minimise(
         X: Strictly inside, shape (d, n).
         options: Of the search.
         on_iterate: Called with every iterate, shape (d, n); True stops.
+        push: What barriers contribute to the objective's last value, or None; their curvature is taken as it is, the rest's
+            is learnt.
 
     Returns:
         The last iterate, shape (d, n).
@@ -164,23 +189,28 @@ def minimise(
     for stage, (barrier, sharpness) in enumerate(zip(options.barriers, options.sharpness, strict=True)):
         mu = barrier / K
         value, gradient = objective(X, barrier, sharpness)
+        near = push()
         merit = value - mu * _log(room, finite)
         for _ in range(options.steps):
+            smooth = gradient if near is None else gradient - near.gradient
             if B is None:  # first: as curved as a step that uses a tenth of the limits' width asks for
                 whole = _blocks(curvature)
-                slope = np.sqrt(gradient.T.reshape(-1) @ np.linalg.solve(whole, gradient.T.reshape(-1)))
+                slope = np.sqrt(smooth.T.reshape(-1) @ np.linalg.solve(whole, smooth.T.reshape(-1)))
                 B = whole * max(float(slope) / 0.3, 1e-3)
-            step = _direction(B, limits, gradient, room, multipliers, mu, finite)
+            step = _direction(B if near is None else B + near.hessian, limits, gradient, room, multipliers, mu, finite)
             change = limits.change(step)
             descent = float((gradient * step).sum() - mu * (change[finite] / room[finite]).sum())
             largest = _longest(room[finite], change[finite])
+            if near is not None:
+                largest = min(largest, _longest(near.room, near.approach @ step.T.reshape(-1)))
             length, new = _search(objective, limits, X, step, largest, merit, descent, mu, barrier, sharpness, finite)
             if new is None:
                 B = None if stage == 0 else B
                 break
             moved = length * step
             multipliers = _dual_step(multipliers, room, change, mu, finite, length)
-            _update(B, moved, new[1] - gradient)
+            near = push()
+            _update(B, moved, (new[1] if near is None else new[1] - near.gradient) - smooth)
             X, room = X + moved, limits.room(X + moved)
             multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / room, 10.0 * mu / room), 0.0)
             gain = merit - new[2]

@@ -3,11 +3,13 @@
 Most distances are large most of the time. Each is remembered as a bound that every step of the search lowers by what the
 joints can have moved (their lever arms times their change), and is measured again only when the bound comes near. The
 barrier ``−(1 − s)² log s`` is smooth, zero from ``s = 1`` on and infinite at ``s = 0`` (Li et al. 2020, incremental potential
-contact), so that pairs come and go without a jump.
+contact), so that pairs come and go without a jump. It rises over a decimetre while steps are long, and over less as its weight
+falls; its curvature is handed to the search (:class:`.interior.Push`), which would take many steps to learn it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,20 +23,26 @@ from ..motion.collision.pruning import CONSTANT
 from ..motion.collision.speeds import SpeedBounds
 from ..motion.limits import Limits
 from .family import Family
+from .interior import Push
 from .objective import Objective
 
 Indices = NDArray[np.intp]
 
 #: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
-TRAVEL = 0.12
+TRAVEL = 0.24
 #: Fewest and most instants per motion.
 INSTANTS = (80, 1200)
 #: What is kept besides the required distance, for what happens between instants [m]; less of pairs that are always close.
 PAD, PAD_SHARE = 0.004, 0.25
 #: Random poses that tell how far apart a pair can be.
 POSES = 100
-#: Over which distance the barrier rises [m].
-RANGE = 0.015
+#: Over which distance the barrier rises in the end and in the beginning [m], and the part of a pair's usual distance that this
+#: is at most, so that links that are always close are not measured all the time.
+RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
+#: Weights of the barrier between which its range grows from one to the other.
+WEIGHTS = (1e-3, 0.1)
+#: Every how many instants the barrier is that wide in the beginning; at the others it has its last range.
+EVERY = 3
 #: Instants that are added around one where a distance dips.
 _AROUND = 9
 #: Every eighth instant first, then the others: a motion that collides is found out before all is measured.
@@ -55,11 +63,12 @@ class Obstacles:
         collisions: As given.
         dipped: The pair that came too close in the last motion that :meth:`keeps` refused.
         pad: What is kept besides the required distance, of each pair, shape (P,) [m].
+        push: What the last value with a weight consists of; None where nothing was within reach.
     """
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
         self.collisions = collisions
-        self.pad, self._constant = _pads(collisions, limits)
+        self.pad, self._constant, self._usual = _pads(collisions, limits)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
         bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
         self._arms = bounds.arms.T
@@ -67,12 +76,13 @@ class Obstacles:
         duration = single.period + 2 * single.lead
         fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
         count = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
-        self._step = duration / (count - 1)
+        self._step, self._even = duration / (count - 1), count
         self.grid = single.grid(np.linspace(0.0, duration, count))
         self._last = np.zeros((count, len(limits.joints)))
         self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
         self._bound[:, self._constant] = np.inf
-        self._near = collisions.required + self.pad + RANGE
+        self._least = collisions.required + self.pad
+        self.push: Push | None = None
         self._kept: Array | None = None
         self._broken: list[tuple[int, int]] = []  # instants and pairs of distances that were not kept lately
         self.dipped: Clearance | None = None
@@ -88,6 +98,7 @@ class Obstacles:
             The value, inf where a distance is not kept, and its gradient, shape (d, n).
         """
         nothing = np.zeros_like(X)
+        self.push = None
         if not self.collisions.pairs:
             return 0.0, nothing
         q = self.grid.position @ X + self.grid.constant[0]
@@ -95,23 +106,53 @@ class Obstacles:
             return np.inf, nothing
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
-        rows, pairs = np.nonzero(self._bound < self._near)
+        reach, every = self._reach(weight)
+        watched = (np.arange(len(q)) % every == 0) | (np.arange(len(q)) >= self._even)
+        spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
+        rows, pairs = np.nonzero(self._bound < self._least + spans)
         if not len(rows):
             return 0.0, nothing
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
-        rough = self.collisions.rough(poses, where, pairs, self._near)
+        span = spans[rows, pairs]
+        rough = self.collisions.rough(poses, where, pairs, self._least[pairs] + span)
         self._bound[rows, pairs] = rough
-        near = np.flatnonzero(rough < self._near[pairs])
-        value, by_q = 0.0, np.zeros_like(q)
+        near = np.flatnonzero(rough < self._least[pairs] + span)
+        found = []
         for part in _COARSE_FIRST:
             some = near[np.isin(rows[near] % 8, part)]
-            found = self._measure(poses, where[some], rows[some], pairs[some], by_q if weight > 0 else None)
-            if not np.isfinite(found):
+            contacts = self._measure(poses, where[some], rows[some], pairs[some], span[some])
+            if contacts is None:
                 return np.inf, nothing
-            value += found
-        share = weight / len(q)
-        return share * value, share * np.asarray(self.grid.position.T @ by_q)
+            found.append(contacts)
+        if weight == 0:
+            return 0.0, nothing
+        return self._barrier(found, weight / len(q))
+
+    def _barrier(self, found: Sequence[_Contacts], share: float) -> tuple[float, Array]:
+        """Value and gradient of the barrier; what it consists of is kept in :attr:`push`."""
+        rows = np.concatenate([each.rows for each in found])
+        span, s, by_distance = (
+            np.concatenate([getattr(each, name) for each in found]) for name in ("span", "s", "by_distance")
+        )
+        basis = self.grid.position
+        if not len(s):
+            return 0.0, np.zeros((basis.shape[1], by_distance.shape[1]))
+        slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / span
+        gradient = np.asarray(basis[rows].T @ (slope[:, None] * by_distance))
+        approach = (by_distance[:, :, None] * basis[rows][:, None, :]).reshape(len(s), -1)
+        curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / span**2
+        self.push = Push(gradient, approach, curvature, s * span)
+        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), gradient
+
+    def _reach(self, weight: float) -> tuple[Array, int]:
+        """Over which distance the barrier of each pair rises, shape (P,) [m], zero where only the sign is asked for; and at
+        every how many instants it does: where it is wide, neighbours say the same."""
+        if weight <= 0:
+            return np.zeros(len(self._least)), 1
+        part = float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
+        wide = RANGE * (FIRST_RANGE / RANGE) ** part
+        return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
     def keeps(self, X: Array) -> bool:
         """Whether a motion keeps all distances between instants too; where it does not, more instants are watched.
@@ -149,7 +190,7 @@ class Obstacles:
         """
         if not self.collisions.pairs:
             return ""
-        room = self.collisions.distances(pose)[0] - self.collisions.required - self.pad
+        room = self.collisions.distances(pose)[0] - self._least
         return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
 
     def _breaks_again(self, q: Array) -> bool:
@@ -159,39 +200,48 @@ class Obstacles:
         rows, pairs = np.array(self._broken, dtype=np.intp).T
         used, where = np.unique(rows, return_inverse=True)
         distance = self.collisions.exact(self.collisions.kinematics.evaluate(q[used]), where, pairs, -np.inf)[0]
-        return bool((distance <= self.collisions.required[pairs] + self.pad[pairs]).any())
+        return bool((distance <= self._least[pairs]).any())
 
-    def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, by_q: Array | None) -> float:
-        """Barrier of some distances, whose gradient is added to ``by_q``; inf where one is not kept."""
-        distance, first, second = self.collisions.exact(poses, where, pairs, float(self._near.max()))
+    def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, span: Array) -> _Contacts | None:
+        """Those of some distances that are within the barrier's reach, shape (M,) [m]; None where one is not kept."""
+        distance, first, second = self.collisions.exact(
+            poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
+        )
         self._bound[rows, pairs] = distance
-        s = (distance - self.collisions.required[pairs] - self.pad[pairs]) / RANGE
-        if not s.min(initial=np.inf) > 0:
-            worst = [k for k in np.argsort(s)[:_EACH].tolist() if s[k] <= 0]
+        room = distance - self._least[pairs]
+        if not room.min(initial=np.inf) > 0:
+            worst = [k for k in np.argsort(room)[:_EACH].tolist() if room[k] <= 0]
             new = [(int(rows[k]), int(pairs[k])) for k in worst]
             self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
-            return np.inf
-        close = np.flatnonzero(s < 1.0)
-        if by_q is None or not len(close):
-            return 0.0
-        s, rows, pairs = s[close], rows[close], pairs[close]
-        slope = (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / RANGE
+            return None
+        close = np.flatnonzero(room < span)
+        rows, pairs, span = rows[close], pairs[close], span[close]
         by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
-        np.add.at(by_q, rows, slope[:, None] * by_distance)
-        return -float(((1 - s) ** 2 * np.log(s)).sum())
+        return _Contacts(rows, span, room[close] / span, by_distance)
 
 
-def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_]]:
-    """The pad of each pair, and whether no motion changes its distance, which the search need not measure then.
+@dataclass(frozen=True, eq=False)
+class _Contacts:
+    """Distances within reach of the barrier: instants, over which distance it rises [m], room as a part of that, and how the
+    distance changes with the joints, shapes (M,) and (M, n)."""
+
+    rows: Indices
+    span: Array
+    s: Array
+    by_distance: Array
+
+
+def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_], Array]:
+    """The pad of each pair, whether no motion changes its distance, which the search need not measure then, and its usual room.
 
     A wrist that turns at a small distance from the forearm must neither block every motion nor be measured at every step.
     """
     if not collisions.pairs:
-        return np.zeros(0), np.zeros(0, dtype=bool)
+        return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
     q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
     room = collisions.distances(q) - collisions.required
     constant = (np.ptp(room, axis=0) < CONSTANT) & (room.min(axis=0) > CONSTANT)
-    return np.clip(PAD_SHARE * room.max(axis=0), 0.0, PAD), constant
+    return np.clip(PAD_SHARE * room.max(axis=0), 0.0, PAD), constant, np.median(room, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from ..linalg import Array
 from ..motion.limits import Limits
 from .family import Family
 from .global_start import UNUSABLE, Encoding, evolve
-from .interior import LinearLimits, Options, minimise
+from .interior import LinearLimits, Options, Push, minimise
 from .objective import Criterion, Objective
 from .obstacles import Guarded, Obstacles
 
@@ -25,6 +25,9 @@ POSES = 400
 TRIES = 40
 #: Sizes at which an individual of a global search is tried, until torques and distances allow it.
 SIZES = (1.0, 0.75, 0.5, 0.3)
+#: How often a local search goes on after its motion came too close between instants; when the time is up, how many of its
+#: motions are looked at, from the last one back.
+ROUNDS, DIPS = 3, 3
 #: Part of the torque limits that is used: torque is checked on instants, its peaks lie in between.
 TORQUE_FILL = 0.98
 #: What is kept from the other limits besides the exact allowance between instants.
@@ -213,22 +216,27 @@ class Search:
         return best[0][1]
 
     def _improve(self, X: Array, options: Options, found: Found) -> Array:
+        passed: list[Array] = []
+
         def on_iterate(X: Array) -> bool:
             self.improved = True
+            passed.append(X)
             return self.late
 
         start = X
-        for part in (0.9, 0.6, 0.0):
-            X = minimise(self.objective, self.limits, X, options, on_iterate)
-            if self._keeps(X):
-                self._offer(X, self._value(X), found)
-                return X
+        for _ in range(ROUNDS):
+            passed[:] = [X]
+            X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
+            for _ in range(DIPS if self.late else 1):
+                if self._keeps(X):
+                    self._offer(X, self._value(X), found)
+                    return X
+                # A distance that dips between instants is watched from now on: again, from the last motion that keeps it.
+                kept = next((earlier for earlier in reversed(passed) if np.isfinite(self._value(earlier))), None)
+                if kept is None:
+                    return self.best.X if self.best.X.size else start
+                X = kept
             if self.late:
-                break
-            # A distance that dips between instants is watched from now on: again, from nearer to where it was kept.
-            nearer = start + part * (X - start)
-            X = nearer if np.isfinite(self._value(nearer)) else start
-            if not np.isfinite(self._value(X)):
                 break
         return self.best.X if self.best.X.size else start
 
@@ -253,6 +261,9 @@ class Search:
 
     def _value(self, X: Array) -> float:
         return self.objective(X, 0.0)[0]
+
+    def _push(self) -> Push | None:
+        return None if self.problem.obstacles is None else self.problem.obstacles.push
 
     def _keeps(self, X: Array) -> bool:
         return self.problem.obstacles is None or self.problem.obstacles.keeps(X)

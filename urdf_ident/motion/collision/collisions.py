@@ -6,9 +6,9 @@ where they are nearest, which give the distance's gradient.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -126,48 +126,60 @@ class Collisions:
             poses: The bodies on N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-            near: What is close, for each pair, shape (P,) [m].
+            near: What is close, of each, shape (M,) [m].
 
         Returns:
             Shape (M,) [m].
         """
-        out, centre = np.empty(len(rows)), self._centres(poses)
-        first, second, radii, loose = self._balls
-        easy = loose[pairs]
-        here, there = (centre[rows[easy], k[pairs[easy]]] for k in (first, second))
-        apart = here - there
-        out[easy] = np.sqrt(np.einsum("mi,mi->m", apart, apart)) - radii[pairs[easy]]
-        order = np.argsort(pairs, kind="stable")
-        ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
-        for p, pair in enumerate(self.pairs):
-            mine = order[ends[p] : ends[p + 1]]
-            if not len(mine):
-                continue
-            if pair.second < 0:
-                out[mine] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[rows[mine], 0])[0]  # type: ignore[index]
-                continue
-            solids = self.solids[pair.first], self.solids[pair.second]
-            if not loose[p]:
-                out[mine] = _to_object(centre[rows[mine], pair.first, None], solids[1]) - solids[0].radius
-            close = mine[out[mine] < near[p]]
-            if len(close) and len(solids[0].balls) + len(solids[1].balls) > 2:
-                out[close] = np.maximum(out[close], _between(poses, rows[close], *solids))
+        covers = self._covers
+        middles = np.empty((len(poses.origin), len(covers.local), 3))
+        for body, own in covers.of_body.items():
+            middles[:, own] = poses.points(body, covers.local[own])
+        out = self._bounds(middles, rows, pairs, covers.one)
+        close = np.flatnonzero((out < near) & (covers.several.count[pairs] > 1))
+        if len(close):
+            out[close] = np.maximum(out[close], self._bounds(middles, rows[close], pairs[close], covers.several))
+        tool = np.flatnonzero(covers.second[pairs] < 0)
+        if len(tool):
+            out[tool] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
         return out
 
-    @cached_property
-    def _balls(self) -> tuple[Indices, Indices, Array, NDArray[np.bool_]]:
-        """Of each pair its solids, the sum of the radii of the balls around them, and whether both are links."""
-        first, second = np.array([(pair.first, pair.second) for pair in self.pairs], dtype=np.intp).reshape(-1, 2).T
-        radius = np.array([solid.radius for solid in self.solids])
-        links = np.array([not solid.of_world for solid in self.solids], dtype=bool)
-        loose = (second >= 0) & links[second]
-        return first, second, radius[first] + np.where(loose, radius[second], 0.0), loose
+    def _bounds(self, middles: Array, rows: Indices, pairs: Indices, balls: _Balls) -> Array:
+        """Lower bounds of distances from the balls that stand for links, shape (M,) [m]; inf of the tool."""
+        count = balls.count[pairs]
+        begin = np.cumsum(count) - count
+        of_entry = np.repeat(np.arange(len(pairs)), count)
+        combination = balls.start[pairs][of_entry] + np.arange(len(of_entry)) - begin[of_entry]
+        here, there = middles[rows[of_entry], balls.first[combination]], balls.second[combination]
+        second, gap = self._covers.second[pairs][of_entry], np.full(len(of_entry), np.inf)
+        links = there >= 0
+        apart = here[links] - middles[rows[of_entry[links]], there[links]]
+        gap[links] = np.sqrt(np.einsum("mi,mi->m", apart, apart))
+        for k in np.unique(second[~links & (second >= 0)]).tolist():
+            own = ~links & (second == k)
+            gap[own] = _to_object(here[own], self.solids[k])
+        return np.asarray(np.minimum.reduceat(gap, begin) - balls.radii[pairs]) if len(pairs) else np.zeros(0)
 
-    def _centres(self, poses: Poses) -> Array:
-        """Middles of the balls around all solids, shape (N, S, 3) [m]."""
-        body = np.array([solid.body for solid in self.solids], dtype=np.intp)
-        local = np.array([solid.centre if np.isfinite(solid.radius) else np.zeros(3) for solid in self.solids])
-        return np.asarray((poses.rotation[:, body] @ local[:, :, None])[..., 0] + poses.origin[:, body])
+    @cached_property
+    def _covers(self) -> _Covers:
+        """The balls that stand for the solids in rough bounds."""
+        links = [k for k, solid in enumerate(self.solids) if not solid.of_world]
+        local: list[Array] = []
+        body: list[int] = []
+        one: dict[int, Indices] = {}
+        several: dict[int, Indices] = {}
+        for k in links:
+            solid = self.solids[k]
+            one[k] = np.array([len(local)])
+            several[k] = len(local) + 1 + np.arange(len(solid.balls))
+            local += [solid.centre, *solid.balls]
+            body += [solid.body] * (1 + len(solid.balls))
+        bodies = np.array(body, dtype=np.intp)
+        of_body = {b: np.flatnonzero(bodies == b) for b in dict.fromkeys(body)}
+        radius, small = ({k: getattr(self.solids[k], name) for k in links} for name in ("radius", "ball_radius"))
+        made = [_Balls.of(self.pairs, some, size) for some, size in ((one, radius), (several, small))]
+        second = np.array([pair.second for pair in self.pairs], dtype=np.intp)
+        return _Covers(np.array(local).reshape(-1, 3), of_body, second, *made)
 
     def exact(self, poses: Poses, rows: Indices, pairs: Indices, within: float = np.inf) -> tuple[Array, Array, Array]:
         """Distances by Coal, with the points where they are measured.
@@ -186,6 +198,7 @@ class Collisions:
 
         distance, near = np.empty(len(rows)), np.zeros((2, len(rows), 3))
         request, result = coal.DistanceRequest(), coal.DistanceResult()
+        first, second = coal.Transform3s(), coal.Transform3s()
         order = np.argsort(pairs, kind="stable")
         ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
         for p in np.unique(pairs).tolist():
@@ -194,9 +207,12 @@ class Collisions:
                 for m in mine.tolist():
                     distance[m], near[:, m] = self._tool_distance(poses, int(rows[m]))
                 continue
-            here, there = (_placed(poses, rows[mine], self.solids[k]) for k in (pair.first, pair.second))
-            measure = coal.ComputeDistance(self.solids[pair.first].geometry, self.solids[pair.second].geometry)
-            for m, (first, second) in zip(mine.tolist(), zip(here, there, strict=True), strict=True):
+            here, there = self.solids[pair.first], self.solids[pair.second]
+            measure = coal.ComputeDistance(here.geometry, there.geometry)
+            placed = (_placed(poses, rows[mine], solid) for solid in (here, there))
+            for m, R, t, S, u in zip(mine.tolist(), *(x for pair_ in placed for x in pair_), strict=True):
+                first.setTransform(R, t)
+                second.setTransform(S, u)
                 result.clear()
                 distance[m] = found = measure(first, second, request, result)
                 if found < within:
@@ -252,37 +268,62 @@ class Collisions:
         return float(room[0]), np.array([point, point - room[0] * normal])
 
 
-def _placed(poses: Poses, rows: Indices, solid: Solid) -> list[Any]:
-    """Coal's transforms of a solid on some configurations."""
-    import coal
+@dataclass(frozen=True, eq=False)
+class _Balls:
+    """Balls that stand for the solids of each pair, in all combinations of a ball of the first and one of the second.
 
+    Attributes:
+        first, second: Indices of balls, of all pairs' combinations one after the other, shape (C,); second is -1 for what
+            is not covered by balls.
+        start, count: Where the combinations of a pair begin, and how many there are, shape (P,).
+        radii: Of a ball of the first with one of the second, shape (P,) [m].
+    """
+
+    first: Indices
+    second: Indices
+    start: Indices
+    count: Indices
+    radii: Array
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], balls: Mapping[int, Indices], radius: Mapping[int, float]) -> _Balls:
+        """From the balls of each solid, and their radius."""
+        none = np.array([-1])
+        made = [(balls.get(pair.first, none[:0]), balls.get(pair.second, none)) for pair in pairs]
+        made = [(a if pair.second >= 0 else none, b) for (a, b), pair in zip(made, pairs, strict=True)]
+        count = np.array([len(a) * len(b) for a, b in made], dtype=np.intp)
+        first = np.concatenate([np.repeat(a, len(b)) for a, b in made]) if made else none[:0]
+        second = np.concatenate([np.tile(b, len(a)) for a, b in made]) if made else none[:0]
+        radii = np.array([radius[pair.first] + radius.get(pair.second, 0.0) if pair.second >= 0 else 0.0 for pair in pairs])
+        return cls(first, second, np.cumsum(count) - count, count, radii)
+
+
+@dataclass(frozen=True, eq=False)
+class _Covers:
+    """All balls: middles in the frames of their bodies, shape (B, 3) [m], which are of which body, the second solid of each
+    pair, and the pairs' combinations with one ball a solid and with several."""
+
+    local: Array
+    of_body: Mapping[int, Indices]
+    second: Indices
+    one: _Balls
+    several: _Balls
+
+
+def _placed(poses: Poses, rows: Indices, solid: Solid) -> tuple[Array, Array]:
+    """Rotations and places of a solid on some configurations, shapes (M, 3, 3) and (M, 3) [m]."""
+    turn, place = solid.placement[:3, :3], solid.placement[:3, 3]
     if solid.body == 0:
-        return [coal.Transform3s(solid.placement[:3, :3], solid.placement[:3, 3])] * len(rows)
-    frame = poses.rotation[rows, solid.body]
-    turned, moved = frame @ solid.placement[:3, :3], frame @ solid.placement[:3, 3] + poses.origin[rows, solid.body]
-    return [coal.Transform3s(R, t) for R, t in zip(turned, moved, strict=True)]
-
-
-def _between(poses: Poses, rows: Indices, here: Solid, there: Solid) -> Array:
-    """Lower bound of the distance of a link from another one or from an object, by several balls; shape (M,) [m]."""
-
-    def balls(solid: Solid) -> Array:
-        turned = solid.balls @ poses.rotation[rows, solid.body].swapaxes(1, 2)
-        return np.asarray(turned + poses.origin[rows, solid.body][:, None])
-
-    middles = balls(here)
-    if there.of_world:
-        return _to_object(middles, there) - here.ball_radius
-    apart = middles[:, :, None] - balls(there)[:, None]
-    gap = np.sqrt(np.einsum("mkli,mkli->mkl", apart, apart).min(axis=(1, 2)))
-    return np.asarray(gap - here.ball_radius - there.ball_radius)
+        return np.broadcast_to(turn, (len(rows), 3, 3)), np.broadcast_to(place, (len(rows), 3))
+    frame = poses.rotation[rows, solid.body].reshape(-1, 3)
+    moved = (frame @ place).reshape(-1, 3) + poses.origin[rows, solid.body]
+    return (frame @ turn).reshape(-1, 3, 3), moved
 
 
 def _to_object(points: Array, there: Solid) -> Array:
-    """Lower bound of the distance of the nearest of some points, shape (M, K, 3), from an object; shape (M,) [m]."""
+    """Lower bounds of the distances of points, shape (M, 3), from an object; shape (M,) [m]."""
     if np.isinf(there.radius):
-        return np.asarray((points @ there.geometry.n - there.geometry.d).min(axis=1))
+        return np.asarray(points @ there.geometry.n - there.geometry.d)
     beyond = np.abs((points - there.centre) @ there.placement[:3, :3]) - there.half
     outside = np.maximum(beyond, 0.0)
-    gap = np.sqrt(np.einsum("mki,mki->mk", outside, outside)) + np.minimum(beyond.max(axis=2), 0.0)
-    return np.asarray(gap.min(axis=1))
+    return np.asarray(np.sqrt(np.einsum("mi,mi->m", outside, outside)) + np.minimum(beyond.max(axis=1), 0.0))
