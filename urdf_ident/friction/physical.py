@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -86,7 +87,8 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
     return rows, tuple(word for _, word in kept.values())
 
 
-def moments(trained: Trained, speeds: int) -> list[tuple[float, float, bool]]:
+@lru_cache(maxsize=256)
+def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], ...]:
     """At what velocities and loads friction must dissipate, and at which its slope counts instead of its value.
 
     Args:
@@ -96,12 +98,12 @@ def moments(trained: Trained, speeds: int) -> list[tuple[float, float, bool]]:
     Returns:
         Velocity [rad/s or m/s], load [N·m or N], whether the slope.
     """
-    found = []
+    found: list[tuple[float, float, bool]] = []
     for edge in (trained.high, trained.low):
         for load in (0.0, trained.load):
             found += [(float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)]
             found.append((edge, load, True))
-    return found
+    return tuple(found)
 
 
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:

@@ -203,13 +203,12 @@ class JointSearch:
                     return new
         return None
 
-    def _exchange(self, laws: Laws, *, shapes_only: bool = False) -> dict[Key, Candidate] | None:
+    def _exchange(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Another shape, or another law in the place of one."""
         best: tuple[float, dict[Key, Candidate]] | None = None
         for key, law in laws.items():
             rest = changed(laws, remove=[key])
-            options = [other for other in self.candidates if other.key == key] if shapes_only else self._options(rest)
-            options = [other for other in options if other is not law and len(other.columns) == 1]
+            options = [other for other in self._options(rest) if other is not law]
             if not options:
                 continue
             mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
@@ -217,7 +216,7 @@ class JointSearch:
                 needed = LEAST_SHAPE_GAIN if other.key == key else max(LEAST_GAIN, spread[k])
                 if mean[k] > max(needed, best[0] if best else 0.0):
                     new = changed(rest, add=other)
-                    if shapes_only or not self._offenders(new):
+                    if not self._offenders(new):
                         best = (float(mean[k]), new)
         return best[1] if best else None
 
@@ -294,11 +293,23 @@ class JointSearch:
         return None
 
     def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
+        """The same laws with the shapes that gain most, one exchanged after the other."""
         for _ in range(len(self.candidates)):
-            found = self._exchange(laws, shapes_only=True)
-            if found is None:
+            pairs = [
+                (law, other)
+                for law in laws.values()
+                for other in self.candidates
+                if other.key == law.key and other is not law and len(law.columns) == len(other.columns) == 1
+            ]
+            if not pairs:
                 break
-            laws = found
+            taken, put = (self._places(some) for some in zip(*pairs, strict=True))
+            mean, _ = self._gain(laws, self.sub.exchanged(self._index(laws), taken, put))
+            best = int(np.argmax(mean))
+            if mean[best] <= LEAST_SHAPE_GAIN:
+                break
+            law, other = pairs[best]
+            laws = changed(laws, add=other, remove=[law.key])
         return laws
 
     def judge(self, laws: Laws, key: Key) -> LawGain:

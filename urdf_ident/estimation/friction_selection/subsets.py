@@ -41,6 +41,15 @@ class _Problem:
         lengths = np.linalg.norm(free, axis=0) if norms is None else norms[others]
         return cls(_square(free - scaled @ follow), follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
 
+    def of_some(self, common: Columns, others: Columns) -> _Problem:
+        """The same with more columns projected out and fewer left."""
+        end = int(others[:-1].max(initial=-1)) + 1  # the triangle's rows below hold none of those that are left, but tau
+        few = np.append(common, others[-1])
+        lower = triangle(self.rest[end:, few])
+        wide = np.zeros((len(lower), self.rest.shape[1]))
+        wide[:, few] = lower
+        return _Problem.of(np.vstack([self.rest[:end], wide]), common, others, self.norms)
+
 
 def _square(*blocks: Array) -> Array:
     """Triangular factor of stacked blocks, filled up with rows of zeros."""
@@ -129,7 +138,7 @@ class SubModels:
         """
         first = np.asarray(common, dtype=np.intp)
         rest = np.append(np.asarray(candidates, dtype=np.intp), len(self.every.norms) - 1)
-        train = [_Problem.of(problem.rest, first, rest, problem.norms) for problem in self.train]
+        train = [problem.of_some(first, rest) for problem in self.train]
         held = [
             [H[:, rest] - H[:, first] @ problem.follow for H in groups]
             for groups, problem in zip(self.held, train, strict=True)
@@ -139,7 +148,7 @@ class SubModels:
             np.stack([problem.norms for problem in train]).min(axis=0),
             np.stack([_square(*groups) for groups in held]),
             np.stack([_square(*(groups[k] for k in own)) for groups in held]),
-            _Problem.of(self.every.rest, first, rest, self.every.norms),
+            self.every.of_some(first, rest),
             float(self.rows.sum()),
         )
 
@@ -193,7 +202,7 @@ class Focus:
         Returns:
             Shape (folds,).
         """
-        return np.asarray(np.sum(self._solve(chosen).error ** 2, axis=1))
+        return np.asarray(np.sum(np.square(self._solve(chosen).error), axis=1))
 
     def own_errors(self, chosen: Sequence[int]) -> Array:
         """The part of :meth:`errors` in the own row groups.
@@ -225,10 +234,41 @@ class Focus:
         C, y = self._train[:, :, tried], self._train[:, :, -1:]
         part = base.Q.transpose(0, 2, 1) @ C
         apart = C - base.Q @ part
-        length = np.maximum(np.sum(apart**2, axis=1), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        length = np.maximum(_squares(apart), (_SAME * self._norms[tried]) ** 2 + 1e-300)
         step = np.sum(apart * y, axis=1) / length
         moved = self._whole[:, :, tried] - self._whole[:, :, base.used] @ np.linalg.solve(base.R, part)
-        return np.asarray(np.sum((base.error[:, :, None] - moved * step[:, None, :]) ** 2, axis=1))
+        return _squares(base.error[:, :, None] - moved * step[:, None, :])
+
+    def exchanged(self, chosen: Sequence[int], taken: Sequence[int], put: Sequence[int]) -> Array:
+        """Errors with one column in the place of another, for several such pairs.
+
+        Args:
+            chosen: Positions of the columns before, shape (k,).
+            taken: Which of them gives way, shape (m,).
+            put: Position of the one that takes its place, shape (m,).
+
+        Returns:
+            Shape (folds, m); as :meth:`errors`.
+        """
+        base = self._solve(chosen)
+        if len(base.used) < len(chosen):  # which of two columns that repeat each other counts depends on what else is there
+            pairs = zip(taken, put, strict=True)
+            return np.hstack([self.with_each([k for k in chosen if k != old], [new]) for old, new in pairs])
+        tried, inverse = np.asarray(put, dtype=np.intp), np.linalg.inv(base.R)
+        # what each column alone spans beside the others, in the basis: the dual vectors
+        alone = (inverse / np.linalg.norm(inverse, axis=2, keepdims=True)).transpose(0, 2, 1)
+        alone = alone[:, :, np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))]
+        C, y, held = self._train[:, :, tried], self._train[:, :, -1:], self._whole[:, :, base.used] @ inverse
+        turned = base.Q.transpose(0, 2, 1)
+        freed = np.sum(alone * (turned @ y), axis=1, keepdims=True)
+        part = turned @ C
+        part -= alone * np.sum(alone * part, axis=1, keepdims=True)
+        apart = C - base.Q @ part
+        length = np.maximum(_squares(apart), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        step = (apart.transpose(0, 2, 1) @ y)[:, None, :, 0] / length[:, None, :]
+        error = base.error[:, :, None] + held @ (alone * freed + part * step)
+        error -= self._whole[:, :, tried] * step
+        return _squares(error)
 
     def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
         """What of each column the common and the chosen columns cannot make; the least over all folds' training data.
@@ -284,6 +324,11 @@ class Focus:
         root[alone] = np.sqrt(variance) * np.linalg.inv(R)
         self._estimates[key] = theta, root, alone
         return self._estimates[key]
+
+
+def _squares(columns: Array) -> Array:
+    """Sums of squares of columns (folds, r, k), shape (folds, k)."""
+    return np.asarray(np.einsum("frk,frk->fk", columns, columns))
 
 
 def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
