@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..linalg import Array
@@ -136,35 +137,44 @@ class FrictionFilter:
             v: Mean velocity, shape (n,) [rad/s or m/s].
             begin, end: First and last velocity, same shape: the joint must not turn back within the row.
         """
+        self._take_up(*self._seen(residual, v, begin, end))
+
+    def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Residual and columns of rows, zero where a joint is not moving, and where it is; shapes (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
+        return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
+
+    def _take_up(self, residual: Array, columns: Array, moving: NDArray[np.bool_]) -> None:
+        """One row of :meth:`_seen`."""
         if not moving.any():
             return
-        residual, v = np.where(moving, residual, 0.0), np.where(moving, v, 0.0)
-        most = self.surprise.max(axis=-1, keepdims=True)  # what loads one joint loads the others too
-        scale = np.where(most > _LOADED, most, 1.0)
         keep = np.where(moving[:, None], self._keep, self._rest)
-        keep[..., 2] = np.where(most > _LOADED, self._loaded, keep[..., 2])
-        variance = self._variance.copy()
-        variance[..., 2] *= scale
+        variance, noise = self._variance, self._noise
+        most = self.surprise.max(axis=-1, keepdims=True)  # what loads one joint loads the others too
+        if (most > _LOADED).any():
+            scale = np.where(most > _LOADED, most, 1.0)
+            keep[..., 2] = np.where(most > _LOADED, self._loaded, keep[..., 2])
+            variance, noise = variance.copy(), noise * scale
+            variance[..., 2] *= scale
         x = self.x * keep
         P = self.P * (keep[..., :, None] * keep[..., None, :])
-        grow = (1.0 - keep * keep) * variance
-        for k in range(3):
-            P[..., k, k] += grow[..., k]
-        h, noise = self._h, self._noise * scale
-        h[:, :2] = self.settings.columns(v)
-        Ph = (P @ h[..., None])[..., 0]
-        s = (h * Ph).sum(-1) + noise
-        e = residual - (h * x).sum(-1)
-        wild = moving & (e * e > _CONTACT**2 * s)
-        usual = self._usual + (h[:, :2] * (P[..., :2, :2] @ h[:, :2, None])[..., 0]).sum(-1)
-        left = residual - (h[:, :2] * x[..., :2]).sum(-1)
+        np.einsum("...kk->...k", P)[...] += (1.0 - keep * keep) * variance  # the diagonal
+        h = self._h
+        h[:, :2] = columns
+        Ph = np.einsum("snij,nj->sni", P, h)
+        friction, known = h[:, :2], Ph[..., :2] - P[..., :2, 2]
+        s = np.einsum("nj,snj->sn", h, Ph) + noise
+        left = residual - np.einsum("nj,snj->sn", friction, x[..., :2])
+        e = left - x[..., 2]
+        usual = self._usual + np.einsum("nj,snj->sn", friction, known)
+        square = e * e
+        wild = moving & (square > _CONTACT**2 * s)
         if wild.any():  # the rest takes it, or nearly all of it
-            more = np.where(wild, _LOOSE * e * e, 0.0)
+            more = np.where(wild, _LOOSE * square, 0.0)
             P[..., 2, 2] += more
             Ph[..., 2] += more
             s = s + more
-        K = np.where(moving[:, None], Ph, 0.0) / s[..., None]
+        K = Ph * (moving / s)[..., None]
         self.x = x + K * e[..., None]
         self.P = P - K[..., :, None] * Ph[..., None, :]
         ratio = np.minimum(left * left / usual, _MOST)
@@ -175,7 +185,7 @@ class FrictionFilter:
 
     def bound(self) -> None:
         """Sets the deviations that are applied: so much of them that friction still dissipates."""
-        change = (self._at @ self.x[..., :2, None])[..., 0]
+        change = np.einsum("nkj,snj->snk", self._at, self.x[..., :2])
         share = np.where(change < 0, self.settings.least / np.maximum(-change, 1e-300), 1.0).min(axis=-1)
         self.applied = np.clip(share, 0.0, 1.0)[..., None] * self.x[..., :2]
 
@@ -199,15 +209,16 @@ def replay(settings: Sequence[FilterSettings], segments: Sequence[Segment], pred
         factor = samples_per_row(part.rate)
         if running is None or running.seconds != factor / part.rate:
             running = FrictionFilter(settings, factor / part.rate)
-        residual = part.total - torque
-        applied = np.empty((len(settings), len(part), part.v.shape[1], 2))
-        for begin in range(0, len(part), factor):
-            end = min(begin + factor, len(part))
-            applied[:, begin:end] = running.applied[:, None]
-            if end - begin == factor:
-                v = part.v[begin:end]
-                running.step(residual[begin:end].mean(axis=0), v.mean(axis=0), v[0], v[-1])
-        found.append((applied * settings[0].columns(part.v)).sum(axis=-1))
+        rows, n = len(part) // factor, part.v.shape[1]
+        residual, v = ((x[: rows * factor]).reshape(rows, factor, n) for x in (part.total - torque, part.v))
+        applied = np.empty((rows + 1, *running.applied.shape))
+        seen = running._seen(residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1])
+        for k, row in enumerate(zip(*seen, strict=True)):
+            applied[k] = running.applied
+            running._take_up(*row)
+        applied[rows] = running.applied
+        row_of = np.arange(len(part)) // factor
+        found.append(np.einsum("tsnj,tnj->stn", applied[row_of], settings[0].columns(part.v)))
     return found
 
 
