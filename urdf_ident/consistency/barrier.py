@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from ..linalg import Array
 from .cones import Feasible
@@ -232,7 +232,7 @@ class _Path:
         white = blocks.half(np.column_stack([gradient, self.U.T]))
         slope, Y = white[:, 0], white[:, 1:]
         stiff = Y.T @ Y
-        stiff[np.diag_indices(len(stiff))] += compliance
+        stiff.flat[:: len(stiff) + 1] += compliance
         force = _solve(stiff, residual - Y.T @ slope)
         half = -(slope + Y @ force)
         step = blocks.back(half)
@@ -293,7 +293,7 @@ def _count(owners: np.ndarray) -> np.ndarray:
 
 def _solve(matrix: Array, right: Array) -> Array:
     """Positive definite up to rounding."""
-    try:
-        return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0])
+    if not len(matrix):
+        return right
+    _, found, info = lapack.dposv(matrix, right)
+    return np.asarray(found if info == 0 else np.linalg.lstsq(matrix, right, rcond=None)[0])

@@ -292,12 +292,22 @@ def _plain(record: Any) -> dict[str, Any]:
 
 
 def _numbers(value: Any, digits: int) -> Any:
-    """Arrays as lists of numbers with few digits; nan as null."""
-    if isinstance(value, np.ndarray):
-        return [_numbers(item, digits) for item in value]
+    """Numbers with few digits, arrays as lists; nan as null."""
     if isinstance(value, (float, np.floating)):
-        return None if np.isnan(value) else float(f"{value:.{digits}g}")
-    return value
+        return _numbers(np.array(value), digits)
+    if not isinstance(value, np.ndarray):
+        return value
+    size = np.abs(value, where=np.isfinite(value) & (value != 0), out=np.ones(value.shape))
+    places = digits - 1 - np.floor(np.log10(size)).astype(int)
+    up, down = (_TENS[np.clip(x, 0, len(_TENS) - 1)] for x in (places, -places))
+    short = np.where(np.abs(places) < len(_TENS), np.rint(value * up / down) * down / up, value)
+    listed = short.astype(object)
+    listed[np.isnan(short)] = None
+    return listed.tolist()
+
+
+#: Powers of ten that a float holds exactly: a whole number over one is the float nearest to the decimal number.
+_TENS = 10.0 ** np.arange(23)
 
 
 def _array(value: Any) -> Any:

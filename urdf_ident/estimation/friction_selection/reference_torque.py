@@ -27,8 +27,9 @@ from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 
-#: The rigid torque has converged when it changes by less than this fraction (root mean square, weighted as the fit).
-TOLERANCE = 1e-6
+#: The rigid torque has converged when it changes by less than this fraction (root mean square, weighted as the fit); that of a
+#: fold, of which only a held-out error is wanted, when it changes by less than the second.
+TOLERANCE, FOLD_TOLERANCE = 1e-6, 1e-4
 #: Rounds before the search is given up.
 ROUNDS = 25
 
@@ -75,7 +76,13 @@ class ConvergedFit:
 
 
 def converge(
-    model: DynamicModel, build: Build, estimate: Estimate, *, start: Array | None = None, prior: Prior | None = None
+    model: DynamicModel,
+    build: Build,
+    estimate: Estimate,
+    *,
+    start: Array | None = None,
+    prior: Prior | None = None,
+    tolerance: float = TOLERANCE,
 ) -> ConvergedFit:
     """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
 
@@ -84,6 +91,7 @@ def converge(
         estimate: Base parameters from statistics.
         start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
         prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
+        tolerance: Relative change of the rigid torque at which it has converged.
 
     Returns:
         The fit; ``converged`` is False if it did not converge (the last round is returned).
@@ -102,7 +110,7 @@ def converge(
         fit = estimate(statistics)
         found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
         changes.append(_change(statistics, fit, found, theta))
-        if changes[-1] <= TOLERANCE or len(changes) >= ROUNDS:
+        if changes[-1] <= tolerance or len(changes) >= ROUNDS:
             return ConvergedFit(current, statistics, fit, tuple(changes), prior)
         theta = found
 
@@ -152,7 +160,8 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
             return estimate(folds_of(part).left_out(fold))
 
         if model.loaded:
-            own = converge(model, build, train, start=model.reference_theta, prior=converged.prior)
+            start, prior = model.reference_theta, converged.prior
+            own = converge(model, build, train, start=start, prior=prior, tolerance=FOLD_TOLERANCE)
             judged, fit = folds_of(own.statistics), own.fit
         else:
             judged, fit = split, train(converged.statistics)
