@@ -138,6 +138,39 @@ def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused
     assert (found.id, found.severity) == ("effort-without-gravity", "refused")
 
 
+def test_friction_of_a_motor_that_turns_with_two_joints_raises_no_doubt() -> None:
+    """Its friction reverses where neither joint does."""
+    recording, A = log_of(ARM, noise=0.01), np.eye(ARM.n)
+    A[3, 2] = 1.0
+    rate = np.gradient(recording.position, recording.time, axis=0) @ A.T
+    effort = np.asarray(recording.effort) + np.outer(4.0 * np.tanh(rate[:, 3] / 0.02) + 3.0 * rate[:, 3], A[3])
+    coupled = replace(recording, effort=effort)
+    report = examine(coupled, ARM, Drive.build(ARM.n, reduction=A), SignalConfig())
+    assert [item.id for item in report.findings if item.id in PHYSICS and item.severity != "info"] == []
+    assert doubts(coupled) != []
+
+
+def test_an_offset_that_drifts_is_named() -> None:
+    recording = log_of(ARM)
+    effort = np.array(recording.effort)
+    effort[:, 1] += 0.3 * effort[:, 1].std() * np.linspace(0, 1, len(recording))
+    (found,) = doubts(replace(recording, effort=effort))
+    assert (found.id, found.joint, found.severity) == ("effort-drift", ARM.joints[1], "warning")
+
+
+def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
+    recording = log_of(ARM)
+    v = np.gradient(recording.position, recording.time, axis=0)
+    rows = zip(ARM.configuration(recording.position), v, np.gradient(v, recording.time, axis=0), strict=True)
+    data = ARM.model.createData()
+    computed = replace(recording, effort=np.array([pin.rnea(ARM.model, data, *row) for row in rows]))
+    found, sound = (
+        [item.severity for item in examine(log, ARM, Drive.build(4), SignalConfig()).findings if item.id == "effort-commanded"]
+        for log in (computed, recording)
+    )
+    assert (found, sound) == (["warning"], [])
+
+
 def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
     heavy = URDF
     for k, factor in enumerate((3.0, 0.4, 2.0, 0.5), 1):
@@ -148,10 +181,9 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
 
 def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     report = examine(log_of(ARM), ARM, Drive.build(ARM.n), SignalConfig())
-    found = [item for item in report.findings if item.id == "effort-scale-open"]
-    assert {item.severity for item in found} == {"info"}
-    assert {item.joint for item in found} == {ARM.joints[-1]}
-    assert "a factor from 0.75 to 1.33 on its effort" in found[0].message
+    (found,) = (item for item in report.findings if item.id == "effort-scale-open")
+    assert (found.severity, found.joint) == ("info", ARM.joints[-1])
+    assert f"{ARM.joints[-1]} (0.75 to 1.33)" in found.message
 
 
 def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None:

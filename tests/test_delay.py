@@ -13,6 +13,7 @@ from scipy.signal import butter, sosfiltfilt
 
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.delay import Delay, find_delay
 from urdf_ident.errors import LogError
 from urdf_ident.project import parse_project
@@ -53,6 +54,22 @@ def test_a_delay_is_found_with_its_size(late: float) -> None:
     assert delay.decided
     assert delay.seconds == pytest.approx(late, abs=0.002)
     assert delay.low < delay.seconds < delay.high
+
+
+def test_one_joint_or_log_that_lags_the_others_is_named() -> None:
+    logs = [made(0), made(1), made(2)]
+    effort = np.array(logs[0].effort)
+    effort[:, 1] = np.interp(logs[0].time - 0.06, logs[0].time, effort[:, 1])
+    drive = ui.Drive.build(ARM.n)
+    for some, joint, which in (
+        ([replace(logs[0], effort=effort)], ARM.joints[1], [0]),
+        ([made(0, 0.06), *logs[1:]], None, [0]),
+    ):
+        reports = examine_logs(some, ARM, drive, SignalConfig())
+        named = [[item for item in report.findings if item.id == "effort-delay"] for report in reports]
+        assert [k for k, own in enumerate(named) if own] == which
+        assert named[0][0].joint == joint
+        assert named[0][0].size == pytest.approx(0.06, abs=0.006)
 
 
 def test_efforts_behind_a_filter_without_delay_are_named() -> None:

@@ -577,3 +577,15 @@ def test_a_target_in_place_of_the_measured_effort_is_named(robot: Robot, scale: 
     target = scale * np.asarray(log.effort) + noise * np.random.default_rng(1).standard_normal(np.shape(log.effort))
     report = assess(replace(log, torque_target=target), robot)
     assert ("effort-commanded" in codes(report, "warning")) == copied
+
+
+def test_an_effort_without_sign_or_in_two_columns_is_refused(robot: Robot) -> None:
+    recording = make_log()
+    effort = np.array(recording.effort)
+    unsigned, twice = effort.copy(), effort.copy()
+    unsigned[:, 1] = np.abs(effort[:, 1] - effort[:, 1].mean())
+    twice[:, 1] = -0.5 * effort[:, 0]
+    assert "effort-unsigned" in codes(assess(replace(recording, effort=unsigned), robot), "refused")
+    assert "effort-twice" in codes(assess(replace(recording, effort=twice), robot), "refused")
+    lifted = effort - effort.min(axis=0)  # of one sign by right
+    assert {"effort-unsigned", "effort-twice"}.isdisjoint(codes(assess(replace(recording, effort=lifted), robot), "refused"))

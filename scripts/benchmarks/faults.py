@@ -488,7 +488,8 @@ def inspected(case: Case, logs: list[Recording], robot: Robot, joint: int | None
         return {"named": {type(error).__name__}, "candidates": set(), "refused": {"error"}}
     items = [item for report in reports for item in report.findings]
     if joint is not None:
-        wrong = [item.id in OF_A_JOINT and item.joint not in (None, robot.joints[joint]) for item in items]
+        own = robot.joints[joint]
+        wrong = [item.id in OF_A_JOINT and item.joint != own and own not in item.message for item in items]
         items = [
             replace(item, id=f"{item.id} of another", candidates=()) if other else item
             for item, other in zip(items, wrong, strict=True)

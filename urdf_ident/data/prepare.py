@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError, QualityError, UrdfIdentError
+from ..linalg import Array
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..samples import Segment
@@ -97,10 +98,13 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
     motions = [(item.segments, item.cutoff) for item in usable.values()]
-    found = contradictions(robot, motions)
-    late = () if any(found) else timing(robot, motions)[1]  # what contradicts physics otherwise tells no delay
+    found = contradictions(robot, motions, drive.reduction)
+    if not any(item.severity == "refused" for doubts in found for item in doubts):  # what contradicts physics tells no delay
+        late, apart = timing(robot, motions, drive.reduction)
+        common = () if late is None else late.findings()
+        found = [(*doubts, *common, *own) for doubts, own in zip(found, apart, strict=True)]
     for k, doubts in zip(usable, found, strict=True):
-        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts, *late))
+        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
     return reports
 
 
@@ -178,11 +182,14 @@ def _prepared(recording: Recording, report: QualityReport, robot: Robot, config:
     return PreparedLog(recording, report, condition(report.recording, robot, config))
 
 
-def check_physics(logs: Sequence[PreparedLog], robot: Robot, *, force: bool = False) -> list[PreparedLog]:
+def check_physics(
+    logs: Sequence[PreparedLog], robot: Robot, *, reduction: Array | None = None, force: bool = False
+) -> list[PreparedLog]:
     """Adds what contradicts physics to the findings of logs that were prepared together.
 
     Args:
         logs: The logs to learn from.
+        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
         force: Go on in spite of findings that refuse a log.
 
     Returns:
@@ -191,7 +198,7 @@ def check_physics(logs: Sequence[PreparedLog], robot: Robot, *, force: bool = Fa
     Raises:
         QualityError: A log is refused; the error carries all its findings.
     """
-    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs])
+    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, doubts in zip(logs, found, strict=True):
         findings = (*log.report.findings, *doubts)

@@ -79,7 +79,7 @@ def prepare(
     loaded = [carrying(payload, model.robot, log) for log in ready]
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks know rigid joints only
-        loaded = check_physics(loaded, model.robot, force=force)
+        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force)
         loaded, late = _timed(model, logs, loaded, config, payload, force)
     trained = trained_range(loaded)
     signals = _signals(loaded, trained)
@@ -137,19 +137,23 @@ def _timed(
     Logs that contradict physics in another way tell no delay.
     """
     refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
-    found, said = (None, ()) if refused else timing(model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded])
+    if refused:
+        return list(loaded), {}
+    found, apart = timing(model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded], model.drive.reduction)
     if found is None:
         return list(loaded), {}
     given = 0.0 if config.delay == "auto" else float(config.delay)
-    shift = given
-    if config.delay == "auto" and found.decided:
-        shift = found.seconds
+    taken_out = config.delay == "auto" and found.decided
+    shift = found.seconds if taken_out else given
+    if taken_out:
         ready = prepare_logs(logs, model.robot, model.drive, replace(config, delay=shift), force=force)
-        loaded = check_physics([carrying(payload, model.robot, log) for log in ready], model.robot, force=force)
-        said = tuple(item for item in said if item.id != "effort-delay")
+        unladen = [carrying(payload, model.robot, log) for log in ready]
+        loaded = check_physics(unladen, model.robot, reduction=model.drive.reduction, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
-    added = tuple(item for item in said if item.id not in known)
-    out = [replace(log, report=replace(log.report, findings=(*log.report.findings, *added))) for log in loaded]
+    out = []
+    for log, own in zip(loaded, apart, strict=True):
+        said = [item for item in (*(() if taken_out else found.findings()), *own) if item.id not in known]
+        out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *said))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
     return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}
 

@@ -131,6 +131,9 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
                 size = reading.zero[j] + zero
                 yield Hypothesis("position-zero", (j,), size, replace(reading, zero=put(reading.zero, j, size)))
     for i, j in combinations(joints, 2):
+        if poor:  # two at once: one alone may explain less than a change along the log
+            turned = put(put(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])
+            yield Hypothesis("effort-sign", (i, j), -1.0, replace(reading, gain=turned))
         yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(reading, order=_exchange(reading.order, i, j)))
         if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
             places = _exchange(reading.places, i, j)

@@ -94,7 +94,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-quantised": FindingKind(
             "warning", "The effort of a joint comes in coarse steps.", "Log it with more digits.", "step [unit of the effort]"
         ),
-        "effort-commanded": FindingKind("warning", "The efforts are the controller's target.", "Log the measured ones."),
+        "effort-commanded": FindingKind(
+            "warning", "The efforts are a target, or computed from the URDF.", "Log the measured ones."
+        ),
+        "effort-twice": FindingKind("refused", "One effort stands in the columns of two joints.", "Check the columns."),
+        "effort-unsigned": FindingKind("refused", "An effort is logged without its sign.", "Log it with its sign."),
         "effort-constant": FindingKind("warning", "The effort of a joint at rest never changes.", "Check the column."),
         "effort-beyond-limit": FindingKind("warning", "Above twice the effort limit.", "Is it a current, or motor-side?"),
         "not-usable": FindingKind("refused", "Conditioning leaves nothing.", "See the message."),
@@ -145,8 +149,8 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "effort-scale-open": FindingKind(
             "info",
-            "The log does not tell the scale of a joint's effort: no other joint's effort foretells it.",
-            "If in doubt, hold a known load with this joint.",
+            "The log does not tell the scale of some joints' efforts: no other joint's effort foretells it.",
+            "If in doubt, hold a known load with these joints.",
         ),
         "spring": FindingKind(
             "warning",

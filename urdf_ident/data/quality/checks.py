@@ -308,7 +308,9 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
     scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
     common = float(np.median(match.scale[known])) if len(known) else 1.0
-    if not foreign and len(known) > 1 and abs(common - 1) > 0.02 and (np.abs(match.scale[known] / common - 1) < 0.02).all():
+    filtered = match.lag_error**2  # what a filter with this lag takes away from all velocities alike
+    alike = bool((np.abs(match.scale[known] / common - 1) < 0.02).all())
+    if not foreign and len(known) > 1 and abs(common - 1) > 0.02 + filtered and alike:
         state.add(
             "time-scale",
             "refused",

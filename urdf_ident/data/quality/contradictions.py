@@ -7,10 +7,12 @@ are, when the motion is too slow to tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
 
+from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each
 from ...samples import Segment
@@ -34,25 +36,28 @@ _AS_CHANGE = 3.0
 _COMPARED = 8
 
 
-def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> list[tuple[Finding, ...]]:
+def contradictions(
+    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
+) -> list[tuple[Finding, ...]]:
     """Looks for another reading of the logs that explains their torques decisively better, and for what changes with time.
 
     Args:
         robot: Kinematics and gravity; its inertias do not matter.
         logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
+        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
 
     Returns:
         Findings of each log; none where the motion is too short to tell.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
-    alone = each(partial(_changes_of, robot), logs)
+    alone = each(partial(_changes_of, robot, reduction), logs)
     usable = [k for k, (enough, _) in enumerate(alone) if enough]
     while usable:
-        together = _case(robot, [logs[k] for k in usable])
+        together = _case(robot, reduction, [logs[k] for k in usable])
         if together is None:
             break
         reading, steps = search(together)
-        odd = _odd(robot, logs, usable, together, steps)
+        odd = _odd(robot, reduction, logs, usable, together, steps)
         if not odd:
             asked = [k for k in usable if not steps or steps[0].gain < _AS_CHANGE]
             changed = {k: alone[k][1] for k in asked}
@@ -67,7 +72,7 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
             break
         for group in odd:
             for k, (kind, gain, joint) in group.items():
-                case = _case(robot, [logs[k]])
+                case = _case(robot, reduction, [logs[k]])
                 own = () if case is None else _steps_in_words(robot, case, *search(case))
                 out[k] = (*out[k], differs(robot, kind, gain, joint, len(group) == 1, own), *own)
         if any(len(group) > 1 for group in odd):
@@ -76,9 +81,9 @@ def contradictions(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]
     return out
 
 
-def _changes_of(robot: Robot, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:
+def _changes_of(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:
     """Whether one log holds enough to tell anything, and what changes along it, read as it is described."""
-    case = _case(robot, [log])
+    case = _case(robot, reduction, [log])
     if case is None:
         return False, None
     reading = Reading.as_logged(robot.n)
@@ -86,7 +91,12 @@ def _changes_of(robot: Robot, log: tuple[Sequence[Segment], float]) -> tuple[boo
 
 
 def _odd(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], usable: Sequence[int], together: Case, steps: Sequence[Step]
+    robot: Robot,
+    reduction: Array | None,
+    logs: Sequence[tuple[Sequence[Segment], float]],
+    usable: Sequence[int],
+    together: Case,
+    steps: Sequence[Step],
 ) -> list[dict[int, tuple[str, float, int]]]:
     """Logs that differ from the others, by group, unless another reading of all of them explains more.
 
@@ -99,15 +109,17 @@ def _odd(
     if parted == 1:
         found = [_differing(together)]
     else:
-        found = each(partial(_differing_of, robot), [[logs[k] for k in group] for group in groups])
+        found = each(partial(_differing_of, robot, reduction), [[logs[k] for k in group] for group in groups])
     gain = max((change[1] for odd in found for change in odd.values()), default=0.0)
     if steps and gain <= steps[0].gain:
         return []
     return [{group[at]: change for at, change in odd.items()} for group, odd in zip(groups, found, strict=True) if odd]
 
 
-def _differing_of(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> dict[int, tuple[str, float, int]]:
-    case = _case(robot, logs)
+def _differing_of(
+    robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]
+) -> dict[int, tuple[str, float, int]]:
+    case = _case(robot, reduction, logs)
     return {} if case is None else _differing(case)
 
 
@@ -119,9 +131,9 @@ def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
     return between(case.evidence(reading), samples.log[first], reading.efforts())
 
 
-def _case(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
+def _case(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
     """Samples of some logs; None where there are too few, or nothing moves under a torque that changes."""
-    sampled = sampler(logs)
+    sampled = sampler(logs, reduction=reduction)
     first = None if sampled is None else sampled(0.0)
     if sampled is None or first is None or len(first) < _FEWEST * (robot.n + 2):
         return None
@@ -137,7 +149,8 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
     found = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
     unseen = {} if steps else open_scales(case, reading)
     named = {item.joint for item in found if item.id == "effort-scale"}
-    return (*found, *(open_scale(robot, j, *ends) for j, ends in unseen.items() if robot.joints[j] not in named))
+    told_not = {j: ends for j, ends in unseen.items() if robot.joints[j] not in named}
+    return (*found, open_scale(robot, told_not)) if told_not else found
 
 
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
@@ -145,5 +158,19 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
     last = reading if not steps or steps[-1].decided else steps[-1].found.reading
     sound = case.judge(last).part < _SOUND
     return tuple(
-        named(robot, step, sound) if step.decided else doubt("physics-undecided", robot, step, sound) for step in steps
+        item
+        for step in steps
+        for item in (
+            [named(robot, own, sound) for own in _by_joint(robot, step)]
+            if step.decided
+            else [doubt("physics-undecided", robot, step, sound)]
+        )
     )
+
+
+def _by_joint(robot: Robot, step: Step) -> list[Step]:
+    """Signs of some joints that were found at once, one by one."""
+    joints = step.found.joints
+    if step.found.id != "effort-sign" or len(joints) in (1, robot.n):
+        return [step]
+    return [replace(step, found=replace(step.found, joints=(j,))) for j in joints]

@@ -28,24 +28,35 @@ _RIDGE = 1e-7
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
-    """Rotor inertia, offset and a flexible friction law of one joint.
+    """Rotor inertia, offset and a flexible friction law of one joint, and of motors that turn with it and other joints.
 
     Args:
         motion: The samples.
         j: The joint.
-        springs: Joints with a spring or balancer; if there are any the shape is (N, 9), with zeros for the other joints.
+        springs: Joints with a spring or balancer; if there are any three columns more, zeros for the other joints.
 
     Returns:
-        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; and position, its
-        sine and cosine about their means.
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; position, its sine and
+        cosine about their means; and the first six of the motors, zeros where a joint has fewer of them than another.
     """
-    v = motion.v[:, j]
-    typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
-    columns = [motion.a[:, j], np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
+    columns = _dissipating(motion.v[:, j], motion.a[:, j])
     if springs:
         q = motion.q[:, j]
-        columns += [x - x.mean() if j in springs else np.zeros(len(v)) for x in (q, np.sin(q), np.cos(q))]
-    return np.column_stack(columns)
+        columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
+    A = motion.reduction
+    if A is None:
+        return np.column_stack(columns)
+    coupled = np.count_nonzero(A, axis=1) > 1
+    for k in np.flatnonzero(coupled & (A[:, j] != 0)):
+        columns += _dissipating(motion.v @ A[k], motion.a @ A[k])
+    most = int((A[coupled] != 0).sum(axis=0).max())
+    missing = most - int((A[coupled, j] != 0).sum())
+    return np.column_stack([*columns, *np.zeros((6 * missing, len(motion.v)))])
+
+
+def _dissipating(v: Array, a: Array) -> list[Array]:
+    typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    return [a, np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
 
 
 #: Columns of :func:`friction_columns` that are odd in the velocity: what dissipates.

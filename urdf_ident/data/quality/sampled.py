@@ -30,6 +30,7 @@ class MotionSamples:
         block: Block of each sample, shape (N,).
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
+        reduction: Motor rates for joint rates, shape (n, n), where motors turn with several joints; else None.
     """
 
     q: Array
@@ -39,6 +40,7 @@ class MotionSamples:
     block: NDArray[np.int64]
     log: NDArray[np.int64]
     time: Array
+    reduction: Array | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -54,7 +56,14 @@ class MotionSamples:
         """
         _, block = np.unique(self.block[select], return_inverse=True)
         return MotionSamples(
-            self.q[select], self.v[select], self.a[select], self.tau[select], block, self.log[select], self.time[select]
+            self.q[select],
+            self.v[select],
+            self.a[select],
+            self.tau[select],
+            block,
+            self.log[select],
+            self.time[select],
+            self.reduction,
         )
 
     def with_motion(self, q: Array, v: Array, a: Array) -> MotionSamples:
@@ -70,7 +79,10 @@ class MotionSamples:
 
 
 def sampler(
-    logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, blocks: int = BLOCKS
+    logs: Sequence[tuple[Sequence[Segment], float]],
+    samples: int = SAMPLES,
+    blocks: int = BLOCKS,
+    reduction: Array | None = None,
 ) -> Callable[[float], MotionSamples] | None:
     """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
 
@@ -78,6 +90,7 @@ def sampler(
         logs: Per log its segments and the cut-off of its positions [Hz].
         samples: How many, at most about.
         blocks: How many blocks of time in all.
+        reduction: Motor rates for joint rates, shape (n, n), or None.
 
     Returns:
         The samples with a delay of the efforts [s] taken out; None where nothing is measured.
@@ -105,7 +118,8 @@ def sampler(
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
     log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
     block = _blocks(log, blocks)
-    first = MotionSamples(q, v, a, efforts(0.0), block, log, time)
+    coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
+    first = MotionSamples(q, v, a, efforts(0.0), block, log, time, reduction if coupled else None)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 

@@ -182,6 +182,23 @@ class Case:
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
 
+    def with_urdf_alone(self, reading: Reading) -> float:
+        """Part of the efforts that the URDF's own inertias leave, without friction, rotors or offsets.
+
+        Args:
+            reading: How the log is read.
+
+        Returns:
+            Root mean square over the joints that move.
+        """
+        found, _ = self._gathered(reading)
+        n, m = found.n, found.inertial
+        x = np.zeros((n, found.gram.shape[2]))
+        x[:, :m] = -lumped_inertials(self.robot).ravel()[found.active] * found.scale
+        x[:, -n:] = efforts = reading.efforts().reshape(n, n)
+        squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / (np.abs(efforts) @ found.size) ** 2 / found.count.sum()
+        return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
+
     def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
         """How well the URDF's own inertias, times one common factor, explain the efforts beside free friction and rotors.
 

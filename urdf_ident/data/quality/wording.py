@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -135,35 +135,36 @@ def against(
     return Finding(id, "warning", joint, None, words, f"to decide: {tests}", found.size if alone else gain, 0.5, ids)
 
 
-def open_scale(robot: Robot, joint: int, low: float, high: float) -> Finding:
-    """The log does not tell the scale of a joint's effort.
+def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
+    """The log does not tell the scale of some joints' efforts.
 
     Args:
         robot: Names of the joints.
-        joint: Which one.
-        low, high: Factors between which the log is explained as well.
+        factors: Joint → least and largest factor between which the log is explained as well.
 
     Returns:
         The finding, for information: nothing is wrong with the log.
     """
-    ends = [f"{value:g}" for value in (low, high)]
-    how = {
-        (True, True): "any factor",
-        (True, False): f"any factor up to {ends[1]}",
-        (False, True): f"any factor from {ends[0]}",
-        (False, False): f"a factor from {ends[0]} to {ends[1]}",
-    }[low == min(GAINS), high == max(GAINS)]
+    shown = ", ".join(f"{robot.joints[j]} ({_between(*ends)})" for j, ends in factors.items())
     return Finding(
         "effort-scale-open",
         "info",
-        robot.joints[joint],
+        robot.joints[next(iter(factors))] if len(factors) == 1 else None,
         None,
-        f"{how} on its effort would explain the log about as well: its scale rests on `drive.gain` and the log's unit",
-        "if in doubt, hold a known load with this joint",
+        f"other factors on these efforts would explain the log about as well: {shown}; their scale rests on `drive.gain` and "
+        "the log's unit",
+        "if in doubt, hold a known load with these joints",
         None,
         None,
         ("effort-scale",),
     )
+
+
+def _between(low: float, high: float) -> str:
+    least, most = low == min(GAINS), high == max(GAINS)
+    if least or most:
+        return "any" if least and most else f"up to {high:g}" if least else f"from {low:g}"
+    return f"{low:g} to {high:g}"
 
 
 #: What changes, and what to do about it.
