@@ -286,7 +286,8 @@ def timing(
 
     Args:
         robot: Kinematics and gravity.
-        logs, reduction: As for :func:`find_delay`.
+        logs: As for :func:`find_delay`.
+        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
 
     Returns:
         The common delay, and per log findings on what one joint or log is late against the others, and on the bandwidth, where
