@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,6 +132,10 @@ def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert record["failed"][0]["folder"] == "empty"
     assert (tmp_path / "out" / "one" / "identification.json").is_file()
     assert "<svg" in (tmp_path / "out" / "fleet.svg").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "fleet.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 4  # friction of two joints at two speeds
+    assert "2 robots, nobody stands out" in page
+    assert re.search(r'class="refused">empty</span>: \S', page)
     with pytest.raises(LogError, match="no folder"):
         robot_folders([str(tmp_path / "nowhere")])
     (tmp_path / "more" / "one").mkdir(parents=True)

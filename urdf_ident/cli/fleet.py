@@ -29,26 +29,28 @@ def fleet(
 ) -> None:
     """Compares many robots of one model: who stands out?
 
-    Writes each robot's result to OUT/NAME, and fleet.json and fleet.svg to OUT; exit code 1 if a robot could not be identified.
+    Writes each robot's result to OUT/NAME, and fleet.json, fleet.svg and fleet.html to OUT; exit code 1 if a robot could not be
+    identified.
     """
     from ..errors import MissingExtraError
     from ..files import check_output, check_writable
     from ..parallel import workers
     from ..pipeline.fleet import identify_fleet, robot_folders
+    from ..report import write_fleet
 
     robots = robot_folders(folders)
     check_writable(out)
-    table, picture = out / "fleet.json", out / "fleet.svg"
-    for path in (table, picture):
+    table, picture, page = out / "fleet.json", out / "fleet.svg", out / "fleet.html"
+    for path in (table, picture, page):
         check_output(path)
     with workers(jobs):
         found = identify_fleet(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
         try:
-            notes.append(f"wrote {found.plot(picture)}")
+            notes += [f"wrote {found.plot(picture)}", f"wrote {write_fleet(found, page)}"]
         except MissingExtraError as error:
-            notes.append(f"no picture: {error}")
+            notes.append(f"no report: {error}")
     typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else "\n".join([found.summary(), *notes]))
     if found.failed:
         raise typer.Exit(JUDGED_BAD)

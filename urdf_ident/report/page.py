@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError
 from ..files import write_text
 from ..result.identification import Identification
 from ..result.traces import LogTrace
 from . import pictures
-from .content import content, number
-from .svg import MARKED, svg
+from .content import content
+from .svg import MARKED
+from .template import rendered
 
 FILE = "report.html"
 
@@ -30,16 +29,12 @@ def report_html(ident: Identification, title: str = "") -> str:
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise MissingExtraError("the report needs matplotlib and jinja2", remedy="pip install 'urdf-ident[report]'") from error
-    svg(lambda figure: None, 1.0, 1.0, "")  # says so at once where matplotlib is missing
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["number"] = number
-    source = files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(
-        title=title or ident.model.robot.name, pictures=_pictures(ident), trace=_worst(ident), **content(ident)
+    return rendered(
+        "report.html.j2",
+        title=title or ident.model.robot.name,
+        pictures=_pictures(ident),
+        trace=_worst(ident),
+        **content(ident),
     )
 
 

@@ -147,17 +147,29 @@ class Fleet:
         write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
         return Path(path)
 
+    @property
+    def headline(self) -> tuple[str, str]:
+        """How many stand out, and from when on a robot does, in words."""
+        odd = sum(bool(self.departures(name)) for name in self.names)
+        count = f"{odd} of {len(self.names)} stand{'s' if odd == 1 else ''} out" if odd else "nobody stands out"
+        how = f"{self.tests} numbers tested together at {100 * self.level:g} %"
+        needed = "two robots differ or not, but none of them is the odd one: see `urdf-ident compare`"
+        if np.isfinite(self.needed):
+            needed = f"a robot stands out beyond {self.needed:.2g} standard deviations of one more like the others"
+        return f"{len(self.names)} robots, {count} ({how})", needed
+
+    @property
+    def shown(self) -> tuple[Pooled, ...]:
+        """What pictures show: friction of every joint, and everything else in which a robot stands out."""
+        found = [item for item in self.pooled if item.kind == "friction"]
+        found += [item for item in self.pooled if item.kind != "friction" and item.stands_out.any()][:_SHOWN]
+        return tuple(found or self.pooled[:_SHOWN])
+
     def summary(self) -> str:
         """Who stands out in what, then friction of the fleet."""
         told = {name: self.departures(name) for name in self.names}
-        odd = [name for name, said in told.items() if said]
-        count = f"{len(odd)} of {len(self.names)} stand{'s' if len(odd) == 1 else ''} out" if odd else "nobody stands out"
-        how = f"{self.tests} numbers tested together at {100 * self.level:g} %"
-        lines = [f"{self.robot}: {len(self.names)} robots, {count} ({how})"]
-        if np.isfinite(self.needed):
-            lines.append(f"  a robot stands out beyond {self.needed:.2g} standard deviations of one more like the others")
-        else:
-            lines.append("  two robots differ or not, but none of them is the odd one: see `urdf-ident compare`")
+        headline, needed = self.headline
+        lines = [f"{self.robot}: {headline}", f"  {needed}"]
         width = max(len(name) for name in self.names)
         for name, verdict in zip(self.names, self.verdicts or [""] * len(self.names), strict=True):
             said = told[name]
@@ -191,10 +203,7 @@ class Fleet:
         from .plots.style import figure_class
 
         make = figure_class()
-        shown = [item for item in self.pooled if item.kind == "friction"]
-        shown += [item for item in self.pooled if item.kind != "friction" and item.stands_out.any()][:_SHOWN]
-        shown = shown or list(self.pooled[:_SHOWN])
-        columns = 2
+        shown, columns = self.shown, 2
         lines = -(-len(shown) // columns)
         figure = make(figsize=(8.0, lines * (0.7 + 0.16 * len(self.names))), layout="constrained")
         axes = figure.subplots(lines, columns, squeeze=False).ravel()

@@ -1,0 +1,91 @@
+"""The page of a fleet: who stands out in what, with a picture of every quantity that tells something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files import write_text
+from ..result.fleet import Fleet, Pooled
+from ..result.plots.fleet import draw_quantity
+from .svg import MARKED, svg
+from .template import rendered
+
+FILE = "fleet.html"
+
+
+def fleet_html(fleet: Fleet) -> str:
+    """The report of a fleet as one self-contained HTML page.
+
+    Args:
+        fleet: The fleet.
+
+    Returns:
+        The page.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+    """
+    headline, how = fleet.headline
+    robots = [
+        (name, verdict, fleet.departures(name))
+        for name, verdict in zip(fleet.names, fleet.verdicts or [""] * len(fleet.names), strict=True)
+    ]
+    return rendered(
+        "fleet.html.j2",
+        fleet=fleet,
+        headline=headline,
+        how=how,
+        odd=any(said for _, _, said in robots),
+        robots=robots,
+        pictures=[_picture(fleet, item) for item in fleet.shown],
+        quantities=[_row(fleet, item) for item in fleet.pooled],
+    )
+
+
+def write_fleet(fleet: Fleet, path: str | Path) -> Path:
+    """Writes the page of a fleet, whole or not at all.
+
+    Args:
+        fleet: The fleet.
+        path: The HTML file.
+
+    Returns:
+        The path written.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+        OutputError: It cannot be written.
+    """
+    return write_text(path, fleet_html(fleet))
+
+
+def _picture(fleet: Fleet, item: Pooled) -> str:
+    def draw(figure: Any) -> None:
+        figure.subplots_adjust(
+            left=min(0.1 + 0.02 * max(map(len, fleet.names)), 0.6), right=0.97, top=1 - 0.3 / height, bottom=0.3 / height
+        )
+        title = f"{item.where}: {item.what} [{item.unit}]"
+        values = (item.value, item.error, (item.mean, item.spread), item.stands_out, list(fleet.names))
+        draw_quantity(figure.subplots(), *values, title, MARKED)
+
+    height = 0.7 + 0.2 * len(fleet.names)
+    return svg(draw, 3.6, height, f"{item.where}, {item.what}: every robot with its interval")
+
+
+def _row(fleet: Fleet, item: Pooled) -> Mapping[str, Any]:
+    farthest = int(np.argmin(item.chance))
+    return {
+        "name": f"{item.where}: {item.what}",
+        "mean": item.mean,
+        "error": item.std_error,
+        "spread": item.spread,
+        "interval": item.interval,
+        "unit": item.unit,
+        "farthest": fleet.names[farthest],
+        "odd": bool(item.stands_out[farthest]),
+        "chance": float(item.chance[farthest]),
+    }

@@ -1,0 +1,34 @@
+"""Templates of pages."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from ..errors import MissingExtraError
+from .content import number
+from .svg import svg
+
+
+def rendered(name: str, **values: Any) -> str:
+    """A page from its template.
+
+    Args:
+        name: File of the template, in this folder.
+        values: What the template asks for.
+
+    Returns:
+        The page.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+    """
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError("the report needs matplotlib and jinja2", remedy="pip install 'urdf-ident[report]'") from error
+    svg(lambda figure: None, 1.0, 1.0, "")  # says so at once where matplotlib is missing
+    loader = FunctionLoader(lambda file: files(__package__).joinpath(file).read_text(encoding="utf-8"))
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["number"] = number
+    return environment.get_template(name).render(**values)
