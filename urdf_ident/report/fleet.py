@@ -21,7 +21,7 @@ def fleet_html(fleet: Fleet) -> str:
     """The report of a fleet as one self-contained HTML page.
 
     Args:
-        fleet: The fleet.
+        fleet: What was pooled, with who stands out.
 
     Returns:
         The page.
@@ -50,7 +50,7 @@ def write_fleet(fleet: Fleet, path: str | Path) -> Path:
     """Writes the page of a fleet, whole or not at all.
 
     Args:
-        fleet: The fleet.
+        fleet: What was pooled, with who stands out.
         path: The HTML file.
 
     Returns:
