@@ -160,6 +160,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-delay": FindingKind(
             "warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"
         ),
+        "effort-saturates": FindingKind(
+            "warning", "Large efforts of a joint are too small for the motion.", "Widen the range of the sensor."
+        ),
         "effort-bandwidth": FindingKind(
             "warning",
             "The efforts were filtered below what the motion asks for.",
