@@ -88,8 +88,10 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
-    trusted = trust(model, logs, wanted.method, wanted.loss)  # outliers are found before friction is chosen
     kept = KeptRows()
+    trusted = trust(model, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
+    if trusted.weights is not None:
+        kept = KeptRows()  # rows of weighted samples are others
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed

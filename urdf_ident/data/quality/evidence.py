@@ -125,29 +125,30 @@ class Grams:
             gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
         return self._changed(kind, gram, added)
 
-    def changing_in_all(self, kind: str, weight: Array) -> Grams:
-        """:meth:`changing` summed over the blocks: enough for what a fit has seen, and far less work.
+    def changing_in_all(self, kind: str, weights: Array) -> Grams:
+        """:meth:`changing` summed over the blocks, for several changes: enough for what a fit has seen, and far less work.
 
         Args:
             kind: As for :meth:`changing`.
-            weight: How much of the change acts in each block, shape (B,).
+            weights: How much of each change acts in each block, shape (W, B).
 
         Returns:
-            Grams of one block with further columns.
+            Grams with further columns, one for each change in the place of the blocks.
         """
         extra, sources = self._sources(kind)
-        added = len(sources[0])
-        once, twice = (np.tensordot(w, self.gram, axes=(0, 0)) for w in (weight, weight**2))
+        added, many = len(sources[0]), len(weights)
+        once, twice = (np.tensordot(w, self.gram, axes=(1, 0)) for w in (weights, weights**2))
         p = self.gram.shape[2]
-        gram = np.empty((1, self.n, p + added, p + added))
+        gram = np.empty((many, self.n, p + added, p + added))
         plain = np.concatenate([np.arange(extra), np.arange(extra + added, p + added)])
         new = np.arange(extra, extra + added)
         for i, source in enumerate(sources):
-            gram[0, i][plain[:, None], plain] = self.total[i]
-            gram[0, i][new[:, None], plain] = once[i][source]
-            gram[0, i][plain[:, None], new] = once[i][:, source]
-            gram[0, i][new[:, None], new] = twice[i][source[:, None], source]
-        return replace(self._changed(kind, gram, added), count=self.count.sum(keepdims=True))
+            own = gram[:, i]
+            own[:, plain[:, None], plain] = self.total[i]
+            own[:, new[:, None], plain] = once[:, i][:, source]
+            own[:, plain[:, None], new] = once[:, i][:, :, source]
+            own[:, new[:, None], new] = twice[:, i][:, source[:, None], source]
+        return replace(self._changed(kind, gram, added), count=np.full(many, self.count.sum()))
 
     def _sources(self, kind: str) -> tuple[int, list[NDArray[np.intp]]]:
         """Where further columns are put, and of which columns of each row they are a part."""
@@ -265,6 +266,24 @@ def in_sample(found: Grams, reading: Array, weights: Array) -> Array:
     total = found.total[None]
     x = solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
     return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
+
+
+def in_sample_each(found: Grams, kind: str, changes: Array, reading: Array, weights: Array) -> Array:
+    """:func:`in_sample` over all blocks together, where parameters change with time, for several changes.
+
+    Args:
+        kind: As for :meth:`Grams.changing`.
+        changes: How much of each change acts in each block, shape (W, B).
+        reading: One reading of the efforts, shape (n², 1).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Unexplained parts of the rows, as :func:`unexplained`, shape (W, n).
+    """
+    changed = found.changing_in_all(kind, changes)
+    x = solved(changed.gram, changed.count, changed.inertial, reading.reshape(found.n, found.n, -1), weights)
+    squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)
+    return np.stack([unexplained(found, one[None], reading)[:, 0] for one in squares])
 
 
 def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:

@@ -6,14 +6,26 @@ decisively better than one set of parameters for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .evidence import EXACT, MATERIAL, Grams, held_out, in_sample, material, significance, solved, unexplained, usual_parts
+from .evidence import (
+    EXACT,
+    MATERIAL,
+    Grams,
+    held_out,
+    in_sample,
+    in_sample_each,
+    material,
+    significance,
+    solved,
+    unexplained,
+    usual_parts,
+)
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -73,34 +85,39 @@ class _Steady:
         errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
         left = unexplained(found, errors.squares, order)[:, 0]
         weights = 1.0 / (left * found.size) ** 2
-        return cls(left, errors.squares[:, :, 0], weights, _left_in_sample(found, order, weights))
+        seen = unexplained(found, in_sample(found, order, weights), order)
+        return cls(left, errors.squares[:, :, 0], weights, float(np.log(seen).sum()))
 
 
-def _left_in_sample(found: Grams, order: Array, weights: Array) -> float:
-    return float(np.log(unexplained(found, in_sample(found, order, weights), order)).sum())
-
-
-def _change(
-    found: Grams, weight: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
-) -> tuple[str, float, int] | None:
-    """The kind of change that a part of the blocks shows, if it is decisive.
+def _changes(
+    found: Grams, weights: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
+) -> list[tuple[str, float, int] | None]:
+    """The kind of change that some parts of the blocks show, if it is decisive.
 
     Args:
-        weight: How much of the change acts in each block, shape (B,).
+        weights: How much of each change acts in each block, shape (W, B).
         base: What is left without a change.
         order: The reading of the efforts, shape (n², 1).
         kinds: Which kinds are tried, simplest first.
 
     Returns:
-        Kind, gain and the joint that gains most; None if nothing is decisive.
+        For each change kind, gain and the joint that gains most; None if nothing is decisive.
     """
-    best: tuple[str, float, int] | None = None
     if base.left.max() <= MATERIAL:
-        return None  # nothing material is left to explain
+        return [None] * len(weights)  # nothing material is left to explain
+    # blocks that were seen must gain, too: elsewhere a poorly excited log gains by chance
+    left = [np.log(in_sample_each(found, kind, weights, order, base.weights)).sum(axis=1) for kind in kinds]
+    gained = base.seen - np.array(left) > DECISIVE
+    return [
+        _change(found, weight, base, order, [kind for kind, good in zip(kinds, some, strict=True) if good])
+        for weight, some in zip(weights, gained.T, strict=True)
+    ]
+
+
+def _change(found: Grams, weight: Array, base: _Steady, order: Array, kinds: Sequence[str]) -> tuple[str, float, int] | None:
+    """One of :func:`_changes`, on blocks that the fit has not seen, shape (B,)."""
+    best: tuple[str, float, int] | None = None
     for kind in kinds:
-        # blocks that were seen must gain, too: elsewhere a poorly excited log gains by chance
-        if base.seen - _left_in_sample(found.changing_in_all(kind, weight), order, base.weights) <= DECISIVE:
-            continue
         changed = found.changing(kind, weight)
         errors = held_out(changed, order, base.weights)
         after = unexplained(changed, errors.squares, order)[:, 0]
@@ -127,8 +144,9 @@ def within(found: Grams, reading: Array) -> Change | None:
     order = reading[:, None]
     base = _Steady.of(found, order)
     best: Change | None = None
-    for begin, end, drift, weight in _profiles(len(found.count)):
-        change = _change(found, weight, base, order)
+    profiles = list(_profiles(len(found.count)))
+    changes = _changes(found, np.array([weight for *_, weight in profiles]), base, order)
+    for (begin, end, drift, _), change in zip(profiles, changes, strict=True):
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is not None:
@@ -152,13 +170,12 @@ def _push(found: Grams, order: Array, weights: Array) -> Change | None:
     """
     blocks = len(found.count)
     before = unexplained(found, in_sample(found, order, weights), order)[:, 0]
-    gains, number = [], np.arange(blocks)
-    for begin in range(1, blocks - _PUSHED):
-        changed = found.changing_in_all("offset", ((number >= begin) & (number < begin + _PUSHED)).astype(float))
-        gains.append(np.log(before / unexplained(changed, in_sample(changed, order, weights), order)[:, 0]))
-    if not gains:
+    number, begin = np.arange(blocks), np.arange(1, blocks - _PUSHED)[:, None]
+    if not len(begin):
         return None
-    k = int(np.argmax([gain.sum() for gain in gains]))
+    pushed = ((number >= begin) & (number < begin + _PUSHED)).astype(float)
+    gains = np.log(before / in_sample_each(found, "offset", pushed, order, weights))
+    k = int(np.argmax(gains.sum(axis=1)))
     if gains[k].sum() < PUSH or not material(before, before * np.exp(-gains[k])):
         return None
     ends = (k + 1) / blocks, (k + 1 + _PUSHED) / blocks
@@ -220,8 +237,8 @@ def between(found: Grams, log_of_block: NDArray[np.int64], reading: Array) -> di
     if len(logs) < 2:
         return {}
     base = _Steady.of(found, order)
-    changes = {int(log): _change(found, (log_of_block == log).astype(float), base, order, KINDS + MORE) for log in logs}
-    odd = {log: change for log, change in changes.items() if change is not None}
+    changes = _changes(found, (log_of_block == logs[:, None]).astype(float), base, order, KINDS + MORE)
+    odd = {int(log): change for log, change in zip(logs, changes, strict=True) if change is not None}
     if not odd:
         return {}
     best = max(odd, key=lambda log: odd[log][1])

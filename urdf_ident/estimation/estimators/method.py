@@ -26,6 +26,7 @@ from ...model.prior import Prior
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
+from ...statistics.kept import KeptRows
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
@@ -112,7 +113,14 @@ def row_weighting(method: str) -> str:
     return "ols" if method == "ols" else "wls"
 
 
-def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto", loss: str = "tukey") -> Trust:
+def trust(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    method: str = "auto",
+    loss: str = "tukey",
+    *,
+    kept: KeptRows | None = None,
+) -> Trust:
     """Decides whether samples get weights of their own.
 
     Args:
@@ -120,6 +128,7 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
         logs: Prepared logs.
         method: One of :data:`METHODS`.
         loss: Of IRLS, "tukey" or "huber".
+        kept: Where rows without weights are kept for models to come.
 
     Returns:
         The decision.
@@ -139,7 +148,7 @@ def trust(model: DynamicModel, logs: Sequence[PreparedLog], method: str = "auto"
         return Trust(method)
     model = model.unloaded()  # outliers stand out all the same
     base = model.base()
-    first = fit_base(build_statistics(model, logs), base)
+    first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.matter:
         return Trust("auto")
