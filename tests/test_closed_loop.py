@@ -16,6 +16,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.estimation.estimators.method import counted_alike
 from urdf_ident.linalg import Array
+from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
@@ -215,3 +216,22 @@ def test_errors_count_what_stretches_of_one_log_cannot_see(by_wls: Identificatio
     np.testing.assert_allclose(found.bse / fit.bse, np.maximum(growth, 1.0))
     assert "all that counts" in found.covariance_kind
     assert "enlarged" not in counted_alike(fit, fit, fit).covariance_kind
+
+
+def test_a_carriage_is_weighed_in_spite_of_noise_on_its_encoder(tmp_path: Path) -> None:
+    """A prismatic axis whose accelerations are small against the noise of differences: least squares finds half of its mass."""
+    robot = Robot.from_urdf(robot_path("emps"))
+    noise = {"position_noise": {"sigma": 3e-5}, "torque_noise": {"sigma": 0.5}}
+    loop = {"rate": 100, "sensors": noise, "controller": {"type": "pd_gravity", "bandwidth": 1.5}}
+    motion = random_fourier(Limits.from_robot(robot), 6.0, 6, 0, fill=0.8)
+    mass, log = float(lumped_inertials(robot)[0, 0]), tmp_path / "log.csv"
+    for method in ("iv", "didim"):
+        settings = project(method).model_dump(exclude_unset=True)
+        settings["model"] = {"friction": "none", "rotor_inertia": False}
+        wanted = parse_project({**settings, "simulation": {**settings["simulation"], **loop}})
+        if not log.exists():
+            write_log(run_experiment(wanted, robot, motion, plant=build_plant(robot)), log)
+        found = identify(wanted.build_model(robot), [read_recording(log, robot)], project=wanted).fit
+        assert found.method == method
+        assert found.base.labels == ("m_carriage",)
+        assert abs(found.params[0] - mass) < 3.0 * found.bse[0] < 0.1 * mass
