@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+from command import run_command
 
 from urdf_ident.files import write_text
 from urdf_ident.model.library import robot_path
@@ -52,25 +50,6 @@ def write_logs(folder: Path, count: int, rows: int, seed: int = 0) -> None:
         write_text(folder / f"run{k:03d}.csv", table_text(robot.joints, time_, {"q": q, "tau": tau}))
 
 
-def run(words: list[str], budget: float) -> tuple[float, float, float, int]:
-    """Wall and processor seconds, memory of the largest process [MB], exit code."""
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    program = [sys.executable, "-c", "from urdf_ident.cli import main; main()"]
-    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(
-            [*program, *words], capture_output=True, text=True, check=False, timeout=budget, env=alone, stdin=subprocess.DEVNULL
-        )
-        code, said = done.returncode, done.stderr
-    except subprocess.TimeoutExpired:
-        code, said = -1, "stopped: over budget"
-    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if code not in (0, 1):
-        print(said.strip()[-300:], file=sys.stderr)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return wall, seconds, after.ru_maxrss / 1024, code
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=100)
@@ -89,9 +68,11 @@ def main() -> None:
             for jobs in given.jobs:
                 words = ["identify", str(robot_path(ROBOT)), str(folder / "logs" / "*.csv"), "-c", str(folder / "project.yaml")]
                 words += ["--jobs", str(jobs), "--no-report", "-o", str(folder / f"out_{laws}_{jobs}")]
-                wall, seconds, megabytes, code = run(words, given.budget)
-                cost = f"wall {wall:6.1f} s, processor {seconds:6.1f} s, {megabytes:5.0f} MB"
-                print(f"{laws:>10}, --jobs {jobs}: {cost}, exit {code}", flush=True)
+                taken = run_command(words, given.budget)
+                if taken.code not in (0, 1):
+                    print(taken.said.strip()[-300:], file=sys.stderr)
+                cost = f"wall {taken.wall:6.1f} s, processor {taken.seconds:6.1f} s, {taken.megabytes:5.0f} MB"
+                print(f"{laws:>10}, --jobs {jobs}: {cost}, exit {taken.code}", flush=True)
 
 
 if __name__ == "__main__":
