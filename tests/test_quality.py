@@ -589,3 +589,15 @@ def test_an_effort_without_sign_or_in_two_columns_is_refused(robot: Robot) -> No
     assert "effort-twice" in codes(assess(replace(recording, effort=twice), robot), "refused")
     lifted = effort - effort.min(axis=0)  # of one sign by right
     assert {"effort-unsigned", "effort-twice"}.isdisjoint(codes(assess(replace(recording, effort=lifted), robot), "refused"))
+
+
+def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:
+    recording = make_log()
+    effort, rows = np.array(recording.effort), np.arange(len(recording))
+    effort[:, 1] = effort[rows - rows % 25, 1]
+    report = assess(replace(recording, effort=effort), robot)
+    (found,) = (item for item in report.findings if item.id in ("effort-held", "position-held"))
+    assert (found.id, found.joint, found.severity) == ("effort-held", "b", "warning")
+    assert found.size == pytest.approx(10.0, rel=0.02)
+    coarse = np.round(np.asarray(recording.position) / 0.05) * 0.05  # steps that last as long as the motion wants
+    assert "position-held" not in codes(assess(replace(recording, position=coarse), robot), "warning")

@@ -453,7 +453,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
     "dead zone": (_dead_zone, {"channel-frozen", "frozen-too-long"}, False),
-    "held": (_held, {"samples-repeated", "channel-frozen", "channel-slow", "frozen-too-long"}, False),
+    "held": (_held, {"position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
     "slow velocity": (_slow_velocity, {"velocity-lag"}, False),
     "slow position": (_slow_position, {"effort-delay", "effort-bandwidth", "velocity-lag"}, False),
     "slow effort": (_slow_effort, {"effort-delay", "effort-bandwidth"}, False),

@@ -27,6 +27,7 @@ LOSS = 1.05
 #: First parts of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
     "effort",
+    "position-held",
     "position-sign",
     "position-zero",
     "axis-sign",

@@ -99,6 +99,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "effort-twice": FindingKind("refused", "One effort stands in the columns of two joints.", "Check the columns."),
         "effort-unsigned": FindingKind("refused", "An effort is logged without its sign.", "Log it with its sign."),
+        "position-held": FindingKind(
+            "warning", "A position comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
+        ),
+        "effort-held": FindingKind(
+            "warning", "An effort comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
+        ),
         "effort-constant": FindingKind("warning", "The effort of a joint at rest never changes.", "Check the column."),
         "effort-beyond-limit": FindingKind("warning", "Above twice the effort limit.", "Is it a current, or motor-side?"),
         "not-usable": FindingKind("refused", "Conditioning leaves nothing.", "See the message."),

@@ -19,6 +19,8 @@ from .findings import Examination
 MOVING = 0.02
 #: Motion [s] that a log must hold, and below which it is called short.
 SHORTEST, SHORT = 1.0, 5.0
+#: Rows for which a signal holds its values, from which it is slow.
+_HELD = 3.0
 _DEGREE = 180 / np.pi
 #: Ratio (dq/dt) / v that a wrong unit makes → what the project file should say.
 _RATIOS = (
@@ -261,6 +263,38 @@ def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int,
             at=[begin],
             remedy="check the connection to the sensor",
         )
+
+
+def check_held(state: Examination, robot: Robot) -> None:
+    """Warns of a position or effort that comes at a lower rate than those of the other joints, each value held for some rows.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+    """
+    recording = state.recording
+    for name, array in (("position", recording.position), ("effort", recording.effort)):
+        if array is None or robot.n < 2:
+            continue
+        held = np.array([_held_for(x) for x in array.T])
+        for j in np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2)):
+            rate = read_clock(recording.time).rate
+            state.add(
+                f"{name}-held",
+                "warning",
+                f"the {name} comes at {rate / held[j]:.3g} Hz, those of other joints at {rate / np.median(held):.3g} Hz",
+                joint=robot.joints[j],
+                size=float(rate / held[j]),
+                remedy="log it at the rate of the others: as it is it comes late by half its interval",
+            )
+
+
+def _held_for(x: Array) -> float:
+    """Rows for which a signal holds each of its values, 1 where they vary: coarse steps last as long as the motion wants."""
+    _, lengths = _runs(x)
+    usual = float(np.median(lengths))
+    regular = len(lengths) > 20 and np.mean(np.abs(lengths - usual) <= 1) > 0.8
+    return usual if regular else 1.0
 
 
 def _runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
