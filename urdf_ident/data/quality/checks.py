@@ -272,21 +272,24 @@ def check_held(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
+    remedy = "log it at the rate of the others: as it is it comes late by half its interval"
     recording = state.recording
-    for name, array in (("position", recording.position), ("effort", recording.effort)):
-        if array is None or robot.n < 2:
-            continue
-        held = np.array([_held_for(x) for x in array.T])
-        for j in np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2)):
-            rate = read_clock(recording.time).rate
-            state.add(
-                f"{name}-held",
-                "warning",
-                f"the {name} comes at {rate / held[j]:.3g} Hz, those of other joints at {rate / np.median(held):.3g} Hz",
-                joint=robot.joints[j],
-                size=float(rate / held[j]),
-                remedy="log it at the rate of the others: as it is it comes late by half its interval",
-            )
+    for j, words, rate in _slower(recording.time, recording.position):
+        state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+    if recording.effort is not None:
+        for j, words, rate in _slower(recording.time, recording.effort):
+            state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+
+
+def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
+    """Joints whose channel holds its values, in words, and the rate that it comes at [Hz]."""
+    held = np.array([_held_for(x) for x in channels.T])
+    slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
+    rates = read_clock(time).rate / held
+    return [
+        (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
+        for j in slow
+    ]
 
 
 def _held_for(x: Array) -> float:
