@@ -1,4 +1,4 @@
-"""What the efforts' own numbers say: coarse steps, a lost sign, one column twice, a target in place of a measurement."""
+"""What the channels' own numbers say: coarse steps, a low rate, a lost sign, one effort twice, a target for a measurement."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
+from ..conditioning.clock import read_clock
 from .findings import Examination
 
 #: Step over the efforts' standard deviation from which its rounding is a tenth of the efforts' rms or so; fewest rows.
 _COARSE, _ROWS = 0.3, 100
 #: Relative difference up to which two channels are one, copied or rescaled.
 _COPIED = 1e-6
-#: Parts of an effort's largest value below which it is at zero and near it, visits to zero from which its sign is lost; and how
+#: Parts of an effort's largest value below which it is at zero and near it, visits to zero from which its sign is lost, and how
 #: much longer it is within twice the second part than within it, at least: 2 times for a fold, 1.4 for a smooth minimum.
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
+#: Rows for which a signal holds its values, from which it is slow.
+_HELD = 3.0
 
 
 def check_steps(state: Examination, robot: Robot) -> None:
@@ -123,3 +126,51 @@ def check_copied(state: Examination, robot: Robot) -> None:
                 remedy="log the measured current or torque: a target says what the controller's model expects",
             )
             return
+
+
+def check_held(state: Examination, robot: Robot) -> None:
+    """Warns of a position or effort that comes at a lower rate than those of the other joints, each value held for some rows.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+    """
+    remedy = "log it at the rate of the others: as it is it comes late by half its interval"
+    recording = state.recording
+    for j, words, rate in _slower(recording.time, recording.position):
+        state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+    if recording.effort is not None:
+        for j, words, rate in _slower(recording.time, recording.effort):
+            state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+
+
+def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
+    """Joints whose channel holds its values, in words, and the rate that it comes at [Hz]."""
+    held = np.array([_held_for(x) for x in channels.T])
+    slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
+    rates = read_clock(time).rate / held
+    return [
+        (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
+        for j in slow
+    ]
+
+
+def _held_for(x: Array) -> float:
+    """Rows for which a signal holds each of its values, 1 where they vary: coarse steps last as long as the motion wants."""
+    _, lengths = equal_runs(x)
+    usual = float(np.median(lengths))
+    regular = len(lengths) > 20 and np.mean(np.abs(lengths - usual) <= 1) > 0.8
+    return usual if regular else 1.0
+
+
+def equal_runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Runs of equal samples.
+
+    Args:
+        x: One channel, shape (N,).
+
+    Returns:
+        Their first rows and their lengths, shape (R,) each.
+    """
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
+    return begins, np.diff(np.concatenate([begins, [len(x)]]))

@@ -13,14 +13,13 @@ from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
 from ..conditioning.velocity import VelocityMatch, match_velocity
+from .channels import equal_runs
 from .findings import Examination
 
 #: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
 #: Motion [s] that a log must hold, and below which it is called short.
 SHORTEST, SHORT = 1.0, 5.0
-#: Rows for which a signal holds its values, from which it is slow.
-_HELD = 3.0
 _DEGREE = 180 / np.pi
 #: Ratio (dq/dt) / v that a wrong unit makes → what the project file should say.
 _RATIOS = (
@@ -238,7 +237,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         _freeze(state, frozen, runs, "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
-            usual = float(np.percentile(_runs(effort)[1], 95))
+            usual = float(np.percentile(equal_runs(effort)[1], 95))
             runs = [
                 (b, e)
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
@@ -265,50 +264,9 @@ def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int,
         )
 
 
-def check_held(state: Examination, robot: Robot) -> None:
-    """Warns of a position or effort that comes at a lower rate than those of the other joints, each value held for some rows.
-
-    Args:
-        state: The log.
-        robot: Its joints.
-    """
-    remedy = "log it at the rate of the others: as it is it comes late by half its interval"
-    recording = state.recording
-    for j, words, rate in _slower(recording.time, recording.position):
-        state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
-    if recording.effort is not None:
-        for j, words, rate in _slower(recording.time, recording.effort):
-            state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
-
-
-def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
-    """Joints whose channel holds its values, in words, and the rate that it comes at [Hz]."""
-    held = np.array([_held_for(x) for x in channels.T])
-    slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
-    rates = read_clock(time).rate / held
-    return [
-        (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
-        for j in slow
-    ]
-
-
-def _held_for(x: Array) -> float:
-    """Rows for which a signal holds each of its values, 1 where they vary: coarse steps last as long as the motion wants."""
-    _, lengths = _runs(x)
-    usual = float(np.median(lengths))
-    regular = len(lengths) > 20 and np.mean(np.abs(lengths - usual) <= 1) > 0.8
-    return usual if regular else 1.0
-
-
-def _runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begins and lengths of the runs of equal samples."""
-    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
-    return begins, np.diff(np.concatenate([begins, [len(x)]]))
-
-
 def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
     """Ranges (begin, end) of at least ``shortest`` equal samples."""
-    begins, lengths = _runs(x)
+    begins, lengths = equal_runs(x)
     return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]
 
 

@@ -86,7 +86,7 @@ def _examine(state: Examination, robot: Robot) -> None:
         return
     checks.check_position_unit(state, robot)
     if not state.stopped:
-        checks.check_held(state, robot)
+        channels.check_held(state, robot)
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
     checks.check_effort(state, robot)
