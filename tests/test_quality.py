@@ -601,3 +601,14 @@ def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:
     assert found.size == pytest.approx(10.0, rel=0.02)
     coarse = np.round(np.asarray(recording.position) / 0.05) * 0.05  # steps that last as long as the motion wants
     assert "position-held" not in codes(assess(replace(recording, position=coarse), robot), "warning")
+
+
+def test_stamps_that_are_next_to_equal_end_in_no_traceback(robot: Robot) -> None:
+    recording = make_log()
+    burst = np.array(recording.time)
+    burst[2000:2012] = burst[2000] + 1e-9 * np.arange(12)  # between two pauses
+    burst[2012:] += 1.0
+    burst[2000:2012] += 0.5
+    assert assess(replace(recording, time=burst), robot).acceptable
+    all_at_once = recording.time[np.arange(len(burst)) // 500 * 500] + 1e-7 * (np.arange(len(burst)) % 500)
+    assert "time-unit" in codes(assess(replace(recording, time=all_at_once), robot), "refused")

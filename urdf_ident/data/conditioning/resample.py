@@ -54,7 +54,8 @@ def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
     clock = read_clock(time)
     pieces = []
     for begin, end in bounds(len(time), clock.gaps):
-        if end - begin >= 10:
+        apart = np.count_nonzero(np.diff(time[begin:end]) > 0.2 / clock.rate)
+        if end - begin >= 10 and apart >= 3:  # ten stamps may be next to equal
             pieces.append(_resample(recording.take(slice(begin, end)), clock.rate, clock.even))
     if not pieces:
         raise LogError("the log is all gaps", where=recording.name, got=f"{len(clock.gaps)} pauses", remedy="record it again")
