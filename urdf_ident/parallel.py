@@ -73,6 +73,19 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside (or in a function that it decorates), linear algebra uses one thread.
+
+    The matrices are small: several threads would mostly wait for each other, on a busy machine many times longer than the
+    work takes.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):
+        yield
+
+
 def _inside(work: _Map) -> Iterator[None]:
     token = _MAP.set(work)
     try:
@@ -83,7 +96,7 @@ def _inside(work: _Map) -> Iterator[None]:
 
 def _alone() -> None:
     """Several processes with several threads each would be in each other's way, and none may ask the others for work."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     _MAP.set(None)
     threadpool_limits(1)

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, triangle
+from ..parallel import one_thread
 from .experts import Domain, Experts, Taught
 
 #: Least part of the variance of unseen stretches that a network must explain in order to be kept.
@@ -192,13 +193,10 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
         raise MissingExtraError(
             "a mixture residual needs scikit-learn", remedy="pip install 'urdf-ident[residual]', or take kind rbf"
         ) from error
-    # It comes with scikit-learn, whose threads only wait for each other on problems this small.
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     spread = float(np.std(y))
     data = np.column_stack([z, y / spread])
     options = {} if start is None else _start(start, spread)
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # not quite converged: still a density, judged like any other
         found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
     d = z.shape[1]

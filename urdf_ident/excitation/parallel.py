@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ..errors import LimitError, UrdfIdentError
+from ..parallel import one_thread
 from .search import FoundMotion, Problem, Search
 
 #: From this budget on several processes are used [s].
@@ -81,7 +81,7 @@ def search(
         jobs = min(jobs, starts)
     seeds = np.random.SeedSequence(seed).spawn(max(1, jobs))
     deadline = time.monotonic() + budget
-    with threadpool_limits(1, user_api="blas"):  # the matrices are small: threads would only wait for each other
+    with one_thread():
         if jobs > 1 and sys.platform != "win32":
             return _several(problem, seeds, deadline, starts, progress)
         return _alone(problem, seeds[0], deadline, starts, progress)

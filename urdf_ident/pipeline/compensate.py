@@ -28,6 +28,7 @@ from ..linalg import triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
+from ..parallel import one_thread
 from ..progress import Progress
 from ..result.identification import Identification
 from ..result.scores import predict, score
@@ -38,6 +39,7 @@ from .physics import complete
 from .prepare import trained_range
 
 
+@one_thread()
 def compensate(
     ident: Identification,
     logs: Sequence[Recording],

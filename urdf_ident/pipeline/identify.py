@@ -12,6 +12,7 @@ from ..estimation.uncertainty.prediction import held_out_residual, held_out_torq
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
+from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
@@ -23,6 +24,7 @@ from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, traces
 
 
+@one_thread()
 def identify(
     model: DynamicModel,
     logs: Sequence[Recording],

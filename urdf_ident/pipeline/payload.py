@@ -21,6 +21,7 @@ from ..model.elasticity import ElasticModel
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.robot import Robot
+from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..statistics.distributions import chi_square_tail, normal_tail, student_quantile
@@ -45,6 +46,7 @@ _NOISIER = 1.5
 _UNEXPLAINED = 4.0
 
 
+@one_thread()
 def weigh(
     ident: Identification,
     logs: Sequence[Recording],

@@ -16,6 +16,7 @@ from ..estimation.elastic import spring_scores
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.trained import outside
+from ..parallel import one_thread
 from ..project import Project
 from ..result.adaptation import chosen_settings
 from ..result.identification import Identification
@@ -107,6 +108,7 @@ class ValidationReport:
     __str__ = summary
 
 
+@one_thread()
 def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = False) -> ValidationReport:
     """Scores a result on logs that took no part in the fit, conditioned as the fit's logs were.
 

@@ -198,7 +198,7 @@ def _physics(ident: Record) -> Iterator[Reason]:
 
 
 def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
-    """Findings about sign, order, gravity, units or time that nobody converged."""
+    """Findings about sign, order, gravity, units or time that are not settled."""
     found: dict[str, tuple[list[str], Mapping[str, Any]]] = {}
     for item in inputs:
         for finding in item.get("findings", ()):
