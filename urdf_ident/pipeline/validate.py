@@ -237,7 +237,9 @@ def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
 def _expected(ident: Identification) -> float | None:
     """The relative error that the identification found on data left out."""
     others = [_relative(entry) for entry in ident.validation if not entry.get("trained_on")]
-    return max(others) if others else ident.cross_validation.get("relative")
+    if others:
+        return max(others)
+    return ident.cross_validation.get("relative") if ident.held_out_errors is None else float(ident.held_out_errors.mean())
 
 
 def _relative(entry: Mapping[str, Any]) -> float:

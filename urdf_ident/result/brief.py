@@ -71,6 +71,9 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
             ]
             found.append(JointError(joint, _rms([item["rmse"] for item in own]) / size, *before))
         return "held-out", found
+    if ident.held_out_errors is not None:
+        errors = zip(joints, ident.held_out_errors, strict=True)
+        return "cross-validated", [JointError(joint, float(error), None, None) for joint, error in errors]
     cross = ident.cross_validation
     loads = np.atleast_1d(ident.signals.get("load", []))
     if not cross or len(loads) != len(joints):

@@ -136,6 +136,16 @@ class Record:
         return float(self.prediction.get("band", 0.0))
 
     @cached_property
+    def held_out_errors(self) -> Array | None:
+        """RMS of each joint's held-out residual over its RMS torque, shape (n,), a fraction.
+
+        By parameters with the prior, as they are exported: where the data leave much open, base parameters without the URDF
+        predict far worse (``cross_validation``). None where nothing could be held out.
+        """
+        found = self.prediction.get("relative")
+        return None if found is None else np.asarray(found, dtype=float)
+
+    @cached_property
     def online(self) -> OnlineModel | None:
         """The model for single samples; None with elastic joints, whose torque has no short cut."""
         from ..compensation.online import OnlineModel

@@ -54,7 +54,7 @@ def details(ident: Record) -> str:
         lines += ["", *validation_table(ident.validation, robot.joints)]
         lines += [f"  {remark}" for remark in adaptation_remarks(ident.validation)]
     elif ident.cross_validation:
-        lines += ["", *_cross(ident.cross_validation)]
+        lines += ["", *_cross(ident)]
     return "\n".join(lines)
 
 
@@ -289,8 +289,13 @@ def _joints(ident: Record) -> list[str]:
     return lines
 
 
-def _cross(cross: Mapping[str, Any]) -> list[str]:
+def _cross(ident: Record) -> list[str]:
+    cross = ident.cross_validation
     structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
     header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
     rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
-    return table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
+    lines = table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
+    if ident.held_out_errors is not None:
+        with_prior = f"with the URDF as prior, as exported, {100 * ident.held_out_errors.mean():.1f} %"
+        lines.append(f"  relative: of the data alone {100 * cross['relative']:.1f} %, {with_prior}")
+    return lines

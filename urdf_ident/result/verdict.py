@@ -117,7 +117,15 @@ def _outside(ident: Record) -> Iterator[Reason]:
         worst = max(joint["relative"] for item in other for joint in item["per_joint"])
         yield _error("held-out-error", worst, "of the worst joint on held-out logs")
     elif ident.cross_validation:
-        error = float(ident.cross_validation["relative"])
+        alone = float(ident.cross_validation["relative"])
+        error = alone if ident.held_out_errors is None else float(ident.held_out_errors.mean())
+        if error_level(error) == "good" != error_level(alone):
+            yield Reason(
+                "data-alone",
+                "usable",
+                f"without the URDF the data predict what is held out with an error of {100 * alone:.0f} %",
+                "record a richer motion: urdf-ident design --after",
+            )
         if evidence is not None and evidence.folds_repeat:
             yield Reason(
                 "motion-repeated",

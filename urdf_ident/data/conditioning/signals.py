@@ -32,6 +32,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 #: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
 #: steeper than that, and what is decimated away teaches nothing.
 ROWS_PER_CUTOFF = 5.0
+#: Equations per second at least: friction that reverses is no slower where the motion is.
+FEWEST_ROWS = 40.0
 #: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a prismatic
 #: one by a fifth of both.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
@@ -150,7 +152,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
     cutoff = choice.cutoff
-    wanted = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else float(config.decimate)
+    wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
     factor = max(1, int(rate / wanted + 1e-9))
     row_rate = rate / factor
     row_cutoff = 0.4 * row_rate
@@ -158,7 +160,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     if factor > 1:
         why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
     automatic = config.decimate == "auto" or "decimate" in config.chosen
-    reason = f"{ROWS_PER_CUTOFF:g} times the cut-off, for friction reverses faster than the filtered motion"
+    reason = f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, for friction reverses faster than the filtered motion"
     why_rows += f": {reason if automatic else 'as configured'}"
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
@@ -249,7 +251,7 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     reason = choices[0][1].split(", ", 1)[1]
     if config.cutoff == "auto" and len(recordings) > 1:
         reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
-    decimate = ROWS_PER_CUTOFF * cutoff if config.decimate == "auto" else config.decimate
+    decimate = _row_rate(cutoff) if config.decimate == "auto" else config.decimate
     odd = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
     velocity, words = sources[odd or 0]
     if len(recordings) > 1 and odd is not None:
@@ -265,6 +267,11 @@ def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffCh
     pieces, clock = even_pieces(recording)
     cutoff = _cutoff(pieces, clock.rate, config, recording.name)
     return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
+
+
+def _row_rate(cutoff: float) -> float:
+    """Equations per second that a cut-off of the positions asks for [Hz]."""
+    return max(ROWS_PER_CUTOFF * cutoff, FEWEST_ROWS)
 
 
 def _rate_words(clock: Clock) -> str:

@@ -72,6 +72,7 @@ class HeldOutResidual:
         blocks: Stretches of time behind them.
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
             [rad/s or m/s]; zeros for a direction without data. None: not known.
+        relative: RMS of the residual over that of the torque, both behind ``band``, shape (n,), a fraction. None: not known.
     """
 
     band: float
@@ -81,6 +82,7 @@ class HeldOutResidual:
     variance: Array
     blocks: int
     seen: Array | None = None
+    relative: Array | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -101,8 +103,8 @@ class HeldOutResidual:
         """
         keys = ("edges", "top", "quantiles", "variance")
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
-        seen = None if data.get("seen") is None else np.array(data["seen"], dtype=float)
-        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), seen)
+        seen, relative = (None if data.get(key) is None else np.array(data[key], dtype=float) for key in ("seen", "relative"))
+        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), seen, relative)
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Half the width of the interval for a residual.
@@ -159,15 +161,17 @@ def held_out_residual(
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
     band = min(score_band(log.conditioned.rate) for log in logs)
     shown = [part for log in logs for part in log.segments if part.tau is not None]
-    errors = []
-    for part, torque in zip(shown, [torque for own in held.parts for torque in own], strict=True):
-        errors.append(np.abs(lowpass(part.total, part.rate, band) - torque))
+    measured = [lowpass(part.total, part.rate, band) for part in shown]
+    predicted = [torque for own in held.parts for torque in own]
+    errors = [np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)]
+    size = np.maximum(np.sqrt(np.mean(np.square(np.vstack(measured)), axis=0)), 1e-300)
+    relative = np.sqrt(np.mean(np.square(np.vstack(errors)), axis=0)) / size
     speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
     factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
     rows = np.concatenate([_some_rows(model, part, count) for part in shown])
     variance = posterior_variance(factor, prior, weight, rows)
     found = _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
-    return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])))
+    return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])), relative=relative)
 
 
 def seen_speeds(v: Array) -> Array:
