@@ -24,7 +24,7 @@ from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
-from ..statistics.accumulate import build_statistics
+from ..statistics.accumulate import blocks_of, build_statistics
 from ..statistics.motions import repeated
 from .compensate import compensated_score
 from .learn import Learnt
@@ -179,9 +179,10 @@ def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str,
     """
     if isinstance(learnt.model, ElasticModel):
         return None
-    if not judges:
-        return {}
-    return repeated(build_statistics(learnt.model, judges), learnt.statistics)
+    found: dict[str, str] = {}
+    for judge in judges:  # one by one: their velocities may come from different sources
+        found |= repeated(build_statistics(learnt.model, [judge], blocks=blocks_of(len(judges))), learnt.statistics)
+    return found
 
 
 def score_logs(
