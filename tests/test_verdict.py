@@ -67,6 +67,17 @@ def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None
     assert blind.verdict.cause.id == "not-validated"
 
 
+def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_good(ident: ui.Identification) -> None:
+    assert ident.held_out_errors is not None
+    assert ident.held_out_errors.mean() == pytest.approx(ident.cross_validation["relative"], rel=0.5)  # rich data: no matter
+    weak = replace(ident, validation=(), cross_validation={**ident.cross_validation, "relative": 1.4})
+    assert weak.verdict.level == "usable"
+    assert weak.verdict.cause is not None
+    assert weak.verdict.cause.id == "data-alone"
+    poor = replace(weak, prediction={**ident.prediction, "relative": [1.0] * ident.model.n})
+    assert poor.verdict.level == "poor"
+
+
 def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) -> None:
     assert ident.evidence is not None
     repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
@@ -87,8 +98,11 @@ def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs
     assert judged.validation[0]["repeats"] == "run0"
     assert judged.verdict.level == "usable"
     assert "held-out-repeats" in {reason.id for reason in judged.verdict.reasons}
-    other = ui.identify(model, [first, logs[1]], held_out=[logs[2]])
-    assert "repeats" not in other.validation[0]
+    velocity = np.gradient(logs[2].position, logs[2].time, axis=0)
+    noisy = velocity + 0.3 * velocity.std(axis=0) * rng.standard_normal(velocity.shape)  # positions are differentiated instead
+    judges = [replace(logs[2], velocity=velocity), replace(logs[2], name="noisy velocities", velocity=noisy)]
+    other = ui.identify(model, [first, logs[1]], held_out=judges)
+    assert all("repeats" not in item for item in other.validation)
     assert other.verdict.level == "good"
 
 

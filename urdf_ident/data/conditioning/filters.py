@@ -21,9 +21,9 @@ NOISE_SHARE = 0.01
 #: Cut-off over the frequency where the motion ends: the two passes have gain 0.96 there. Twice as high lets in noise
 #: that held-out errors of real logs feel (UR10e 1.43 instead of 1.41 N·m), equal to it bends the motion.
 HEADROOM = 1.5
-#: A lower cut-off [Hz] is taken only where noise asks for it: the filter's start-up spoils the ends of every piece for as long as
-#: the cut-off is low, and corners of slow motions lie above where their spectrum seems to end.
-LOWEST = 6.0
+#: A lower cut-off [Hz] is taken only where noise asks for it: the filter's start-up, which grows as the cut-off falls, spoils
+#: the ends of every piece, and corners of slow motions lie above where their spectrum seems to end.
+LOWEST = 5.0
 #: A cut-off above this share of the sampling rate smooths nothing that differentiation has not spoilt already.
 HIGHEST = 0.2
 #: Half length of the filter that makes equations, in decimated samples.

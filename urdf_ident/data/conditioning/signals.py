@@ -160,7 +160,9 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     if factor > 1:
         why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
     automatic = config.decimate == "auto" or "decimate" in config.chosen
-    reason = f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, for friction reverses faster than the filtered motion"
+    reason = (
+        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, for friction reverses faster than the filtered motion"
+    )
     why_rows += f": {reason if automatic else 'as configured'}"
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
