@@ -18,7 +18,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
 from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, standard_error
 from urdf_ident.estimation.friction_selection.reference_torque import converge
-from urdf_ident.estimation.friction_selection.selection import Selected, reversals, select_friction
+from urdf_ident.estimation.friction_selection.selection import Selected, _turns, reversals, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,6 +26,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
+from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
@@ -261,6 +262,13 @@ def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:
     t = np.linspace(0, 1, 1001)
     v = np.column_stack([np.sin(6 * np.pi * t), np.ones_like(t), np.where(t < 0.5, 1.0, 1e-3 * np.sin(900 * t))])
     np.testing.assert_array_equal(reversals(v), [5, 0, 0])
+
+
+def test_a_joint_that_rests_between_two_moves_turns_back_all_the_same() -> None:
+    bell = np.sin(np.linspace(0, np.pi, 101))
+    pieces = [np.column_stack([way * bell, bell]) for way in (1.0, -1.0, -1.0, 1.0)]
+    motion = [Segment("run", 2.0 * k, 100.0, v, v, v) for k, v in enumerate(pieces)]
+    np.testing.assert_array_equal(_turns(motion, [("run",)]), [2, 0])
 
 
 def test_what_gains_in_one_fold_alone_does_not_pass() -> None:

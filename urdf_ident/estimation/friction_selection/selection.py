@@ -195,10 +195,9 @@ def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
 def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> Array:
     """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves."""
     first = {logs[0] for logs in moves}
-    parts = [part.v for part in motion if part.log in first]
-    counts = np.sum([reversals(v) for v in parts], axis=0)
-    fast = np.percentile(np.abs(np.vstack(parts)), 95, axis=0)
-    return np.where(fast > _RESTING * fast.max(), counts, 0)
+    v = np.vstack([part.v for part in motion if part.log in first])  # a joint may rest between two moves and turn back after
+    fast = np.percentile(np.abs(v), 95, axis=0)
+    return np.where(fast > _RESTING * fast.max(), reversals(v), 0)
 
 
 def reversals(v: Array) -> Array:
