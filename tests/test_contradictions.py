@@ -16,6 +16,7 @@ from logs import Truth, fourier, torques, write_csv
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import examine
 from urdf_ident.data.quality.catalogue import KNOWN
+from urdf_ident.data.quality.evidence import solved
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
@@ -247,3 +248,18 @@ def test_inspect_says_which_joint(tmp_path: Path) -> None:
     assert told["verdict"] is None
     assert "the effort of j2 has the wrong sign" in told["refused"]["message"]
     assert {item["id"] for item in told["findings"] if item["severity"] == "refused"} == {"effort-sign"}
+
+
+def test_a_column_that_one_fold_does_not_see_is_no_singular_matrix() -> None:
+    """Joints that move one after the other: what a fold lacks differs from zero by rounding only."""
+    rng = np.random.default_rng(4)
+    found = []
+    for k in range(60):
+        A = rng.standard_normal((50, 5))  # two inertial columns, two of friction, the effort
+        A[:, 0] *= 1e-13 if k % 2 else 0.0
+        A[:, 0] += 1e-12 * A[:, 2] if k % 3 else 0.0
+        found.append(A.T @ A)
+    gram = np.array(found)[:, None]
+    x = solved(gram, np.full(60, 50.0), 2, np.ones((1, 1, 1)), np.ones(1))
+    assert np.isfinite(x).all()
+    assert np.abs(x[:, 0, 0]).max() < 10.0

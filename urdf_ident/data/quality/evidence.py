@@ -25,6 +25,8 @@ EXACT = 5e-3
 #: Part of a joint's torque that sound logs leave unexplained in ways that time or another reading explains by chance.
 MATERIAL = 0.05
 _RIDGE = 1e-7
+#: Part of the largest column's squares below which a column counts as not seen.
+_UNSEEN = 1e-6
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
@@ -308,7 +310,8 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     )
     reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
     summed = np.tensordot(weights, reduced, axes=(0, 1))
-    acts = np.maximum(np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m]), 1e-300)
+    acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
+    acts = np.maximum(acts, max(_UNSEEN * acts.max(), 1e-300))  # a column that a fold does not see stays near zero there
     theta = np.linalg.solve(summed[:, :, :m] + _RIDGE * acts[:, :, None] * np.eye(m), summed[:, :, m:])
     friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
     shape = (len(gram), n, *theta.shape[1:])
