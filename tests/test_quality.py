@@ -464,6 +464,15 @@ def test_velocity_of_something_else_or_dead_is_not_used(robot: Robot) -> None:
     assert found(report, "velocity-dead").severity == "repaired"
 
 
+@pytest.mark.parametrize(("factor", "refused"), [(1.0, False), (1.1, True)])
+def test_velocities_from_differences_of_few_samples_are_no_wrong_clock(robot: Robot, factor: float, refused: bool) -> None:
+    log = make_log(rate=25.0)
+    q = np.sin(2 * np.pi * 1.5 * log.time[:, None] + np.arange(3))
+    differences = np.gradient(q, log.time, axis=0) / factor
+    report = assess(replace(log, position=q, velocity=differences), robot)
+    assert ("time-scale" in codes(report, "refused")) == refused
+
+
 @pytest.mark.parametrize("lag", [0.18, 0.05, -0.03])
 def test_lag_of_logged_velocities_is_measured(robot: Robot, lag: float) -> None:
     log = make_log()

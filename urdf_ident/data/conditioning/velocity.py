@@ -21,7 +21,7 @@ class VelocityMatch:
         scale: Shape (n,): least-squares factor, ``dq/dt ≈ scale · v`` after the lag is removed; NaN for joints at rest.
         correlation: Shape (n,): correlation of v with dq/dt after the lag is removed; NaN for joints at rest.
         lag: Time by which v comes after dq/dt [s], the median over the moving joints.
-        lag_error: What the lag does to v, as a share of its size: lag · rms(a) / rms(v).
+        frequency: Of the motion, rms(a) / rms(v), the median over the moving joints [rad/s].
         noise_ratio: Power of the acceleration around the cut-off, from v over from q; below 1 v is the quieter source.
         cross: Shape (n, n): correlation of dq/dt of joint i with v of joint j, lag removed (for joints that do
             not match their own velocity, the lag of each pair).
@@ -31,10 +31,15 @@ class VelocityMatch:
     scale: Array
     correlation: Array
     lag: float
-    lag_error: float
+    frequency: float
     noise_ratio: float
     cross: Array
     words: str
+
+    @property
+    def lag_error(self) -> float:
+        """What the lag does to v, as a share of its size."""
+        return abs(self.lag) * self.frequency
 
     @property
     def agrees(self) -> bool:
@@ -77,14 +82,13 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     acceleration = differentiate(derivative, rate)
     sizes = np.sqrt((acceleration[:, moving] ** 2).mean(axis=0)) / speed[moving] if moving.any() else np.zeros(1)
     lag = lag_samples / rate
-    lag_error = float(abs(lag) * np.median(sizes))
     noise = _noise_ratio(q[:, moving], v[:, moving], rate, cutoff) if moving.any() else 1.0
     timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
     words = (
         f"the logged velocity {timing}, its scale is off by at most "
         f"{100 * np.nanmax(np.abs(scale - 1), initial=0.0):.2g} %, its noise power is {noise:.2g} of that of dq/dt"
     )
-    return VelocityMatch(scale, correlation, lag, lag_error, noise, cross, words)
+    return VelocityMatch(scale, correlation, lag, float(np.median(sizes)), noise, cross, words)
 
 
 def _lag(reference: Array, delayed: Array, reach: int) -> float:

@@ -303,7 +303,8 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
     scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
     common = float(np.median(match.scale[known])) if len(known) else 1.0
-    filtered = match.lag_error**2  # what a filter with this lag takes away from all velocities alike
+    # what a filter with this lag, and differences over two or three samples, take away from all velocities alike
+    filtered = match.lag_error**2 + (match.frequency / clock.rate) ** 2 / 2
     alike = bool((np.abs(match.scale[known] / common - 1) < 0.02).all())
     if not foreign and len(known) > 1 and abs(common - 1) > 0.02 + filtered and alike:
         state.add(
