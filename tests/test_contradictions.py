@@ -263,3 +263,15 @@ def test_a_column_that_one_fold_does_not_see_is_no_singular_matrix() -> None:
     x = solved(gram, np.full(60, 50.0), 2, np.ones((1, 1, 1)), np.ones(1))
     assert np.isfinite(x).all()
     assert np.abs(x[:, 0, 0]).max() < 10.0
+
+
+@pytest.mark.parametrize(("speed", "severity"), [(1.0, "refused"), (0.15, "warning")])
+def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severity: str) -> None:
+    """A reversed effort is named either way; ten seconds of a slow motion are one way for most joints."""
+    recording = log_of(ARM, seconds=10.0, speed=speed)
+    effort = np.array(recording.effort)
+    effort[:, 1] *= -1.0
+    found = doubts(replace(recording, effort=effort))
+    assert found
+    assert {item.severity for item in found} <= {severity, "warning"}
+    assert severity in {item.severity for item in found}

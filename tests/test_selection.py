@@ -18,7 +18,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
 from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, standard_error
 from urdf_ident.estimation.friction_selection.reference_torque import converge
-from urdf_ident.estimation.friction_selection.selection import Selected, _turns, reversals, select_friction
+from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,7 +26,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
-from urdf_ident.samples import Segment
+from urdf_ident.samples import Segment, reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of

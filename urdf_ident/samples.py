@@ -10,6 +10,9 @@ import numpy as np
 from .errors import LogError, check_shape
 from .linalg import Array
 
+#: Motion below this part of a joint's fast speeds (95 % quantile) is slow, a fraction.
+SLOW = 0.05
+
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -112,6 +115,22 @@ class Segment:
         if self.twin is not None:
             values["twin"] = self.twin.slice(begin, end)
         return Segment(**values)
+
+
+def reversals(v: Array) -> Array:
+    """How often joints turn back, slow motion left out.
+
+    Args:
+        v: Velocities, shape (N, n) [rad/s or m/s].
+
+    Returns:
+        Shape (n,).
+    """
+    found = []
+    for speed in v.T:
+        sign = np.sign(speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)])
+        found.append(int(np.sum(sign[1:] != sign[:-1])))
+    return np.array(found)
 
 
 def freeze_arrays(item: Any) -> None:

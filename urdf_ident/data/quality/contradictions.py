@@ -15,7 +15,7 @@ import numpy as np
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each
-from ...samples import Segment
+from ...samples import Segment, reversals
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
@@ -30,6 +30,8 @@ _FEWEST = 25
 #: Part of the efforts of the joints that move, up to which what remains unexplained is noise and friction that no law has: on
 #: simulated arms sound logs with noise of a fifth of the torque leave 0.2, loads that nobody measured 0.6.
 _SOUND = 0.35
+#: Reversals of the moving joints (median) from which logs are refused.
+_FEWEST_REVERSALS = 2
 #: A reading that gains less than this is compared with changes along the logs.
 _AS_CHANGE = 3.0
 #: Logs that are compared with each other at a time, at most.
@@ -65,7 +67,7 @@ def contradictions(
                 steps = []
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
             laden = any(part.external is not None for k in usable for part in logs[k][0])
-            found = _findings(robot, together, reading, steps, laden)
+            found = _weighed(together, _findings(robot, together, reading, steps, laden))
             for k in usable:
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
@@ -73,7 +75,7 @@ def contradictions(
         for group in odd:
             for k, (kind, gain, joint) in group.items():
                 case = _case(robot, reduction, [logs[k]])
-                own = () if case is None else _steps_in_words(robot, case, *search(case))
+                own = () if case is None else _weighed(case, _steps_in_words(robot, case, *search(case)))
                 out[k] = (*out[k], differs(robot, kind, gain, joint, len(group) == 1, own), *own)
         if any(len(group) > 1 for group in odd):
             break
@@ -166,6 +168,13 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
             else [doubt("physics-undecided", robot, step, sound)]
         )
     )
+
+
+def _weighed(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of a motion that hardly turns back are warnings: its held-out parts are extrapolated, however it is read."""
+    if np.median(reversals(case.sampled(0.0).v)[case.moves]) >= _FEWEST_REVERSALS:
+        return tuple(found)
+    return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
 
 
 def _by_joint(robot: Robot, step: Step) -> list[Step]:

@@ -14,6 +14,8 @@ from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
+#: A reading that leaves more than this share of what stayed unexplained is no reason to refuse a log.
+CLEAR = 0.85
 #: What names a cause, and what would tell it from others.
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
@@ -254,13 +256,14 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
 
 
 def _refuses(step: Step, sound: bool) -> bool:
-    """Whether the log must not be used as described: the gain is large, and the log is sound once it is read so.
+    """Whether the log must not be used as described: the gain is sure and large, and the log is sound once it is read so.
 
     Friction that would have to drive a joint is impossible whatever else remains unexplained.
     """
     impossible = bool(step.before.driven.sum() > step.after.driven.sum())
     harmless = step.found.id == "effort-delay" or "spring" in {item.id for item in (step.found, *step.rivals)}
-    return step.gain > SEVERE and not harmless and (sound or impossible)
+    clear = step.after.part < CLEAR * step.before.part
+    return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
 
 
 def _evidence(step: Step) -> str:

@@ -31,7 +31,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import Segment
+from ...samples import SLOW, Segment, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions
@@ -47,8 +47,8 @@ from .structure import SWEEPS, StructureSearch, Trial, listed
 LEAST_REVERSALS = 2
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
 _RESTING = 0.01
-#: A joint moves one way only if it moves the other way by less than this share of the time [1], slow motion left out [1].
-_SHARE, _SLOW = 0.01, 0.05
+#: A joint moves one way only if it moves the other way by less than this share of the time, slow motion left out.
+_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,28 +200,12 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> Array:
     return np.where(fast > _RESTING * fast.max(), reversals(v), 0)
 
 
-def reversals(v: Array) -> Array:
-    """How often joints turn back, slow motion left out.
-
-    Args:
-        v: Velocities, shape (N, n) [rad/s or m/s].
-
-    Returns:
-        Shape (n,).
-    """
-    found = []
-    for speed in v.T:
-        sign = np.sign(speed[np.abs(speed) > _SLOW * np.percentile(np.abs(speed), 95)])
-        found.append(int(np.sum(sign[1:] != sign[:-1])))
-    return np.array(found)
-
-
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
     """Names joints that never reverse: to them a constant and dry friction are the same."""
     found = []
     for axis, joint in enumerate(model.robot.joints):
         v = np.concatenate([part.v[:, axis] for part in motion])
-        moving = v[np.abs(v) > _SLOW * np.percentile(np.abs(v), 95)]
+        moving = v[np.abs(v) > SLOW * np.percentile(np.abs(v), 95)]
         if len(moving) and min(np.mean(moving > 0), np.mean(moving < 0)) < _SHARE:
             found.append(joint)
     if not found:
