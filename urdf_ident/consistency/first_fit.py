@@ -3,7 +3,8 @@
 Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
 signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than the
 torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, and friction may not drive. A bias (offset of an amplifier) is expected
-to be much smaller: a joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
+to be smaller, and much smaller where the data do not tell it from friction: a joint that never reverses shows only its sum with
+Coulomb friction, which is then the friction.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Columns = NDArray[np.intp]
 #: A joint that moves by less than this part of the liveliest one's motion is taken to move by that part: what is left is noise,
 #: and noise divided by noise would make any value plausible.
 _STILL = 0.3
-#: How large a bias may be beside the torque, a fraction.
-BIAS = 0.03
+#: How large a bias may be beside the torque, a fraction: where it looks like friction, and where it is told from it.
+BIAS, TOLD_BIAS = 0.03, 0.1
 #: Parameters of the springs of elastic joints: not bounded, for they balance each other.
 _SPRINGS = frozenset(symbol for term in SPRING_TERMS for symbol in term.symbols)
 #: Residual of a row group, a fraction of its torque, below which no model is taken to be true.
@@ -46,7 +47,7 @@ class FirstFit:
 
     Attributes:
         values: Shape (k,); NaN where the data do not see a parameter.
-        size: The value with which each alone would be as large as the torque (a bias: as 3 % of it), shape (k,); inf
+        size: The value with which each alone would be as large as the torque (a bias: as 3 to 10 % of it), shape (k,); inf
             where unseen, and for the springs of elastic joints, whose torque and preload may exceed the measured one.
     """
 
@@ -88,7 +89,7 @@ def first_fit(
     length = np.linalg.norm(lengths, axis=0)
     effort = np.sqrt(np.sum((lengths > 0) * np.square(efforts)[:, None], axis=0))
     seen = length > 0
-    share = np.where([parameters[int(k)].symbol in bias_symbols() for k in chosen], BIAS, 1.0)
+    share = _shares(parameters, chosen, np.vstack([block[:, len(bodies) :] for block in blocks]))
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])[:, None]
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units, axis=0))
     length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
@@ -113,6 +114,17 @@ def first_fit(
             noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
+
+
+def _shares(parameters: Sequence[Parameter], chosen: Columns, columns: Array) -> Array:
+    """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction."""
+    found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
+    dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
+    for k in np.flatnonzero([parameters[int(k)].symbol in bias_symbols() for k in chosen]):
+        own, friction = columns[:, k], columns[:, dissipates & (owners == owners[k])]
+        apart = own - friction @ np.linalg.lstsq(friction, own, rcond=None)[0]
+        found[k] = BIAS + (TOLD_BIAS - BIAS) * float(apart @ apart) / max(float(own @ own), 1e-300)
+    return found
 
 
 def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
