@@ -21,7 +21,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = (folder / "log.csv").read_text().splitlines()
     (folder / "piece.csv").write_text("\n".join([lines[0], *lines[1000:1700]]) + "\n")
     (folder / "again.csv").write_text("\n".join([lines[0], *(f"{line} " for line in lines[1:]), ""]))
-    for name, signals in (("few", "{decimate: 15}"), ("slow", "{cutoff: 0.4}")):
+    for name, signals in (("few", "{decimate: 15}"), ("slow", "{cutoff: 0.4, decimate: 2}")):
         (folder / f"{name}.yaml").write_text(f"model: {{friction: [viscous, coulomb, offset]}}\nsignals: {signals}\n")
     return folder
 

@@ -67,7 +67,8 @@ def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_pat
 
 def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tmp_path: Path) -> None:
     result = run("identify", "-v", work / "arm.urdf", work / "short.csv", "-o", tmp_path)
-    assert result.returncode == 1, result.stderr
+    assert result.returncode == 0, result.stderr
+    assert "USABLE" in result.stdout
     assert re.search(r"joints that turn back 1 times \(median\) do not tell friction laws apart", result.stdout)
     assert "viscous, Coulomb and offset are used" in result.stdout
     assert "held-out RMSE  simple" not in result.stdout
@@ -77,8 +78,8 @@ def test_one_short_log_falls_back_to_the_simple_laws_and_says_why(work: Path, tm
 
 def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: Path, tmp_path: Path) -> None:
     result = run("identify", "-v", work / "arm.urdf", work / "one_way.csv", "-o", tmp_path)
-    assert result.returncode == 1, result.stderr  # a motion that shows so little makes a model that is called poor
-    assert "POOR" in result.stdout
+    assert result.returncode == 0, result.stderr
+    assert "USABLE" in result.stdout  # the URDF fills in what a motion that shows so little leaves open
     assert re.search(r"no reversals of j1, j2, j3: Coulomb friction and offset look the same there.*both ways", result.stdout)
     friction = json.loads((tmp_path / "identification.json").read_text())["friction"]
     truth = Truth.of(3)

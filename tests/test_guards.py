@@ -178,8 +178,9 @@ def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, d
     assert bool(drives(values[:, None])[0]) is driven
 
 
-def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
-    before, after = (SimpleNamespace(driven=np.array([one, False])) for one in (drives_before, False))
+def step_with(gain: float, drives_before: bool, id: str = "effort-sign", left: float = 0.5) -> Any:
+    scores = ((drives_before, 1.0), (False, left))
+    before, after = (SimpleNamespace(driven=np.array([one, False]), part=part) for one, part in scores)
     return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id), rivals=())
 
 
@@ -195,6 +196,7 @@ def step_with(gain: float, drives_before: bool, id: str = "effort-sign") -> Any:
 )
 def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, sound: bool, refused: bool) -> None:
     assert _refuses(step_with(gain, driven), sound) is refused
+    assert _refuses(step_with(9.0, driven, left=0.9), True) is driven  # what explains little more refuses nothing by itself
     assert not _refuses(step_with(9.0, True, "effort-delay"), True)
     assert not _refuses(step_with(9.0, True, "spring"), True)
     rivalled = step_with(9.0, True)

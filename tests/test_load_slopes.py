@@ -11,7 +11,6 @@ from conftest import arm_urdf
 from logs import fourier
 from motion_samples import A, robot_3r
 
-import urdf_ident.estimation.friction_selection.reference_torque as room
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
@@ -64,21 +63,20 @@ def exact(model: DynamicModel, log: PreparedLog, shift: np.ndarray) -> PreparedL
 
 
 @pytest.mark.parametrize("name", ["own axes", "coupled"])
-def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str) -> None:
     """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the converged one does."""
-    monkeypatch.setattr(room, "TOLERANCE", 1e-11)
-    model = models()[name]
+    model, to_the_end = models()[name], partial(converge, tolerance=1e-11)
     raw = prepared(model, [record(model, seed) for seed in (0, 1)])
     logs = [exact(model, log, np.zeros((1200, model.n))) for log in raw]
     estimate = partial(fit_base, base=model.base(), method="ols")
-    before = converge(model, partial(build_statistics, logs=logs), estimate)
+    before = to_the_end(model, partial(build_statistics, logs=logs), estimate)
     response = load_response(before.fit, before.model, logs)
     rng = np.random.default_rng(7)
     for _ in range(2):
         shift = 1e-4 * (rng.standard_normal((1, model.n)) + rng.standard_normal((1200, model.n)))
         moved = [exact(model, log, shift) for log in raw]
         frozen = estimate(build_statistics(before.model, moved)).params - before.fit.params
-        converged = converge(
+        converged = to_the_end(
             model, partial(build_statistics, logs=moved), estimate, start=before.model.reference_theta
         ).fit.params
         scale = np.sqrt(np.diag(before.fit.covariance))
