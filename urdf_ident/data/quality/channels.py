@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -30,13 +31,9 @@ def check_steps(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    recording = state.recording
-    if recording.effort is None or len(recording) < _ROWS:
-        return
-    for j in range(robot.n):
-        x, spread = recording.effort[:, j], float(recording.effort[:, j].std())
-        levels = np.unique(x)
-        if spread == 0 or len(levels) < 3 or np.ptp(recording.position[:, j]) < 0.01:
+    for joint, x in _moving_efforts(state, robot):
+        spread, levels = float(x.std()), np.unique(x)
+        if len(levels) < 3:
             continue
         gaps = np.diff(levels)
         step = float(gaps.min())
@@ -46,7 +43,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
                 "effort-quantised",
                 "warning",
                 f"the effort comes in steps of {step:.3g}, {100 * step / spread:.0f} % of its standard deviation",
-                joint=robot.joints[j],
+                joint=joint,
                 size=step,
                 remedy="log it with more digits; a slower, longer log averages part of the steps out",
             )
@@ -59,23 +56,27 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    recording = state.recording
-    if recording.effort is None or len(recording) < _ROWS:
-        return
-    for j in range(robot.n):
-        x = recording.effort[:, j]
-        if x.min() < 0 or np.ptp(x) == 0 or np.ptp(recording.position[:, j]) < 0.01:
-            continue
-        folds = _folds(x)
+    for joint, x in _moving_efforts(state, robot):
+        folds = _folds(x) if x.min() >= 0 else ()
         if len(folds) >= _VISITS:
             state.add(
                 "effort-unsigned",
                 "refused",
                 f"the effort is never below zero and turns back there {len(folds)} times: its sign is lost",
-                joint=robot.joints[j],
+                joint=joint,
                 at=folds,
                 remedy="log it with its sign",
             )
+
+
+def _moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array]]:
+    """Efforts that vary, of joints that move, by joint; none of a short log."""
+    recording = state.recording
+    if recording.effort is None or len(recording) < _ROWS:
+        return
+    for joint, q, effort in zip(robot.joints, recording.position.T, recording.effort.T, strict=True):
+        if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
+            yield joint, effort
 
 
 def _folds(x: Array) -> NDArray[np.intp]:
