@@ -161,16 +161,6 @@ def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
         assert chosen < 0.1 * motion(t, 2).std()
 
 
-def test_a_slow_motion_is_cut_off_low_only_where_noise_asks_for_it() -> None:
-    t = np.arange(0, 20, 0.01)
-    slow = np.column_stack([np.sin(0.5 * t) + 0.3 * np.sin(1.3 * t), np.cos(0.9 * t)])
-    rng = np.random.default_rng(3)
-    fine, coarse = (estimate_cutoff([slow + noise * rng.standard_normal(slow.shape)], 100.0) for noise in (1e-6, 1e-3))
-    assert fine.motion_end < 4.0
-    assert fine.cutoff > 4.9
-    assert coarse.cutoff < 3.0
-
-
 def test_cutoff_does_not_depend_on_units_or_order_of_joints() -> None:
     t = np.arange(0, 20, 0.004)
     q = motion(t) + 1e-4 * np.random.default_rng(2).standard_normal((len(t), 2))

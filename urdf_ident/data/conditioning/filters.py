@@ -21,9 +21,6 @@ NOISE_SHARE = 0.01
 #: Cut-off over the frequency where the motion ends: the two passes have gain 0.96 there. Twice as high lets in noise
 #: that held-out errors of real logs feel (UR10e 1.43 instead of 1.41 N·m), equal to it bends the motion.
 HEADROOM = 1.5
-#: A lower cut-off [Hz] is taken only where noise asks for it: the filter's start-up, which grows as the cut-off falls, spoils
-#: the ends of every piece, and corners of slow motions lie above where their spectrum seems to end.
-LOWEST = 5.0
 #: A cut-off above this share of the sampling rate smooths nothing that differentiation has not spoilt already.
 HIGHEST = 0.2
 #: Half length of the filter that makes equations, in decimated samples.
@@ -180,7 +177,7 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
 
     The spectrum of the measured acceleration falls with the motion and rises with the noise (position noise
     times frequency to the fourth). Its valley is where the motion ends. The cut-off is :data:`HEADROOM` times
-    that, or :data:`LOWEST`, unless noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never
+    that, unless noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never
     below the valley, and never above :data:`HIGHEST` of the rate.
 
     Args:
@@ -201,15 +198,12 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     noise = floor * motion_end + np.cumsum(np.where(below, 0.0, density)) * step
     allowed = frequency[(noise <= NOISE_SHARE * motion_power) & (frequency >= motion_end)]
     noise_limit = float(allowed[-1]) if len(allowed) else motion_end
-    wish = max(HEADROOM * motion_end, LOWEST)
-    cutoff = min(max(motion_end, min(noise_limit, wish)), ceiling)
+    cutoff = min(max(motion_end, min(noise_limit, HEADROOM * motion_end)), ceiling)
     why = f"the motion's acceleration falls into the noise at {motion_end:.3g} Hz; "
     if cutoff >= ceiling:
         why += f"bounded by a fifth of the rate ({rate:.4g} Hz)"
-    elif cutoff < wish * 0.999:
+    elif cutoff < HEADROOM * motion_end * 0.999:
         why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of its power"
-    elif wish > HEADROOM * motion_end:
-        why += f"up to {LOWEST:g} Hz its noise is small"
     else:
         why += f"{HEADROOM:g} times that keeps 96 % of the last of it"
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
