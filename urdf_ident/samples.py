@@ -12,6 +12,10 @@ from .linalg import Array
 
 #: Motion below this part of a joint's fast speeds (95 % quantile) is slow, a fraction.
 SLOW = 0.05
+#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart: a
+#: constant and dry friction are the same to one that does not, and a law that is large only at speeds where it never was would
+#: take the place of both.
+FEWEST_REVERSALS = 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,19 +198,22 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
     return read_recordings(logs, robot, project.log_layout(), jobs=jobs) if logs else []
 
 
-def read_readable_logs(arguments: list[str], robot: Robot, project: Project) -> tuple[list[Recording], list[LeftOut]]:
+def read_readable_logs(
+    arguments: list[str], robot: Robot, project: Project, *, skip: bool
+) -> tuple[list[Recording], list[LeftOut]]:
     """Reads those of the logs that can be read.
 
     Args:
         arguments: Files, folders, globs or stems.
         project: How logs are laid out.
+        skip: Whether logs that cannot be read are left out, and equal ones given twice; otherwise all must be readable.
 
     Returns:
         The recordings, and the logs that are left out.
     """
     from ..data.readers.read import read_readable
 
-    return read_readable(_find_logs(arguments, project, copies=True), robot, project.log_layout())
+    return read_readable(_find_logs(arguments, project, copies=skip), robot, project.log_layout(), skip=skip)
 
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:

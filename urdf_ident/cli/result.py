@@ -86,8 +86,7 @@ def identify(
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
     with workers(jobs, scheduler):
-        given = (logs, robot, project)
-        recordings, left_out = read_readable_logs(*given) if skip_bad_logs else (read_logs(*given), [])
+        recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
     if loaded:
         check_loaded(robot, recordings, loaded, payload_link)

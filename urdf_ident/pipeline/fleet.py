@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob, has_magic
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.readers.read import read_readable, read_recordings
+from ..data.readers.read import read_readable
 from ..data.readers.sources import expand_logs
 from ..errors import EstimationError, LogError, UrdfIdentError
 from ..linalg import Array
@@ -79,13 +80,13 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         require_same_robot(items[0].model.robot, item.model.robot)
         require_covariance(item)
     wanted = [*_friction(items), *_inertia(items)]
-    value = np.array([[row @ item.fit.params for row, item in zip(each.rows, items, strict=True)] for each in wanted]).T
-    error = np.array([_errors(each, items) for each in wanted]).T
+    value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
+    error = np.array([_errors(quantity, items) for quantity in wanted]).T
     told = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
     if not told.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
-    wanted, value, error = [each for each, kept in zip(wanted, told, strict=True) if kept], value[:, told], error[:, told]
-    inertial = np.array([each.kind == "inertia" for each in wanted])
+    wanted, value, error = list(compress(wanted, told)), value[:, told], error[:, told]
+    inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
     odd = _standing_out(value, error, families, level / len(families))
     found = [departures(value[:, own], error[:, own], ~odd[:, own]) for own in families]
@@ -96,10 +97,10 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
         Pooled(
-            kind=each.kind,
-            where=each.where,
-            what=each.what,
-            unit=each.unit,
+            kind=quantity.kind,
+            where=quantity.where,
+            what=quantity.what,
+            unit=quantity.unit,
             mean=float(own.mean[0]),
             std_error=float(own.std_error[0]),
             spread=float(own.spread[0]),
@@ -111,7 +112,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
             chance=place[k][0].chance[:, place[k][1]],
             stands_out=odd[:, k],
         )
-        for k, (each, own) in enumerate(zip(wanted, fleet, strict=True))
+        for k, (quantity, own) in enumerate(zip(wanted, fleet, strict=True))
     )
     return Fleet(items[0].model.robot.name, tuple(results), pooled, level, sum(tests), _needed(found, max(tests), level))
 
@@ -196,8 +197,7 @@ def _identified(
         built = project.build_robot(urdf, folder)
         layout = project.log_layout()
         sources = expand_logs([str(logs)], layout, copies=skip_bad_logs)
-        given = (sources, built, layout)
-        recordings, left_out = read_readable(*given) if skip_bad_logs else (read_recordings(*given), [])
+        recordings, left_out = read_readable(sources, built, layout, skip=skip_bad_logs)
         options: dict[str, Any] = {"project": project, "force": force, "skip_bad_logs": skip_bad_logs, "left_out": left_out}
         write_all(identify(project.build_model(built), recordings, **options), out / name)
     except UrdfIdentError as error:
@@ -237,7 +237,7 @@ def _friction(items: Sequence[Identification]) -> list[_Quantity]:
             found.append(_Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
         even = tuple(offset_row(item, j, load) for item in items)
         found.append(_Quantity("offset", joint, "offset of the torque", unit, even))
-    return [each for each in found if any(row.any() for row in each.rows) and _seen(each.rows, items)]
+    return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, items)]
 
 
 def _inertia(items: Sequence[Identification]) -> list[_Quantity]:
@@ -252,22 +252,22 @@ def _inertia(items: Sequence[Identification]) -> list[_Quantity]:
     for row, parts in rows.items():
         parameter = first.model.parameters[int(first.fit.base.independent[row])]
         found.append(_Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, tuple(parts)))
-    return [each for each in found if _seen(each.rows, items)]
+    return [item for item in found if _seen(item.rows, items)]
 
 
 def _seen(rows: Sequence[Array], items: Sequence[Identification]) -> bool:
     return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, items, strict=True))
 
 
-def _errors(each: _Quantity, items: Sequence[Identification]) -> list[float]:
+def _errors(quantity: _Quantity, items: Sequence[Identification]) -> list[float]:
     """Standard errors of a quantity; friction's are those of a mean over a robot's logs.
 
     A robot with one log does not know how much its friction differs from log to log, and borrows that of the others.
     """
-    if each.kind == "inertia":
-        return [row_error(item, row) for row, item in zip(each.rows, items, strict=True)]
-    spread = [float(row @ item.fit.spread_covariance @ row) for row, item in zip(each.rows, items, strict=True)]
+    if quantity.kind == "inertia":
+        return [row_error(item, row) for row, item in zip(quantity.rows, items, strict=True)]
+    spread = [float(row @ item.fit.spread_covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
     known = [item.fit.changes is not None and item.fit.changes.known for item in items]
     usual = max((own for own, told in zip(spread, known, strict=True) if told), default=0.0)
-    mean = [float(row @ item.fit.of_mean.covariance @ row) for row, item in zip(each.rows, items, strict=True)]
+    mean = [float(row @ item.fit.of_mean.covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
     return [float(np.sqrt(max(own, 0.0) + (0.0 if told else max(usual, 0.0)))) for own, told in zip(mean, known, strict=True)]

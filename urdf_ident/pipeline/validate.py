@@ -240,7 +240,7 @@ def _expected(ident: Identification) -> float | None:
     others = [_relative(entry) for entry in ident.validation if not entry.get("trained_on")]
     if others:
         return max(others)
-    return ident.cross_validation.get("relative") if ident.held_out_errors is None else float(ident.held_out_errors.mean())
+    return ident.cross_validated
 
 
 def _relative(entry: Mapping[str, Any]) -> float:

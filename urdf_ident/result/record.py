@@ -145,6 +145,12 @@ class Record:
         found = self.prediction.get("relative")
         return None if found is None else np.asarray(found, dtype=float)
 
+    @property
+    def cross_validated(self) -> float | None:
+        """Relative error over folds of the result's own logs: as exported where that is known; None without folds."""
+        alone = self.cross_validation.get("relative")
+        return alone if self.held_out_errors is None else float(self.held_out_errors.mean())
+
     @cached_property
     def online(self) -> OnlineModel | None:
         """The model for single samples; None with elastic joints, whose torque has no short cut."""

@@ -118,7 +118,7 @@ def _outside(ident: Record) -> Iterator[Reason]:
         yield _error("held-out-error", worst, "of the worst joint on held-out logs")
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
-        error = alone if ident.held_out_errors is None else float(ident.held_out_errors.mean())
+        error = alone if ident.cross_validated is None else ident.cross_validated
         if error_level(error) == "good" != error_level(alone):
             yield Reason(
                 "data-alone",

@@ -15,7 +15,7 @@ import numpy as np
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each
-from ...samples import Segment, reversals
+from ...samples import FEWEST_REVERSALS, Segment, reversals
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
@@ -30,8 +30,6 @@ _FEWEST = 25
 #: Part of the efforts of the joints that move, up to which what remains unexplained is noise and friction that no law has: on
 #: simulated arms sound logs with noise of a fifth of the torque leave 0.2, loads that nobody measured 0.6.
 _SOUND = 0.35
-#: Reversals of the moving joints (median) from which logs are refused.
-_FEWEST_REVERSALS = 2
 #: A reading that gains less than this is compared with changes along the logs.
 _AS_CHANGE = 3.0
 #: Logs that are compared with each other at a time, at most.
@@ -172,7 +170,7 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
 
 def _weighed(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings of a motion that hardly turns back are warnings: its held-out parts are extrapolated, however it is read."""
-    if np.median(reversals(case.sampled(0.0).v)[case.moves]) >= _FEWEST_REVERSALS:
+    if np.median(reversals(case.sampled(0.0).v)[case.moves]) >= FEWEST_REVERSALS:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
 

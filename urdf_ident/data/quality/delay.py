@@ -175,6 +175,20 @@ class _Problem:
         held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
         return _Errors(fitted[0], fitted[1:], held)
 
+    def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
+        """What one version of the efforts leaves less than another.
+
+        Args:
+            before, after: Squared errors of each block and moving joint, shape (B, joints).
+            joints: Rows whose part is meant; all of them by default.
+
+        Returns:
+            The part of the error that it takes away, mean over these joints, and the gain of all joints in standard errors.
+        """
+        pair = np.stack([before.sum(axis=0), after.sum(axis=0)], axis=1)
+        score = _score(pair if joints is None else pair[joints])
+        return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
+
     def filtered(self, band: float) -> _Problem | None:
         """The columns behind a low-pass without delay; None where they hold too few samples a second for it."""
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
@@ -231,11 +245,9 @@ def _find(
     half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
     pair = late(np.array([0.0, seconds]))
     held = problem.errors(pair).held
-    before, after = held[:, :, 0], held[:, :, 1]
-    gain = 1 - float(np.exp(0.5 * np.diff(_score(held.sum(axis=0)))[0]))
-    beyond_chance = significance(before / problem.power, after / problem.power) > _SIGNIFICANT
-    flat = significance(worst / problem.power, after / problem.power) < _SIGNIFICANT
-    decided = abs(seconds) > half and gain > _MATERIAL and beyond_chance
+    gain, errors = problem.gained(held[:, :, 0], held[:, :, 1])
+    flat = problem.gained(worst, held[:, :, 1])[1] < _SIGNIFICANT
+    decided = abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
     band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1])
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
@@ -269,9 +281,8 @@ def _apart(problem: _Problem, late: Callable[[Array], Array], common: float) -> 
             continue
         fine = _APART[best] + 0.005 * _FINE
         held, best = tried(fine)
-        gain = 1 - float(np.exp(0.5 * (scores := _score(held[:, rows].sum(axis=0)))[best] - 0.5 * scores[-1]))
-        before, after = held[:, :, -1] / problem.power, held[:, :, best] / problem.power
-        if gain > _ALONE[name[0]] and significance(before, after) > _SIGNIFICANT:
+        gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
+        if gain > _ALONE[name[0]] and errors > _SIGNIFICANT:
             found[name] = float(fine[best])
     return found
 
@@ -285,11 +296,9 @@ def _saturating(problem: _Problem) -> list[int]:
         tried = np.repeat(tau[:, :, None], len(_BENDS) + 1, axis=2)
         tried[:, j, :-1] = bent * (x.std() / bent.std(axis=0))
         held = problem.errors(tried).held
-        left = np.log(held[:, i].sum(axis=0))
-        best = int(np.argmin(left))
-        gain = 1 - float(np.exp(0.5 * (left[best] - left[-1])))
-        before, after = held[:, :, -1] / problem.power, held[:, :, best] / problem.power
-        if gain > _SATURATES and significance(before, after) > _BENT:
+        best = int(np.argmin(held[:, i].sum(axis=0)))
+        gain, errors = problem.gained(held[:, :, -1], held[:, :, best], np.array([i]))
+        if gain > _SATURATES and errors > _BENT:
             found.append(int(j))
     return found
 
@@ -352,7 +361,7 @@ def _bandwidth(problem: _Problem, tau: Array) -> float | None:
         if left is None:
             continue
         score = float(_score(left.sum(axis=0))[0])
-        if score < best and significance(whole[:, :, 0] / problem.power, left[:, :, 0] / problem.power) > _SIGNIFICANT:
+        if score < best and problem.gained(whole[:, :, 0], left[:, :, 0])[1] > _SIGNIFICANT:
             best, found = score, band
     return found
 

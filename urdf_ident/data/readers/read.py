@@ -86,11 +86,16 @@ def read_recordings(
     Raises:
         LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one, the others named.
     """
-    return all_usable(*_read_all(sources, robot, layout, jobs))
+    return read_readable(sources, robot, layout, jobs=jobs, skip=False)[0]
 
 
 def read_readable(
-    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
+    sources: Sequence[str | Path | LogSource],
+    robot: Robot,
+    layout: LogLayout | None = None,
+    *,
+    jobs: int = 1,
+    skip: bool = True,
 ) -> tuple[list[Recording], list[LeftOut]]:
     """Reads those of several logs that can be read.
 
@@ -99,16 +104,18 @@ def read_readable(
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
         jobs: Processes; never more than logs.
+        skip: Whether logs that cannot be read are left out; otherwise all must be readable.
 
     Returns:
         The logs, in the same order, and those that are left out, each with the reason.
 
     Raises:
-        LogError, MissingFileError, UnitError: See :func:`read_recording`; that of the first log where none can be read.
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; that of the first log where none can be read, or one
+            cannot and none may be left out.
     """
     logs, results = _read_all(sources, robot, layout, jobs)
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
-    if not read:
+    if not read or not skip:
         return all_usable(logs, results), []
     pairs = zip(logs, results, strict=True)
     return read, [LeftOut.of(log, result) for log, result in pairs if isinstance(result, UrdfIdentError)]

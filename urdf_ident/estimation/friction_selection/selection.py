@@ -31,7 +31,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import SLOW, Segment, reversals
+from ...samples import FEWEST_REVERSALS, SLOW, Segment, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions
@@ -41,10 +41,6 @@ from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
 from .structure import SWEEPS, StructureSearch, Trial, listed
 
-#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart, and
-#: one that does not keeps the simple laws: a constant and dry friction are the same to it, and a law that is large only at
-#: speeds where it never was would take the place of both.
-LEAST_REVERSALS = 2
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
 _RESTING = 0.01
 #: A joint moves one way only if it moves the other way by less than this share of the time, slow motion left out.
@@ -113,11 +109,11 @@ def select_friction(
     """
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
     counts = _turns(motion, motions(converged.statistics))
-    if np.median(counts) < LEAST_REVERSALS:
+    if np.median(counts) < FEWEST_REVERSALS:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
-        reason = f"{turned} do not tell friction laws apart (that takes {LEAST_REVERSALS})"
+        reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS})"
         return _simple(model, motion, reason)
-    steady = frozenset(np.flatnonzero(counts < LEAST_REVERSALS).tolist())
+    steady = frozenset(np.flatnonzero(counts < FEWEST_REVERSALS).tolist())
     visits = _Visits(progress, model.n)
     chosen = [item for item in model.terms if chosen_by_data(model, item)]
     before = np.zeros((0, 0))

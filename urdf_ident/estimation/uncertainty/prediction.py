@@ -163,14 +163,14 @@ def held_out_residual(
     shown = [part for log in logs for part in log.segments if part.tau is not None]
     measured = [lowpass(part.total, part.rate, band) for part in shown]
     predicted = [torque for own in held.parts for torque in own]
-    errors = [np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)]
+    errors = np.vstack([np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)])
     size = np.maximum(np.sqrt(np.mean(np.square(np.vstack(measured)), axis=0)), 1e-300)
-    relative = np.sqrt(np.mean(np.square(np.vstack(errors)), axis=0)) / size
+    relative = np.sqrt(np.mean(np.square(errors), axis=0)) / size
     speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
     factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
     rows = np.concatenate([_some_rows(model, part, count) for part in shown])
     variance = posterior_variance(factor, prior, weight, rows)
-    found = _classed(np.vstack(errors), speeds, turns, variance.mean(axis=0), band, held.blocks)
+    found = _classed(errors, speeds, turns, variance.mean(axis=0), band, held.blocks)
     return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])), relative=relative)
 
 
