@@ -274,7 +274,7 @@ PROJECT: dict[str, Any] = {
     "model": {"friction": ["viscous", "coulomb"], "rotor_inertia": True},
     "estimation": {"method": "wls", "covariance": "auto"},
     "consistency": {"method": "lmi", "relative_std": 0.3, "total_mass": 7.5},
-    "excitation": {"duration": 5.0},
+    "excitation": {"duration": 2.0, "harmonics": 2, "budget": 0.3},
     "simulation": {"rate": 100.0, "step": 5e-4, "controller": {"type": "pd", "bandwidth": 1.0}},
 }
 WORLD: dict[str, Any] = {

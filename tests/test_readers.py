@@ -127,6 +127,24 @@ def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -
     assert log.rows[0] == 1
 
 
+@pytest.mark.parametrize("name", ["t", "q_alpha"])
+def test_a_used_column_that_is_there_twice_is_refused_until_its_number_is_given(
+    tmp_path: Path, robot: Robot, name: str
+) -> None:
+    names = ["t", "q_zeta", "q_alpha", "q_slide"]
+    rows = [",".join([*names, name]), "0,1,2,3,4", "1,1,2,3,4"]
+    write(tmp_path, "\n".join(rows))
+    path = tmp_path / "run.csv"
+    with pytest.raises(LogError, match=f"column '{name}' is there 2 times, got {names.index(name)}, 4; remove the wrong one"):
+        read_recording(path, robot)
+    with pytest.raises(LogError, match="is there 2 times"):
+        read_recording(path, robot, LogLayout(columns={"time": "t", "position": names[1:]}))
+    log = read_recording(path, robot, LogLayout(columns={"time": 0, "position": [1, 4, 3]}))
+    assert log.position[0, robot.joints.index("alpha")] == 4.0
+    write(tmp_path, "\n".join([f"{rows[0]},x,x", *(f"{row},0,0" for row in rows[1:])]).replace(f",{name},x", ",x,x"))
+    assert read_recording(path, robot).time[1] == 1.0  # columns that are not used may bear any name
+
+
 def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
     log = read_recording(write(tmp_path, table()), robot, LogLayout(units={"position": ["deg", "rad", "mm"]}))
     np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])

@@ -232,6 +232,19 @@ def test_positions_alone_are_enough_to_read(tmp_path: Path) -> None:
     path.write_text("\n".join(rows), encoding="utf-8")
     back = read_trajectory(path, UR)
     np.testing.assert_allclose(back.evaluate(time)[1], trajectory.evaluate(time)[1], atol=1e-5)
+    stops = path.read_text(encoding="utf-8").split("\n")
+    moving = ",".join(f"v_{joint}" for joint in UR.joints)
+    path.write_text("\n".join([f"{stops[0]},{moving}", *(f"{row},0,0,0,0,0,0" for row in stops[1:])]), encoding="utf-8")
+    np.testing.assert_array_equal(read_trajectory(path, UR).evaluate(time[:-1])[1], 0.0)  # every point is a stop
+
+
+def _times(text: str, column: int, factor: float) -> str:
+    """A table with one column, counted from 1, times a number."""
+    header, *rows = text.strip().split("\n")
+    cells = [row.split(",") for row in rows]
+    for row in cells:
+        row[column - 1] = repr(factor * float(row[column - 1]))
+    return "\n".join([header, *(",".join(row) for row in cells)])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +253,19 @@ def test_positions_alone_are_enough_to_read(tmp_path: Path) -> None:
         (lambda text: text.replace("q_elbow_joint", "q_elbow"), "did you mean 'elbow_joint'"),
         (lambda text: text.replace("q_elbow_joint", "x"), "column 'q_elbow_joint' is missing"),
         (lambda text: text.replace("\n0.01,", "\n0.01,nan"), "row 3: broken row"),
-        (lambda text: text.replace("\n0.01,", "\n0.05,"), "time must increase"),
+        (lambda text: text.replace("\n0.01,", "\n0.05,"), "row 4: time does not increase, got 0.02 s"),
+        (lambda text: "\n".join(text.split("\n")[:6]), "got 5 rows, expected at least 6"),
+        (lambda text: text.replace("q_wrist_2_joint", "q_elbow_joint"), "column 'q_elbow_joint' is given twice"),
+        (
+            lambda text: text.replace("v_elbow_joint", "x").replace("q_elbow", "v_elbow").replace("x", "q_elbow_joint"),
+            "'v_elbow",
+        ),
+        (lambda text: text.replace("a_elbow_joint", "x"), "'a_elbow_joint' is missing; add it or remove all a_ columns"),
+        (lambda text: _times(text, 1, 1e6), "the motion lasts too long, got 1e\\+06 s"),
+        (lambda text: _times(text, 1, 1e300), "the motion lasts too long"),
+        (lambda text: _times(text, 1, 1e-300), "check the units of t"),
+        (lambda text: _times(text, 9, 180 / np.pi), "'v_shoulder_lift_joint' is not the derivative of 'q_shoulder_lift_joint'"),
+        (lambda text: _times(text, 14, -1.0), "'a_shoulder_pan_joint' is not the derivative of 'v_shoulder_pan_joint'"),
         (lambda text: "1,2,3\n4,5,6\n", "not a trajectory"),
         (lambda text: "", "not a trajectory"),
     ],

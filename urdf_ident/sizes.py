@@ -34,3 +34,5 @@ LARGEST_NUMBER = 1e12
 MOST_JOINTS = 512
 #: Samples of a log whose clock was made even, samples and steps of a simulation.
 MOST_SAMPLES = 200_000_000
+#: Seconds of a motion in a file: twenty times what experiments last; it is checked and sent at 1000 Hz.
+LONGEST_MOTION = 14_400.0

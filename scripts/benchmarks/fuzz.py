@@ -49,6 +49,7 @@ FILES = {
     "trajectory": "t.csv",
 }
 SIMULATE = "simulate robot.urdf t.csv -o sim.csv -c"
+FLEET = "fleet robot.urdf robots/a robots/b -o fleet -c plain.yaml --force --no-report"
 #: What is run on a file of a kind, and how often: the slow ones seldom.
 COMMANDS: dict[str, tuple[tuple[float, str], ...]] = {
     "urdf": (
@@ -57,6 +58,10 @@ COMMANDS: dict[str, tuple[tuple[float, str], ...]] = {
         (30, "inspect log.csv --robot robot.urdf"),
         (15, f"{SIMULATE} fast.yaml"),
         (3, "identify robot.urdf log.csv -o out -c plain.yaml"),
+        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
+        (3, "compare robot.urdf good.json"),
+        (1, "design robot.urdf -c fast.yaml -o m.csv"),
+        (1, FLEET),
     ),
     "project": (
         (40, "inspect log.csv -c p.yaml"),
@@ -64,16 +69,34 @@ COMMANDS: dict[str, tuple[tuple[float, str], ...]] = {
         (15, f"{SIMULATE} p.yaml"),
         (3, "identify robot.urdf log.csv -o out -c p.yaml --force"),
         (10, "inspect log.csv -c p.yaml --write-project q.yaml"),
+        (3, "export-motion t.csv --for ros2_control -c p.yaml -o robot"),
+        (2, "design robot.urdf -c p.yaml -o m.csv"),
     ),
-    "world": ((1, "play robot.urdf t.csv --html page.html -c world_project.yaml"),),
+    "world": (
+        (3, "play robot.urdf t.csv --html page.html -c world_project.yaml"),
+        (2, "export-motion t.csv --robot robot.urdf --for ros2_control -c world_project.yaml -o robot"),
+        (1, "design robot.urdf -c world_project.yaml -o m.csv"),
+    ),
     "truth": ((1, f"{SIMULATE} fast.yaml --truth truth.yaml"),),
     "result": (
         (3, "export r.json --urdf e.urdf --mjcf e.xml --sidecar e.yaml --force"),
         (2, "validate r.json log.csv --force --no-report"),
         (0.2, "validate r.json log.csv --force"),
         (1, f"{SIMULATE} fast.yaml --truth r.json"),
+        (1, "payload r.json loaded.csv -o payload.json --force"),
+        (1, "compare r.json good.json"),
+        (0.5, "compare good.json r.json good.json"),
+        (0.3, "plot r.json torque friction --log log.csv --force -o pictures"),
+        (0.3, "report r.json"),
+        (0.2, "design robot.urdf --after r.json -c fast.yaml -o m.csv"),
+        (0.3, "play robot.urdf log.csv --errors r.json --html page.html"),
     ),
-    "trajectory": ((3, f"{SIMULATE} fast.yaml"), (1, "play robot.urdf t.csv --html page.html")),
+    "trajectory": (
+        (3, f"{SIMULATE} fast.yaml"),
+        (1, "play robot.urdf t.csv --html page.html"),
+        (1, "play robot.urdf log.csv --beside t.csv --html page.html"),
+        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
+    ),
 }
 
 
@@ -100,13 +123,25 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
     names = [f"{kind}_{joint}" for kind in ("q", "v", "tau") for joint in robot.joints]
     table = np.column_stack([t, q, v, tau])
     np.savetxt(folder / "log.csv", table, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g")
-    path = np.column_stack([t, q])[:60]
+    loaded = np.column_stack([t, q, v, 1.02 * tau])
+    np.savetxt(folder / "loaded.csv", loaded, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g")
+    for name in ("a", "b"):
+        (folder / "robots" / name).mkdir(parents=True)
+        np.savetxt(
+            folder / "robots" / name / "log.csv", table, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g"
+        )
+    x = np.linspace(0.0, 1.0, 60)[:, None]  # from rest to rest
+    path = np.hstack([0.6 * x, [0.1, 0.1, 0.02] * (10 * x**3 - 15 * x**4 + 6 * x**5)])
     np.savetxt(folder / "t.csv", path, delimiter=",", header="t,q_j1,q_j2,q_j3", comments="", fmt="%.9g")
-    write_text(folder / "fast.yaml", "simulation: {rate: 100, step: 5.0e-4, controller: {bandwidth: 2}}")
+    write_text(
+        folder / "fast.yaml",
+        "simulation: {rate: 100, step: 5.0e-4, controller: {bandwidth: 2}}\n"
+        "excitation: {duration: 2, harmonics: 2, budget: 0.3}",
+    )
     write_text(
         folder / "plain.yaml", "signals: {cutoff: 8, decimate: 20}\nmodel: {friction: [viscous]}\nconsistency: {weight: 1}"
     )
-    write_text(folder / "world_project.yaml", "excitation: {world: world.yaml}")
+    write_text(folder / "world_project.yaml", "excitation: {world: world.yaml, duration: 2, harmonics: 2, budget: 0.3}")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
         if run(["identify", "robot.urdf", "log.csv", "-o", "good", "-c", "plain.yaml", "--force", "--no-report"]) not in (0, 1):
             raise SystemExit(said.getvalue())
@@ -118,7 +153,8 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
         "result": json.loads((folder / "good" / "identification.json").read_text()),
         "trajectory": (folder / "t.csv").read_text(),
     }
-    (folder / "r.json").write_text(json.dumps(good["result"]))
+    for name in ("r.json", "good.json"):
+        (folder / name).write_text(json.dumps(good["result"]))
     write_files(good)
     every = {line for commands in COMMANDS.values() for _, line in commands} if thorough else set()
     for line in sorted(every):  # whole files must work

@@ -10,9 +10,16 @@ from ..errors import LogError, nearest
 from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.robot import Robot
+from ..sizes import LONGEST_MOTION
 from .base import PiecewisePolynomial, Trajectory, quintic_pieces
 
 _PREFIXES = ("q", "v", "a")
+#: Rows that a spline of fifth order needs.
+LEAST_ROWS = 6
+#: Largest deviation of summed rates, relative to the signal's own: what coarse sampling leaves is far less.
+MOST_APART = 0.5
+#: Share of the largest motion of all joints that counts as rest, where noise is all there is.
+AT_REST = 0.02
 
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 1000.0) -> Path:
@@ -42,11 +49,15 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
         A trajectory through all rows, with two continuous derivatives.
 
     Raises:
-        LogError: A column is missing or unknown, a row is broken, or time does not increase.
+        LogError: A column is missing, unknown or given twice, a row is broken, time does not increase or lasts longer than
+            :data:`.sizes.LONGEST_MOTION`, velocities are not the derivative of the positions, or accelerations of velocities.
         MissingFileError: The file cannot be read.
     """
     where = str(path)
     header, table = _read_table(read_text(path, "trajectory"), where)
+    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if twice:
+        raise LogError(f"column '{twice[0]}' is given twice", where=where, remedy="leave the right one")
     known = [*robot.joints, *robot.locked]
     for name in header:
         prefix, _, joint = name.partition("_")
@@ -56,17 +67,35 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
         if name not in header:
             raise LogError(f"column '{name}' is missing", where=where, remedy=f"the header needs {name}")
     time = table[:, header.index("t")]
-    if len(time) < 6 or not (np.diff(time) > 0).all():
-        row = int(np.argmin(np.diff(time) > 0)) + 3 if len(time) > 1 else 1
-        raise LogError("time must increase over at least six rows", where=f"{where}, row {row}", remedy="sort or trim it")
+    if len(time) < LEAST_ROWS:
+        raise LogError("the motion is too short", where=where, got=f"{len(time)} rows", expected=f"at least {LEAST_ROWS}")
+    if not (np.diff(time) > 0).all():
+        row = int(np.argmin(np.diff(time) > 0)) + 3
+        raise LogError("time does not increase", where=f"{where}, row {row}", got=f"{time[row - 2]:.12g} s", remedy="sort it")
+    if not time[-1] - time[0] <= LONGEST_MOTION:
+        got, expected = f"{time[-1] - time[0]:g} s", f"at most {LONGEST_MOTION:g} s"
+        raise LogError("the motion lasts too long", where=where, got=got, expected=expected, remedy="column t is in seconds")
+    for prefix in ("v", "a"):
+        missing = [joint for joint in robot.joints if f"{prefix}_{joint}" not in header]
+        if missing and len(missing) < robot.n:
+            remedy = f"add it or remove all {prefix}_ columns"
+            raise LogError(f"column '{prefix}_{missing[0]}' is missing", where=where, remedy=remedy)
     columns = {
         prefix: table[:, [header.index(f"{prefix}_{joint}") for joint in robot.joints]]
         for prefix in _PREFIXES
         if all(f"{prefix}_{joint}" in header for joint in robot.joints)
     }
-    if len(columns) < 3:
-        columns = {**_derivatives(time, columns["q"]), **columns}
-    return sampled(robot.joints, time - time[0], columns["q"], columns["v"], columns["a"])
+    given = set(columns)
+    with np.errstate(all="ignore"):  # what overflows is refused here
+        if len(columns) < 3:
+            columns = {**_derivatives(time, columns["q"]), **columns}
+        trajectory = sampled(robot.joints, time - time[0], columns["q"], columns["v"], columns["a"])
+    if not np.isfinite(trajectory.coefficients).all():
+        raise LogError("the motion is too fast for any number", where=where, remedy="check the units of t and of the positions")
+    for lower, upper in (("q", "v"), ("v", "a")):
+        if upper in given:
+            _check_derivative(robot.joints, time, columns[lower], columns[upper], f"{lower}_", f"{upper}_", where)
+    return trajectory
 
 
 def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) -> PiecewisePolynomial:
@@ -125,6 +154,23 @@ def write_ros2(trajectory: Trajectory, path: str | Path, rate: float = 100.0) ->
         OutputError: It cannot be written.
     """
     return write_text(path, ros2_yaml(trajectory, rate))
+
+
+def _check_derivative(
+    joints: tuple[str, ...], time: Array, x: Array, rate: Array, name: str, rate_name: str, where: str
+) -> None:
+    """Refuses rates whose sum over time is not what they are the rates of; all zero they say that every point is a stop."""
+    total = np.vstack([np.zeros(x.shape[1]), np.cumsum(np.diff(time)[:, None] * (rate[1:] + rate[:-1]) / 2, axis=0)])
+    size = np.maximum(x.std(axis=0), total.std(axis=0))
+    wrong = (total - x).std(axis=0) > np.maximum(MOST_APART * size, AT_REST * size.max(initial=0.0))
+    for j in np.flatnonzero(wrong & rate.any(axis=0)):
+        raise LogError(
+            f"column '{rate_name}{joints[j]}' is not the derivative of '{name}{joints[j]}'",
+            where=where,
+            got=f"a change of {np.ptp(total[:, j]):.3g} over the motion",
+            expected=f"{np.ptp(x[:, j]):.3g}",
+            remedy=f"correct its unit, or remove the {rate_name} columns: they are made from the positions then",
+        )
 
 
 def _derivatives(time: Array, q: Array) -> dict[str, Array]:

@@ -7,6 +7,7 @@ Three ways, in this order: the project file says so (:class:`LogLayout`); the he
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -143,12 +144,33 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if time is None and original is not None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
+    if original is not None:
+        _check_once(table, layout, used, original if given else header.names)
     if original is not None and not given:
         ignored = [name for k, name in enumerate(original) if k not in used and name and not _of_locked(name, robot)]
         if ignored:
             more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
             notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units)
+
+
+def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:
+    """Refuses a used column whose name another one bears too, unless the project file gives its number."""
+    numbers = {
+        column
+        for chosen in layout.columns.values()
+        for column in ([chosen] if isinstance(chosen, int | str) else chosen)
+        if isinstance(column, int)
+    }
+    for names in (table.names or (), spelled):
+        several = Counter(names)
+        for k in sorted({k for k in used if k is not None} - numbers):
+            if several[names[k]] > 1:
+                both = ", ".join(str(other) for other, name in enumerate(names) if name == names[k])
+                remedy = "remove the wrong one, or list the columns by number: `log: {columns: ...}`"
+                raise LogError(
+                    f"column '{names[k]}' is there {several[names[k]]} times", where=table.path, got=both, remedy=remedy
+                )
 
 
 def _time(table: Table, layout: LogLayout) -> int | None:
