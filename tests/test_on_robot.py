@@ -17,6 +17,8 @@ from urdf_ident.errors import LimitError, ModelError
 from urdf_ident.export.on_robot import motion_texts
 from urdf_ident.export.on_robot.plan import APPROACH
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.collision.find import find_collisions
+from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.project import parse_project
@@ -118,3 +120,16 @@ def test_what_cannot_be_driven_safely_is_refused(six: Robot) -> None:
         motion_texts(trajectory, six, limits, "franka")
     with pytest.raises(ModelError, match="unknown kind of robot"):
         motion_texts(trajectory, six, limits, "ros2control")
+
+
+def test_a_motion_that_meets_the_world_is_refused_and_the_page_says_what_was_checked(six: Robot) -> None:
+    trajectory, limits = motion(six), Limits.from_robot(six)
+    assert "is NOT checked for collisions: no geometry" in motion_texts(trajectory, six, limits, "urscript")["README.txt"]
+    for radius, words in ((0.1, None), (0.5, "the motion collides: tool and ball|tool and ball.*the motion collides")):
+        around = find_collisions(six, parse_world({"objects": {"ball": {"sphere": radius, "xyz": [0, 0, 2]}}}))
+        if words is None:
+            page = motion_texts(trajectory, six, limits, "urscript", around)["README.txt"]
+            assert "keeps its distances:\n  l3 and l5: 67.23 mm" in page
+        else:
+            with pytest.raises(LimitError, match=words):
+                motion_texts(trajectory, six, limits, "urscript", around)

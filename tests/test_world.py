@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from urdf_ident.errors import MissingFileError, ProjectError
+from urdf_ident.errors import MissingFileError, ModelError, ProjectError
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
@@ -100,13 +100,28 @@ def test_the_tool_stays_in_its_box() -> None:
         ("clearance: -0.01", "clearance must be positive"),
         ("allow: [base_link]", "not a list of pairs"),
         ("base: {xyz: up}", "base: wrong numbers"),
+        ("base: {rpy: [0, 0, 90]}", "base: rpy is in rad, got .0.0, 0.0, 90.0."),
+        ("clearance: true", "clearance: wrong numbers"),
+        ("objects: {t: {box: ['1', '1', '1']}}", "wrong numbers"),
+        ("objects: {null: {sphere: 1}}", "has no name, got None"),
+        ("objects: {' ': {sphere: 1}}", "has no name"),
+        ("objects: {t: {mesh: wall.obj, scale: [1, 0, 1]}}", "scale is zero"),
+        ("objects: {t: {mesh: wall.obj, scale: [1, 1e11, 1]}}", "mesh is too large, got wall.obj"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "world.yaml"
     path.write_text(text)
+    (tmp_path / "wall.obj").write_text(TRIANGLES.replace("v 0 0 1", "v 0 99 1"))
     with pytest.raises(ProjectError, match=message):
         read_world(path)
+
+
+def test_an_object_may_not_be_called_like_a_link() -> None:
+    """`allow` could mean either."""
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    with pytest.raises(ModelError, match="object 'forearm_link' has the name of a link"):
+        find_collisions(robot, parse_world({"objects": {"forearm_link": {"sphere": 0.1, "xyz": [5, 0, 0]}}}))
 
 
 def test_no_file() -> None:

@@ -187,7 +187,8 @@ def export_motion(
     robot = project.build_robot(urdf, folder)
     limits = project.excitation.options(robot)["limits"]
     check_writable(out)
-    for path in write_motion(read_trajectory(trajectory, robot), robot, limits, target, out):
+    motion = read_trajectory(trajectory, robot)
+    for path in write_motion(motion, robot, limits, target, out, project.excitation.build_collisions(robot, folder)):
         typer.echo(f"wrote {path}")
     typer.echo(f"read {out / 'README.txt'} before anything moves")
 

@@ -15,6 +15,8 @@ from ...errors import LimitError, ModelError, nearest
 from ...files import write_text
 from ...model.robot import Robot
 from ...motion.base import Trajectory
+from ...motion.collision.clearance import check_clearance
+from ...motion.collision.collisions import Collisions
 from ...motion.limits import Limits, check_limits
 from . import franka, ros2_control, urscript
 from .plan import Plan
@@ -27,20 +29,23 @@ TARGETS: Mapping[str, Callable[[Plan], dict[str, str]]] = {
 __all__ = ["TARGETS", "Plan", "motion_texts", "write_motion"]
 
 
-def motion_texts(trajectory: Trajectory, robot: Robot, limits: Limits, target: str) -> dict[str, str]:
+def motion_texts(
+    trajectory: Trajectory, robot: Robot, limits: Limits, target: str, collisions: Collisions | None = None
+) -> dict[str, str]:
     """The files that make a robot follow a motion and record it.
 
     Args:
         trajectory: The motion; it must begin and end at rest.
         limits: Position and velocity limits of every joint must be known.
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
+        collisions: What the motion must keep away from; None: not checked, and the page says so.
 
     Returns:
         File name → text.
 
     Raises:
         ModelError: Unknown target, or one that does not fit the robot.
-        LimitError: A limit is unknown or broken, or the motion does not begin and end at rest.
+        LimitError: A limit is unknown or broken, the motion does not begin and end at rest, or a clearance is not kept.
     """
     if target not in TARGETS:
         raise ModelError(
@@ -51,16 +56,27 @@ def motion_texts(trajectory: Trajectory, robot: Robot, limits: Limits, target: s
     _require_rest(trajectory, limits)
     if bool(limits.prismatic.any()) and target != "ros2_control":
         raise ModelError(f"{target} drives revolute joints only", got="a prismatic joint", remedy="--for ros2_control")
-    plan = Plan(robot.name, trajectory, tuple(robot.order), limits)
+    clearance = None if collisions is None else check_clearance(trajectory, collisions)
+    if clearance is not None:
+        clearance.require()
+    plan = Plan(robot.name, trajectory, tuple(robot.order), limits, clearance)
     return {**TARGETS[target](plan), "README.txt": plan.page(target)}
 
 
-def write_motion(trajectory: Trajectory, robot: Robot, limits: Limits, target: str, folder: str | Path) -> list[Path]:
+def write_motion(
+    trajectory: Trajectory,
+    robot: Robot,
+    limits: Limits,
+    target: str,
+    folder: str | Path,
+    collisions: Collisions | None = None,
+) -> list[Path]:
     """Writes :func:`motion_texts`.
 
     Args:
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
         folder: Output folder.
+        collisions: What the motion must keep away from.
 
     Returns:
         The paths written.
@@ -70,7 +86,7 @@ def write_motion(trajectory: Trajectory, robot: Robot, limits: Limits, target: s
         LimitError: As :func:`motion_texts`.
         OutputError: A file cannot be written.
     """
-    texts = motion_texts(trajectory, robot, limits, target)
+    texts = motion_texts(trajectory, robot, limits, target, collisions)
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 
 

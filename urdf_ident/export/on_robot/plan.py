@@ -8,6 +8,7 @@ import numpy as np
 
 from ...linalg import Array
 from ...motion.base import Trajectory
+from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
 
 #: Share of the velocity limits at which the robot approaches the first pose, and speed of the dry run.
@@ -35,12 +36,14 @@ class Plan:
         trajectory: The motion, at rest at both ends.
         order: Joint names in the order of the URDF.
         limits: The limits it was checked against.
+        clearance: Distances that it keeps; None where nothing was checked.
     """
 
     robot: str
     trajectory: Trajectory
     order: tuple[str, ...]
     limits: Limits
+    clearance: ClearanceReport | None = None
 
     @property
     def place(self) -> list[int]:
@@ -80,6 +83,15 @@ class Plan:
             )
         return lines
 
+    def _distances(self) -> list[str]:
+        """What is known of collisions."""
+        if self.clearance is None:
+            return ["The motion itself is NOT checked for collisions: no geometry and no world file."]
+        closest = [f"  {pair}" for pair in self.clearance.closest]
+        return (
+            ["The motion itself keeps its distances:", *closest] if closest else ["The motion itself comes close to nothing."]
+        )
+
     def page(self, target: str) -> str:
         """What to check before pressing start.
 
@@ -95,6 +107,7 @@ class Plan:
             "Units: rad, rad/s, s (m, m/s where a joint slides); joints in the order of the URDF.",
             f"Approach to the first pose at {100 * APPROACH:.0f} % of the velocity limits, straight in joint space: "
             "the way there is NOT checked for collisions.",
+            *self._distances(),
             "",
             *self.table(),
             "",

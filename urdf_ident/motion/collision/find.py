@@ -46,7 +46,7 @@ def find_collisions(
         The pairs that must keep their distance.
 
     Raises:
-        ModelError: A pair or a frame names what does not exist.
+        ModelError: A pair or a frame names what does not exist, or an object has the name of a link.
         LimitError: The clearance is not positive, or so large that two things are closer on all configurations.
     """
     world = world or World()
@@ -89,6 +89,9 @@ def _world_solids(world: World) -> list[Solid]:
 
 
 def _allowed(robot: Robot, world: World, pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    both = sorted({*robot.description.links} & {*world.names})
+    if both:
+        raise ModelError(f"object '{both[0]}' has the name of a link", where="world", remedy="call it otherwise")
     known = [*robot.description.links, *world.names]
     out = set()
     for pair in pairs:

@@ -27,7 +27,7 @@ from ...errors import ProjectError, nearest
 from ...files import read_text
 from ...linalg import Array
 from ...model.geometry import Visual
-from ...model.meshes import MESH_FORMATS, find_mesh
+from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import rotation_from_rpy
 from ...samples import freeze_arrays
 from ...sizes import LARGEST_NUMBER
@@ -36,6 +36,8 @@ from ...sizes import LARGEST_NUMBER
 CLEARANCE = 0.01
 #: What the faces of the tool's box are called beside the objects.
 TOOL_BOX = "the tool's box"
+#: What a placement is turned by at most [rad]; more is most likely meant in degrees.
+LARGEST_ANGLE = 6.3
 _KEYS = ("base", "clearance", "objects", "tool", "allow")
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
 _PLACED = ("xyz", "rpy")
@@ -146,7 +148,9 @@ def parse_world(data: Any, where: str = "world file") -> World:
     if not isinstance(objects, Mapping):
         raise ProjectError("'objects' is not a mapping", where=where, got=type(objects).__name__, expected="name: {box: …}")
     for name, entry in objects.items():
-        found = _object(str(name), entry, where)
+        if not isinstance(name, str) or not name.strip():
+            raise ProjectError("an object has no name", where=where, got=repr(name), expected="words; numbers in quotes")
+        found = _object(name, entry, where)
         if isinstance(found, Plane):
             planes.append(found)
         else:
@@ -185,6 +189,8 @@ def _object(name: str, entry: Any, where: str) -> Visual | Plane:
     placement = _placement(entry, where, owner)
     if kind == "mesh":
         scale = _numbers(entry.get("scale", [1, 1, 1]), 3, where, owner)
+        if not scale.all():
+            raise ProjectError(f"{owner}: the scale is zero, the object would vanish", where=where, got=scale.tolist())
         path = find_mesh(str(entry["mesh"]), Path(where))
         if path is None:
             raise ProjectError(
@@ -193,6 +199,9 @@ def _object(name: str, entry: Any, where: str) -> Visual | Plane:
                 got=entry["mesh"],
                 expected=f"a file beside the world file, {', '.join(MESH_FORMATS)}",
             )
+        box = mesh_box(path)
+        if box is None or not (np.abs(box * scale) < LARGEST_NUMBER).all():
+            raise ProjectError(f"{owner}: the mesh is too large", where=where, got=path.name, expected="metres")
         return Visual(name, "mesh", tuple(scale.tolist()), placement, mesh=path)
     size = _numbers(entry[kind], _SIZES[kind], where, owner)
     if not (size > 0).all():
@@ -229,14 +238,18 @@ def _allowed(data: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]
 
 def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
     out = np.eye(4)
-    out[:3, :3] = rotation_from_rpy(_numbers(entry.get("rpy", [0, 0, 0]), 3, where, owner))
+    rpy = _numbers(entry.get("rpy", [0, 0, 0]), 3, where, owner)
+    if (np.abs(rpy) > LARGEST_ANGLE).any():
+        raise ProjectError(f"{owner}: rpy is in rad", where=where, got=rpy.tolist(), expected="a turn at most, ±6.2832")
+    out[:3, :3] = rotation_from_rpy(rpy)
     out[:3, 3] = _numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner)
     return out
 
 
 def _numbers(value: Any, count: int, where: str, owner: str) -> Array:
+    words = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, bool | str)]
     try:
-        array = np.atleast_1d(np.asarray(value, dtype=float))
+        array = np.atleast_1d(np.asarray(value, dtype=float)) if not words else np.full(0, np.nan)
     except (TypeError, ValueError, OverflowError):
         array = np.full(0, np.nan)
     if array.shape != (count,) or not (np.abs(array) < LARGEST_NUMBER).all():
