@@ -52,6 +52,8 @@ def written(folder: Path, *groups: np.ndarray, interleaved: bool = False) -> Pat
 def check(path: Path, robot: Robot, signals: dict[str, np.ndarray]) -> Project:
     """Recognises the log, writes the project file and reads the log with it: the signals must come back in SI units."""
     found = recognise(open_table(path), robot, LogLayout())
+    for said in (found.columns["position"], found.columns["effort"], found.units.get("position")):
+        assert said is None or said.why.startswith("certain")
     text = project_text(found, Project(), robot, path.parent / "arm.urdf", "run")
     project = parse_project(yaml.safe_load(text))
     log = read_recording(path, robot, project.log_layout())
@@ -89,6 +91,25 @@ def test_degrees_milliseconds_and_milliamperes(tmp_path: Path) -> None:
     found = np.array(project.drive.gain)
     shown = found[1:4] / gain[1:4] - 1.0
     assert np.abs(shown).max() < 0.15  # joints that gravity loads; the others are guessed
+    assert (np.abs(np.log(found / gain)) < 1.0).all()
+
+
+@pytest.mark.parametrize(("seed", "unit"), [(0, "rad"), (1, "deg")])
+def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, unit: str) -> None:
+    """Three degrees about zero: the numbers would be angles in rad just as well."""
+    robot = Robot.from_urdf(arm_urdf("zyyxyx"))
+    t, q, v, a = fourier(robot.n, 12.0, 100.0, seed, amplitude=0.03)
+    q += 0.003 - q.mean(axis=0)
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    noise = np.random.default_rng(0).standard_normal((2, *q.shape))
+    path = written(tmp_path, t[:, None], np.rad2deg(q + 1e-5 * noise[0]), tau + 0.03 * tau.std(axis=0) * noise[1])
+    found = recognise(open_table(path), robot, LogLayout())
+    other = "deg" if unit == "rad" else "rad"
+    assert found.columns["position"].why.startswith("likely")
+    assert f"read in {other} they would do nearly as well" in found.columns["position"].why
+    said = found.units.get("position")
+    assert (said is None) == (unit == "rad")
+    assert said is None or said.why.startswith("likely")
 
 
 def test_robot_on_a_wall(tmp_path: Path) -> None:
@@ -146,6 +167,8 @@ def test_named_columns_are_left_to_their_names(tmp_path: Path) -> None:
     path = tmp_path / "named.csv"
     np.savetxt(path, np.hstack([s["t"], s["q"], s["tau"], s["v"]]), delimiter=",", header=",".join(names), comments="")
     found = recognise(open_table(path), robot, LogLayout())
+    for said in (found.columns["position"], found.columns["effort"], found.units.get("position")):
+        assert said is None or said.why.startswith("certain")
     text = project_text(found, Project(), robot, tmp_path / "arm.urdf", "named")
     assert yaml.safe_load(text)["log"]["columns"] == {"velocity": [f"x{k}" for k in range(6)]}
 

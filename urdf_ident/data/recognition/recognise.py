@@ -24,6 +24,8 @@ from .series import Series, TimeColumn, find_clock, smoothed
 _UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
 #: Part of the best reading's worth from which another one is a rival.
 _RIVAL = 0.75
+#: The same for another unit of the same columns: motions that tell it leave 0.82 at most, small ones 0.9 and more.
+_RIVAL_UNIT = 0.86
 #: The same of what efforts are, and of gravity that comes from another side than the project says.
 _KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
 #: Rows that are looked at, and columns at most.
@@ -58,7 +60,7 @@ class LogDescription:
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     """One reading of a log: positions, their unit, their rates, and the efforts that go best with them; whether no other
-    columns, or no other unit of the same, would do nearly as well; which way gravity pulls by the project."""
+    columns would do nearly as well, and which other units of the same; which way gravity pulls by the project."""
 
     position: Block
     unit: str
@@ -69,7 +71,7 @@ class _Candidate:
     inside: float
     down: Array
     alone: bool = True
-    one_unit: bool = True
+    other_units: tuple[str, ...] = ()
 
     @property
     def worth(self) -> float:
@@ -196,11 +198,11 @@ def _best(
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
     best = max(candidates, key=lambda item: item.worth)
-    rivals = [
-        item for item in candidates if item.worth > _RIVAL * best.worth and not alike(links, item.position, best.position)
-    ]
-    others = [item for item in rivals if item.position != best.position]
-    return replace(best, alone=not others, one_unit=all(item.unit == best.unit for item in rivals))
+    near = [item for item in candidates if item.worth > _RIVAL * best.worth]
+    alone = all(alike(links, item.position, best.position) for item in near)
+    same = [item for item in candidates if item.position == best.position and item.unit != best.unit]
+    other = tuple(item.unit for item in same if item.worth > _RIVAL_UNIT * best.worth)
+    return replace(best, alone=alone, other_units=other)
 
 
 def _candidate(
@@ -270,7 +272,7 @@ def _described(
     )
     columns.update(positions)
     if found.unit != "rad" and not robot.prismatic.all():
-        word = sure(found.inside > 0.98 and found.alone and found.one_unit)
+        word = sure(found.inside > 0.98 and found.alone and not found.other_units)
         share = f"{100 * found.inside:.0f} % of the samples"
         units["position"] = Said(found.unit, f"{word}: {share} lie within the joint limits so")
     rated = found.rate if named.get("velocity") is None else named["velocity"]
@@ -332,8 +334,9 @@ def _positions(
     noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / spread[list(run)])))
     best = found.efforts.rows[0] if found.efforts.rows else None
     score = "" if best is None else f"; so moved, {follows(best)} of efforts follow the URDF's torques"
-    told = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone
+    told = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
     doubt = "" if found.alone else "; other columns would do nearly as well"
+    doubt += f"; read in {' or '.join(found.other_units)} they would do nearly as well" if found.other_units else ""
     why = f"{sure(told)}: within the joint limits{score}{doubt}"
     if len(noisy) == 1:
         return {"position": Said(found.position, why)}
