@@ -14,7 +14,19 @@ import pytest
 import urdf_ident
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("errors", "units", "sizes", "files", "fileset", "documents", "linalg", "provenance", "progress", "parallel")
+FOUNDATION = (
+    "errors",
+    "units",
+    "sizes",
+    "files",
+    "fileset",
+    "documents",
+    "linalg",
+    "provenance",
+    "progress",
+    "scratch",
+    "parallel",
+)
 ROOMS = (
     "samples",
     "settings",

@@ -111,7 +111,7 @@ def test_speeds_that_were_seen_by_direction() -> None:
     rng = np.random.default_rng(0)
     v = np.column_stack([rng.uniform(0.2, 1.0, 2000), rng.uniform(-1.0, 1.0, 2000), np.zeros(2000)])
     v[:2, 0] = -0.01  # a quiver is no motion backwards
-    seen = seen_speeds(v)
+    seen = seen_speeds([v[:700], v[700:]])
     np.testing.assert_allclose(seen[0], [[0.0, 0.0], [0.2, 1.0]], atol=0.01)
     np.testing.assert_allclose(seen[1], [[0.0, 1.0], [0.0, 1.0]], atol=0.01)
     np.testing.assert_array_equal(seen[2], np.zeros((2, 2)))

@@ -11,6 +11,7 @@ import pytest
 import scipy.signal
 from conftest import arm_urdf
 
+from urdf_ident.data.conditioning import filters, resample
 from urdf_ident.data.conditioning.signals import (
     Conditioned,
     SignalConfig,
@@ -209,6 +210,22 @@ def test_even_log_is_recovered(robot: Robot) -> None:
     assert set(result.why) == {"rate", "cutoff", "decimate", "velocity", "rest"}
     few = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=2.0))
     assert few.decimate_rate >= 40.0  # friction that reverses is no slower than in a fast motion
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+def test_a_log_in_pieces_is_the_whole_log(robot: Robot, monkeypatch: pytest.MonkeyPatch, jitter: float) -> None:
+    t = np.arange(6000) / 200.0 + jitter / 200.0 * np.random.default_rng(0).uniform(-1, 1, 6000)
+    log = make_log(t, noise=1e-5)
+    config = SignalConfig(cutoff=8.0, periodic="off")
+    (whole,) = condition(log, robot, config).segments
+    monkeypatch.setattr(filters, "LONG", 700)
+    monkeypatch.setattr(resample, "LONG", 700)
+    (pieces,) = condition(log, robot, config).segments
+    assert np.array_equal(pieces.tau, whole.tau)
+    for name in ("q", "v", "a"):
+        exact, found = getattr(whole, name), getattr(pieces, name)
+        assert not np.array_equal(found, exact)  # it was made in pieces
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * np.abs(exact).max())
 
 
 def test_noisy_log_with_defaults(robot: Robot) -> None:

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
+from .scratch import lend, scratch_folder
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,7 +59,7 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
         with _cluster(scheduler) as work:
             yield from _inside(work)
     elif jobs > 1:
-        with ProcessPoolExecutor(jobs, initializer=_alone) as pool:
+        with ProcessPoolExecutor(jobs, initializer=_alone, initargs=(scratch_folder(),)) as pool:
             try:
                 yield from _inside(
                     lambda function, items: list(pool.map(function, items, chunksize=-(-len(items) // (4 * jobs))))
@@ -94,11 +95,12 @@ def _inside(work: _Map) -> Iterator[None]:
         _MAP.reset(token)
 
 
-def _alone() -> None:
+def _alone(folder: str | None) -> None:
     """Several processes with several threads each would be in each other's way, and none may ask the others for work."""
     from threadpoolctl import threadpool_limits
 
     _MAP.set(None)
+    lend(folder)
     threadpool_limits(1)
 
 

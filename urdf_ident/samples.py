@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .errors import LogError, check_shape
 from .linalg import Array
+from .scratch import Stored, stored
 
 #: Motion below this part of a joint's fast speeds (95 % quantile) is slow, a fraction.
 SLOW = 0.05
@@ -19,7 +21,7 @@ FEWEST_REVERSALS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class Segment(Stored):
     """One whole continuous piece of motion at a constant rate, conditioned, on the joint side.
 
     Attributes:
@@ -121,6 +123,19 @@ class Segment:
         return Segment(**values)
 
 
+def columns(parts: Sequence[Array]) -> Iterator[Array]:
+    """Columns of arrays that stand one below the other, one at a time: samples of a long log are not held twice.
+
+    Args:
+        parts: Shape (N_k, n) each.
+
+    Yields:
+        Shape (sum of N_k,).
+    """
+    for j in range(parts[0].shape[1]):
+        yield np.concatenate([part[:, j] for part in parts])
+
+
 def reversals(v: Array) -> Array:
     """How often joints turn back, slow motion left out.
 
@@ -138,13 +153,16 @@ def reversals(v: Array) -> Array:
 
 
 def freeze_arrays(item: Any) -> None:
-    """Makes the arrays of a frozen dataclass read-only (views, so that the caller's stay writable).
+    """Makes the arrays of a frozen dataclass read-only (views, so that the caller's stay writable); samples are stored first.
 
     Args:
         item: The dataclass instance, changed in place.
     """
     for name, value in list(vars(item).items()):
-        if isinstance(value, np.ndarray) and value.flags.writeable:
-            view = value.view()
+        if not isinstance(value, np.ndarray):
+            continue
+        kept = stored(value) if isinstance(item, Stored) else value
+        if kept is not value or kept.flags.writeable:
+            view = kept.view()
             view.setflags(write=False)
             object.__setattr__(item, name, view)

@@ -45,6 +45,23 @@ Force = Annotated[bool, typer.Option("--force", help="Go on in spite of findings
 SkipBadLogs = Annotated[
     bool, typer.Option("--skip-bad-logs", help="Leave out logs to learn from that cannot be read or are refused.")
 ]
+
+
+def _use_scratch(context: typer.Context, folder: Path | None) -> Path | None:
+    """Keeps samples in a folder until the command ends."""
+    if folder is not None:
+        from ..scratch import samples_in
+
+        context.with_resource(samples_in(folder))
+    return folder
+
+
+Scratch = Annotated[
+    Path | None,
+    typer.Option(
+        "--scratch", metavar="DIR/", callback=_use_scratch, help="Keep samples in files there, for logs larger than memory."
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print everything: choices, tables, advice.")]
 Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="What `identify` wrote.")]
 

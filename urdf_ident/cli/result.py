@@ -19,6 +19,7 @@ from .common import (
     Force,
     Logs,
     Result,
+    Scratch,
     SkipBadLogs,
     Urdf,
     Verbose,
@@ -59,6 +60,7 @@ def identify(
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Share it on a dask cluster instead.")
     ] = None,
+    scratch: Scratch = None,
     following: Annotated[
         Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
     ] = None,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import LogError, check_shape
 from ..model.robot import Robot
 from ..samples import freeze_arrays
+from ..scratch import Stored, stored
 from ..units import parse_unit
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Recording(Stored):
     """One log in SI units, columns in the order of ``joints``, otherwise untouched: rows may still be bad.
 
     Attributes:
@@ -212,6 +213,6 @@ class Recording:
         values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                values[name] = value[select]
+                values[name] = stored(value[select])
         values["wrenches"] = {frame: value[select] for frame, value in self.wrenches.items()}
         return Recording(**values)

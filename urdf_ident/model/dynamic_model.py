@@ -21,6 +21,7 @@ from ..errors import ModelError, check_shape
 from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
+from ..scratch import room
 from .base import BaseParameters
 from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
@@ -30,6 +31,9 @@ from .row_groups import Compact, RowGroup, compact_groups
 from .structure import reduce_to_base
 from .term_chunks import term_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
+
+#: Samples whose torques are made at a time.
+AT_ONCE = 1 << 15
 
 
 class DynamicModel:
@@ -350,8 +354,27 @@ class DynamicModel:
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         theta = np.asarray(theta, dtype=float)
-        tau = np.einsum("nk,jk,k...->nj...", self.term_columns(segment), self._distribution, theta[self.n_inertial :])
-        return np.asarray(tau + rigid_of(self.robot).torque(theta[: self.n_inertial], segment.q, segment.v, segment.a))
+        if len(segment) <= AT_ONCE:
+            return next((torque for _, torque in self.torque_chunks(theta, segment)), np.zeros((0, self.n, *theta.shape[1:])))
+        whole = room((*segment.q.shape, *theta.shape[1:]))
+        for part, torque in self.torque_chunks(theta, segment):
+            whole[part] = torque
+        return whole
+
+    def torque_chunks(self, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
+        """:meth:`torque_along`, :data:`AT_ONCE` samples at a time.
+
+        Args:
+            theta: Parameters, shape (p,) or (p, k).
+            segment: The motion.
+
+        Yields:
+            The slice of samples and their torques, shape (≤ AT_ONCE, n) or (≤ AT_ONCE, n, k) [N·m or N].
+        """
+        bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
+        for part, terms in term_chunks(self, segment, AT_ONCE):
+            tau = np.einsum("nk,jk,k...->nj...", terms, self._distribution, rest)
+            yield part, tau + rigid_of(self.robot).torque(bodies, segment.q[part], segment.v[part], segment.a[part])
 
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.

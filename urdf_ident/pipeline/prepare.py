@@ -24,7 +24,7 @@ from ..model.payload import Payload
 from ..progress import Progress
 from ..project import Project
 from ..result.evidence import Range
-from ..samples import Segment
+from ..samples import Segment, columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +169,11 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     """
     parts = [part for log in logs for part in log.segments]
     speed, acceleration = (
-        np.percentile(np.abs(np.vstack([getattr(part, name) for part in parts])), 95, axis=0) for name in ("v", "a")
+        np.array([np.percentile(np.abs(x), 95) for x in columns([getattr(part, name) for part in parts])])
+        for name in ("v", "a")
     )
-    torque = np.abs(np.vstack([part.tau for part in parts if part.tau is not None]))
-    return Range(speed, acceleration, torque.max(axis=0), np.sqrt(np.mean(torque**2, axis=0)))
+    sizes = [(np.abs(x).max(), np.sqrt(np.mean(x**2))) for x in columns([part.tau for part in parts if part.tau is not None])]
+    return Range(speed, acceleration, *np.array(sizes).T)
 
 
 def _conditioning(

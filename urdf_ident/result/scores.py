@@ -13,6 +13,7 @@ from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
+from ..scratch import room
 from .traces import LogTrace, log_trace
 
 #: A joint slower than this is at rest for the ``moving`` scores [rad/s or m/s].
@@ -108,7 +109,12 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     Returns:
         Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
     """
-    return np.concatenate([model.torque_along(theta, segment) for segment in log.segments])
+    parts = (model.torque_along(theta, segment) for segment in log.segments)
+    found, begin = room((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
+    for part in parts:
+        found[begin : begin + len(part)] = part
+        begin += len(part)
+    return found
 
 
 def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:

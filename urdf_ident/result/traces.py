@@ -32,6 +32,8 @@ FILE = "series.json"
 POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
 #: Samples of all logs together that a histogram of speeds is made of, at most.
 _COUNTED = 40_000
+#: Samples of a piece whose errors are correlated and whose spectrum is taken, at most.
+_FELT = 1 << 18
 #: Significant digits that are written.
 _DIGITS = 5
 
@@ -131,7 +133,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         four = [lowpass(x, part.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
         times.append(part.time[::factor])
         kept.append(np.stack(four))
-        errors.append((part.rate, total - predicted["exported"][rows]))
+        errors.append((part.rate, (total[:_FELT] - predicted["exported"][rows][:_FELT])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
     shown = _stretch(series)
     measured, identified, urdf, friction = series[:, shown]

@@ -5,13 +5,16 @@ scipy.signal takes half a second to import; it is imported where it is used.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
+from ...scratch import room
 
 #: Order of the Butterworth filter; applied forwards and backwards it acts with twice that order.
 ORDER = 4
@@ -23,6 +26,8 @@ NOISE_SHARE = 0.01
 HEADROOM = 1.5
 #: A cut-off above this share of the sampling rate smooths nothing that differentiation has not spoilt already.
 HIGHEST = 0.2
+#: Samples that are filtered at a time, and e-folds after which a filter has forgotten what was before them.
+LONG, FORGOTTEN = 1 << 17, 30.0
 #: Half length of the filter that makes equations, in decimated samples.
 HALF_WIDTH = 6
 
@@ -71,12 +76,26 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     if cutoff >= rate / 2 or len(x) < 2:
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
+    memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
     try:
-        return np.asarray(sosfiltfilt(_sections(order, float(cutoff), float(rate)), x, axis=0, padlen=min(pad, len(x) - 1)))
+        sections = _sections(order, float(cutoff), float(rate))
+        return _in_pieces(lambda part: sosfiltfilt(sections, part, axis=0, padlen=min(pad, len(part) - 1)), x, memory)
     except np.linalg.LinAlgError as error:
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
         ) from error
+
+
+def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Array:
+    """What a function that sees ``memory`` samples each way makes of a signal; a long one piece by piece."""
+    step = max(LONG, 4 * memory)
+    if len(x) <= 2 * step:
+        return np.asarray(function(x))
+    out = room(x.shape)
+    for begin in range(0, len(x), step):
+        first = max(0, begin - memory)
+        out[begin : begin + step] = function(x[first : begin + step + memory])[begin - first :][:step]
+    return out
 
 
 @lru_cache(maxsize=64)
@@ -144,6 +163,10 @@ def differentiate(x: Array, rate: float, accuracy: int = 6) -> Array:
     x = np.asarray(x, dtype=float)
     if len(x) < 2 or accuracy not in _STENCILS:
         raise LogError("cannot differentiate", got=f"{len(x)} samples, accuracy {accuracy}", expected="two or more; 2, 4 or 6")
+    return _in_pieces(partial(_differences, rate=rate, accuracy=accuracy), x, 2 * max(_STENCILS))
+
+
+def _differences(x: Array, rate: float, accuracy: int) -> Array:
     out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if accuracy > 2 and len(x) > 2 else 1))
     for order in (4, 6):
         weights = _STENCILS[order]
@@ -214,10 +237,12 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
     from scipy.signal import welch
 
     window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
-    long = [np.diff(piece, 2, axis=0) * rate**2 for piece in pieces if len(piece) - 2 >= window]
-    spectra = [welch(acceleration, rate, nperseg=window, axis=0, detrend=False) for acceleration in long]
+    step = max(LONG, 4 * window)
+    parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
+    long = [part for part in parts if len(part) - 2 >= window]
+    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, nperseg=window, axis=0, detrend=False) for part in long]
     frequency = spectra[0][0][1:]
-    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(a) for a in long])
+    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(part) - 2 for part in long])
     # geometric mean: every joint counts alike, whatever its size; scaled so that powers add up as a mean of joints
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))

@@ -17,6 +17,8 @@ LIKENESS, SAID = 1e-4, 1e-3
 PROMISING = 0.5
 #: Lags looked at closely, and the part of a period over which likeness is averaged.
 LOOKS, WINDOW = 64, 0.05
+#: Samples whose lags are looked at, at most: of a longer log only every so manieth is.
+MOST_LAGS = 1 << 18
 #: A joint that moves less than this part of the liveliest one's standard deviation does not count.
 MOVING = 1e-3
 #: Part of a lag around it in which the true one may lie, and instants that are compared to find out.
@@ -61,14 +63,16 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     q = np.asarray(q, dtype=float)
     if len(q) < 32:
         return None
-    q = q - q.mean(axis=0)
-    size = q.std(axis=0)
+    stride = -(-len(q) // MOST_LAGS)
+    thin = q[::stride]
+    mean, size = thin.mean(axis=0), thin.std(axis=0)
     moving = size > MOVING * size.max()
     if not moving.any():
         return None
-    x = q[:, moving] / size[moving]
-    for lag in _promising(x, len(x) // fewest + 1):
-        found = _examined(x, lag, fewest, likeness)
+    promising = _promising(((thin - mean) / np.maximum(size, 1e-300))[:, moving], len(thin) // fewest + 1)
+    x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
+    for lag in promising:
+        found = _examined(x, stride * lag, fewest, likeness)
         if found is not None:
             return found
     return None

@@ -9,10 +9,14 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
+from ...scratch import room
 from ...sizes import MOST_SAMPLES
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
-from .filters import delayed
+from .filters import LONG, delayed
+
+#: Knots around a piece of a spline: what is beyond them is felt by a part of 1e-17.
+KNOTS = 30
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,26 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
             expected=f"about {1 / rate:.3g} s",
             remedy="cut the log there, or correct the time stamp",
         )
-    grid = np.arange(time[0], time[-1], 1 / rate)
+    grid, knots = np.arange(time[0], time[-1], 1 / rate), np.flatnonzero(apart)
 
     def cubic(x: Array | None) -> Array | None:
-        return None if x is None else np.asarray(CubicSpline(time[apart], x[apart], axis=0)(grid))
+        if x is None:
+            return None
+        out = room((len(grid), x.shape[1]))
+        for begin in range(0, len(grid), LONG):  # a knot so far away is not felt
+            some = grid[begin : begin + LONG]
+            first, last = np.searchsorted(time[knots], (some[0], some[-1])) + (-KNOTS, KNOTS)
+            near = knots[max(0, first) : last]
+            out[begin : begin + LONG] = CubicSpline(time[near], x[near], axis=0)(some)
+        return out
 
     def linear(x: Array | None) -> Array | None:
-        return None if x is None else np.stack([np.interp(grid, time, column) for column in x.T], axis=1)
+        if x is None:
+            return None
+        out = room((len(grid), x.shape[1]))
+        for j, column in enumerate(x.T):
+            out[:, j] = np.interp(grid, time, column)
+        return out
 
     position = cubic(part.position)
     if position is None:  # never: positions are not optional

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ...model.robot import Robot
-from ...samples import Segment
+from ...samples import Segment, columns
 from ..recording import Recording
 from ..refusals import each_usable
 from .averaging import Averaged, average
@@ -214,7 +214,7 @@ def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repet
 def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
     """The middle one of equal periods without its standstills, with what filters need before and after it."""
     samples = len(tiled) // (2 * around + 1)
-    ranges = _motions(np.abs(tiled.v) > _rest_speeds([tiled.v], config), config.rest_time * tiled.rate)
+    ranges = _motions(tiled.v, _rest_speeds([tiled.v], config), config, tiled.rate)
     mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
     if not mine:  # never at rest for long: all of it, and rows for exactly one period
         half = HALF_WIDTH * factor if factor > 1 else 0
@@ -292,8 +292,7 @@ def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str)
     stretches = []
     for piece in pieces:
         speed = differentiate(lowpass(piece.q, rate, first), rate)
-        thresholds = _rest_speeds([speed], config)
-        stretches += [(piece, begin, end) for begin, end in _motions(np.abs(speed) > thresholds, config.rest_time * rate)]
+        stretches += [(piece, begin, end) for begin, end in _motions(speed, _rest_speeds([speed], config), config, rate)]
     longest = max((end - begin for _, begin, end in stretches), default=0)
     if longest < max(32, 0.2 * rate):
         raise LogError(
@@ -305,7 +304,7 @@ def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str)
     kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
     travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
     movers = travel > 1e-3 * travel.max()
-    choice = estimate_cutoff([q[:, movers] for q in kept], rate)
+    choice = estimate_cutoff(kept if movers.all() else [q[:, movers] for q in kept], rate)
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 
@@ -346,8 +345,8 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
     What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
     1e6 N·m and more. Small deflections of a spring are kept.
     """
-    speed = np.percentile(np.abs(np.concatenate([segment.v for segment in segments])), 95, axis=0)
-    travel = np.max([np.ptp(np.percentile(segment.q, [0.5, 99.5], axis=0), axis=0) for segment in segments], axis=0)
+    speed = np.array([np.percentile(np.abs(v), 95) for v in columns([segment.v for segment in segments])])
+    travel = np.max([[np.ptp(np.percentile(q, [0.5, 99.5])) for q in segment.q.T] for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
     still = (speed < share * STILL_SPEED * config.rest_speed) & (travel < share * STILL_TRAVEL)
     if not still.any() or still.all() or segments[0].qm is not None:
@@ -368,7 +367,7 @@ def _cut_rest(
     edge = math.ceil(2 * rate / cutoff)  # there the acceleration is off by 0.2 % of its largest value
     found: list[Segment] = []
     for segment in whole:
-        for begin, end in _motions(np.abs(segment.v) > thresholds, config.rest_time * rate):
+        for begin, end in _motions(segment.v, thresholds, config, rate):
             begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
             if end - begin >= 10:
                 found.append(segment.slice(begin, end))
@@ -392,16 +391,16 @@ def _cut_rest(
 
 def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
     """Per joint the speed [rad/s or m/s] below which it counts as resting."""
-    typical = np.percentile(np.abs(np.concatenate(speeds)), 95, axis=0)
+    typical = np.array([np.percentile(np.abs(speed), 95) for speed in columns(speeds)])
     slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
     return np.asarray(np.minimum(config.rest_speed, slow))
 
 
-def _motions(moving: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], hold: float) -> list[tuple[int, int]]:
-    """Sample ranges where some joint moves, joined over standstills shorter than ``hold`` samples."""
-    where = np.flatnonzero(moving.any(axis=1))
+def _motions(v: Array, thresholds: Array, config: SignalConfig, rate: float) -> list[tuple[int, int]]:
+    """Sample ranges where some joint is faster than its threshold, joined over short standstills."""
+    where = np.flatnonzero(np.any([np.abs(speed) > least for speed, least in zip(v.T, thresholds, strict=True)], axis=0))
     if not len(where):
         return []
-    breaks = np.flatnonzero(np.diff(where) > max(1.0, hold))
+    breaks = np.flatnonzero(np.diff(where) > max(1.0, config.rest_time * rate))
     begins, ends = where[np.concatenate([[0], breaks + 1])], where[np.concatenate([breaks, [len(where) - 1]])] + 1
     return list(zip(begins.tolist(), ends.tolist(), strict=True))

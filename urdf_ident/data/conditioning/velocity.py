@@ -11,6 +11,8 @@ from .filters import differentiate, lowpass
 
 #: Longest lag looked for [s].
 LONGEST_LAG = 0.3
+#: Samples that are compared, at most: those in the middle.
+MOST = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     Returns:
         The comparison.
     """
+    middle = slice(max(0, (len(q) - MOST) // 2), (len(q) + MOST) // 2)
+    q, v = q[middle], v[middle]
     derivative = differentiate(lowpass(q, rate, cutoff), rate)
     smooth = lowpass(v, rate, cutoff)
     edge = min(int(rate / cutoff), len(q) // 10)

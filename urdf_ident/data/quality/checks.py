@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
+from ...samples import columns
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
@@ -63,7 +64,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
-        for j in np.flatnonzero(np.percentile(np.abs(recording.effort), 99, axis=0) > 2 * limits):
+        for j in np.flatnonzero([np.percentile(np.abs(x), 99) for x in recording.effort.T] > 2 * limits):
             state.add(
                 "effort-beyond-limit",
                 "warning",
@@ -84,7 +85,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     lower, upper = robot.limit("lower"), robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
-    low, high = np.percentile(q, 0.5, axis=0), np.percentile(q, 99.5, axis=0)
+    low, high = np.array([np.percentile(x, (0.5, 99.5)) for x in q.T]).T
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
     # another zero or sign also leaves the limits, but not by a factor
@@ -123,8 +124,8 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     pieces, clock = even_pieces(state.recording)
-    speeds = np.concatenate([np.abs(_velocity(piece, clock.rate)) for piece in pieces])
-    return np.asarray(np.percentile(speeds, 99, axis=0) > top)
+    speeds = columns([_velocity(piece, clock.rate) for piece in pieces])
+    return np.asarray([np.percentile(np.abs(speed), 99) for speed in speeds] > top)
 
 
 def _velocity(piece: Stretch, rate: float) -> Array:
@@ -140,10 +141,11 @@ def check_motion(state: Examination, robot: Robot) -> None:
     """
     pieces, clock = even_pieces(state.recording)
     threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
-    moving = np.concatenate([np.abs(_velocity(piece, clock.rate)) > threshold for piece in pieces])
+    speeds = [_velocity(piece, clock.rate) for piece in pieces]
+    moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / clock.rate)
     total = len(moving) / clock.rate
-    travel = np.ptp(np.percentile(state.recording.position, [0.5, 99.5], axis=0), axis=0)
+    travel = np.array([np.ptp(np.percentile(x, [0.5, 99.5])) for x in state.recording.position.T])
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
             "at-rest",
@@ -179,7 +181,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
         return
     clipped = np.zeros(len(recording), dtype=bool)
     ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
-    moving = (np.abs(recording.position[ahead] - recording.position[ahead - 10]) > 0).any(axis=1)  # at rest efforts stand still
+    moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts stand still
     for j in range(robot.n):
         x = recording.effort[:, j]
         span = float(np.ptp(x))
@@ -222,7 +224,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     recording = state.recording
     clock = read_clock(recording.time)
     long = max(20, int(0.1 * clock.rate))
-    typical = np.percentile(np.abs(np.diff(recording.position, axis=0)), 99, axis=0)
+    typical = [np.percentile(np.abs(np.diff(x)), 99) for x in recording.position.T]
     frozen = np.zeros(len(recording), dtype=bool)
     for j in range(robot.n):
         x = recording.position[:, j]
@@ -285,7 +287,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     if piece.v is None or len(piece.q) < 64:
         return
     match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.percentile(np.abs(_velocity(piece, clock.rate)), 95, axis=0) > MOVING
+    moves = np.array([np.percentile(np.abs(speed), 95) > MOVING for speed in _velocity(piece, clock.rate).T])
     if not moves.any():
         return
     dead = moves & (np.ptp(piece.v, axis=0) == 0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
+from ...scratch import stored
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
 from .findings import Examination
@@ -86,11 +87,9 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
         robot: Says which joints turn.
     """
     position = state.recording.position
-    steps = np.diff(position, axis=0)
-    whole = np.abs(np.abs(steps) - 2 * np.pi) < 0.2 * np.pi
-    wrapped = whole.any(axis=0) & ~robot.prismatic
+    turns = [np.flatnonzero(np.abs(np.abs(np.diff(x)) - 2 * np.pi) < 0.2 * np.pi) for x in position.T]
     # a spike jumps back at once; a wrapped joint stays there
-    wrapped &= ~(whole[:-1] & whole[1:]).any(axis=0)
+    wrapped = np.array([len(at) > 0 and not (np.diff(at) == 1).any() for at in turns]) & ~robot.prismatic
     if not wrapped.any():
         return
     fixed = position.copy()
@@ -102,9 +101,9 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
         state.add(
             "position-wrapped",
             "repaired",
-            f"position jumps by whole turns {int(whole[:, j].sum())} time(s); joined",
+            f"position jumps by whole turns {len(turns[j])} time(s); joined",
             joint=robot.joints[j],
-            at=np.flatnonzero(whole[:, j]) + 1,
+            at=turns[j] + 1,
         )
     state.recording = replace(state.recording, position=fixed, position_target=target)
 
@@ -243,26 +242,25 @@ def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
 
 
 def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
-    """The signal with NaN where a value is impossible or a spike."""
-    finite = np.isfinite(array)
-    impossible = (finite & (np.abs(array) > IMPOSSIBLE)) | np.isinf(array)
-    clean = np.where(impossible, np.nan, array)
+    """The signal with NaN where a value is impossible or a spike; one joint at a time, for a sound signal is not held twice."""
+    clean: Array | None = None
     for j in range(array.shape[1]):
         joint = robot.joints[j] if array.shape[1] == robot.n and not name.startswith("wrench") else None
-        bad = impossible[:, j]
+        x = array[:, j].copy()
+        bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
         if bad.any():
-            worst = float(np.nanmax(np.abs(array[bad, j])))
             state.add(
                 "values-impossible",
                 "repaired",
-                f"{int(bad.sum())} value(s) of {name} are impossible (up to {worst:.3g}); left out",
+                f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out",
                 joint=joint,
                 at=np.flatnonzero(bad),
             )
+            x[bad] = np.nan
         if name in _SPIKE:
-            stuck = _sentinels(clean[:, j])
+            stuck = _sentinels(x)
             if stuck.any():
-                words = f"{int(stuck.sum())} value(s) of {name} are exactly {clean[stuck, j][0]:.6g} between others; left out"
+                words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
                 state.add(
                     "values-sentinel",
                     "repaired",
@@ -271,13 +269,17 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                     at=np.flatnonzero(stuck),
                     remedy="what does the logger write where it has no value?",
                 )
-            clean[stuck, j] = np.nan
-            spikes = _spikes(clean[:, j], _SPIKE[name])
-            words = f"{int(spikes.sum())} spike(s) of {name} left out"
+            x[stuck] = np.nan
+            spikes = _spikes(x, _SPIKE[name])
             if spikes.any():
+                words = f"{int(spikes.sum())} spike(s) of {name} left out"
                 state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
-            clean[spikes, j] = np.nan
-    return clean if (np.isnan(clean) & ~np.isnan(array)).any() else array  # a sound signal is not held twice
+            x[spikes] = np.nan
+            bad |= stuck | spikes
+        if bad.any():
+            clean = stored(array.copy()) if clean is None else clean
+            clean[:, j] = x
+    return array if clean is None else clean
 
 
 def _sentinels(x: Array) -> NDArray[np.bool_]:

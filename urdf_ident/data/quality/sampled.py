@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...samples import Segment
+from ...scratch import room
 from ..conditioning.filters import delayed, lowpass
 
 #: Samples looked at in all logs together, and blocks of time they are split into.
@@ -145,7 +146,9 @@ def _without_outliers(tau: Array) -> Array:
     """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
     from scipy.ndimage import median_filter
 
-    usual = median_filter(tau, size=(_NEIGHBOURS, 1), mode="nearest")
-    away = np.abs(tau - usual)
-    limit = np.maximum(_OUTLIER * np.median(away, axis=0), _FELT * tau.std(axis=0))
-    return np.asarray(np.where(away > limit, usual, tau))
+    out = room(tau.shape)
+    for j, x in enumerate(tau.T):
+        usual = median_filter(x, _NEIGHBOURS, mode="nearest")
+        away = np.abs(x - usual)
+        out[:, j] = np.where(away > max(_OUTLIER * float(np.median(away)), _FELT * float(x.std())), usual, x)
+    return out

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
 from ...files import read_stream
 from ...linalg import Array
+from ...scratch import room
 
 Rows = NDArray[np.int64]
 
@@ -112,7 +113,7 @@ class ArrayTable(Table):
         count = len(self.columns[0]) if self.columns else 0
         arrays = []
         for group in groups:
-            array = np.empty((count, len(group)))
+            array = room((count, len(group)))
             for k, column in enumerate(group):
                 array[:, k] = self.columns[column]
             arrays.append(array)

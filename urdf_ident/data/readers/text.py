@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import LogError
 from ...linalg import Array
+from ...scratch import room
 from .streams import line_blocks, read_head
 from .tables import Cells, Table
 
@@ -62,26 +63,26 @@ class TextTable(Table):
         """
         columns = sorted({column for group in groups for column in group})
         place = {column: k for k, column in enumerate(columns)}
-        arrays = [np.empty((self._guess(), len(group))) for group in groups]
-        rows: list[NDArray[np.int64]] = []
+        arrays = [room((self._guess(), len(group))) for group in groups]
+        rows = room((self._guess(),), np.int64)
         first, count, header = 1, 0, self.header
         for block in line_blocks(self.path):
             values, own, header = self._block(block, columns, header)
-            rows.append(own + first)
+            if count + len(own) > len(rows):
+                rows, *arrays = (_grown(array, count, count + len(own) + count // 4) for array in (rows, *arrays))
+            rows[count : count + len(own)] = own + first
             first += block.count(b"\n") or block.count(b"\r")
             for array, group in zip(arrays, groups, strict=True):
-                if count + len(own) > len(array):
-                    array.resize((count + len(own) + count // 4, len(group)), refcheck=False)  # in place, nothing is copied
                 array[count : count + len(own)] = values[:, [place[column] for column in group]]
             count += len(own)
         if not count:
             raise LogError("the log holds no rows", where=self.path, remedy="check the recording, or remove the file")
+        arrays = [array[:count] for array in arrays]
         for array, group in zip(arrays, groups, strict=True):
-            array.resize((count, len(group)), refcheck=False)
             for column in self.stamps & set(group):
                 known = array[:, list(group).index(column)]
                 known -= known[np.isfinite(known)][0] if np.isfinite(known).any() else 0.0
-        return Cells(tuple(arrays), np.concatenate(rows))
+        return Cells(tuple(arrays), rows[:count])
 
     def _guess(self) -> int:
         """About how many rows the file has, from the length of the first ones."""
@@ -136,6 +137,13 @@ class TextTable(Table):
         if len(cells) != self.width:
             return [np.nan] * len(columns)
         return [_stamp(cells[k]) if k in self.stamps else _number(cells[k], self.decimal_comma) for k in columns]
+
+
+def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
+    """The first rows of an array in a larger one."""
+    larger = room((rows, *array.shape[1:]), array.dtype)
+    larger[:count] = array[:count]
+    return larger
 
 
 def open_text(path: str | Path) -> TextTable:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...model.dynamic_model import DynamicModel
+from ...samples import columns
 from ...statistics.fit import Fit
 from .robust import robust_scale, sample_residuals
 
@@ -71,12 +72,13 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     from scipy.ndimage import median_filter
 
     parts = [part for log in logs for part in sample_residuals(model, fit, log)]
-    away = np.concatenate([part - median_filter(part, size=(NEIGHBOURS, 1), mode="nearest") for part in parts])
-    residuals = np.concatenate(parts)
     targets = [model.row_targets(s.tau, s.external) for log in logs for s in log.segments if s.tau is not None]
-    torque = np.sqrt(np.mean(np.concatenate(targets) ** 2, axis=0))
-    outlying = np.abs(away) > FAR * np.maximum(np.maximum(robust_scale(residuals), LEAST * torque), 1e-300)
-    squares = residuals**2
-    power = (squares * outlying).sum(axis=0) / np.maximum(squares.sum(axis=0), 1e-300)
-    hit = int(np.argmax(power))
-    return Outliers(model.groups[hit].name, float(outlying[:, hit].mean()), float(power[hit]))
+    found = []
+    for g, (group, residuals, target) in enumerate(zip(model.groups, columns(parts), columns(targets), strict=True)):
+        away = np.concatenate([part[:, g] - median_filter(part[:, g], NEIGHBOURS, mode="nearest") for part in parts])
+        torque = np.sqrt(np.mean(target**2))
+        outlying = np.abs(away) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
+        squares = residuals**2
+        power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
+        found.append(Outliers(group.name, float(outlying.mean()), float(power)))
+    return max(found, key=lambda outliers: outliers.power)

@@ -19,6 +19,7 @@ from ...errors import EstimationError, nearest
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...scratch import stored
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet
@@ -152,7 +153,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
         if segment.tau is None:
             raise EstimationError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         predicted = model.row_targets(model.torque_along(theta, segment))
-        out.append(np.sqrt(segment.repeats) * (model.row_targets(segment.tau, segment.external) - predicted))
+        out.append(stored(np.sqrt(segment.repeats) * (model.row_targets(segment.tau, segment.external) - predicted)))
     return out
 
 
@@ -160,10 +161,10 @@ def robust_scale(residuals: Array) -> Array:
     """Standard deviation of residuals that some outliers do not change: median absolute residual over :data:`MAD`.
 
     Args:
-        residuals: Shape (N, groups).
+        residuals: Shape (N,) or (N, groups).
 
     Returns:
-        Shape (groups,), same unit.
+        Shape () or (groups,), same unit.
     """
     return np.asarray(np.median(np.abs(residuals), axis=0) / MAD)
 

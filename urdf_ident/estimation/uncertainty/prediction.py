@@ -35,7 +35,8 @@ from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.trained import sliders
 from ...parallel import each
-from ...samples import Segment, freeze_arrays
+from ...samples import Segment, columns, freeze_arrays
+from ...scratch import room, stored
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
 
@@ -163,29 +164,28 @@ def held_out_residual(
     shown = [part for log in logs for part in log.segments if part.tau is not None]
     measured = [lowpass(part.total, part.rate, band) for part in shown]
     predicted = [torque for own in held.parts for torque in own]
-    errors = np.vstack([np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)])
-    size = np.maximum(np.sqrt(np.mean(np.square(np.vstack(measured)), axis=0)), 1e-300)
-    relative = np.sqrt(np.mean(np.square(errors), axis=0)) / size
-    speeds, turns = (np.vstack([np.abs(x) for x in some]) for some in ([p.v for p in shown], [p.a for p in shown]))
+    errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
+    wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
+    relative = wrong / np.maximum(size, 1e-300)
     factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
     rows = np.concatenate([_some_rows(model, part, count) for part in shown])
     variance = posterior_variance(factor, prior, weight, rows)
-    found = _classed(errors, speeds, turns, variance.mean(axis=0), band, held.blocks)
-    return replace(found, seen=seen_speeds(np.vstack([part.v for part in shown])), relative=relative)
+    found = _classed(errors, shown, variance.mean(axis=0), band, held.blocks)
+    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative)
 
 
-def seen_speeds(v: Array) -> Array:
+def seen_speeds(v: Sequence[Array]) -> Array:
     """How slowly and how fast each joint moved in each direction.
 
     Args:
-        v: Joint velocities, shape (N, n) [rad/s or m/s].
+        v: Joint velocities, shape (N_k, n) each [rad/s or m/s].
 
     Returns:
         0.5 and 99.5 % quantiles of |v| backwards and forwards, shape (n, 2, 2) [rad/s or m/s]; zeros for a direction in
         which the joint hardly moved.
     """
-    found = np.zeros((v.shape[1], 2, 2))
-    for j, speed in enumerate(v.T):
+    found = np.zeros((v[0].shape[1], 2, 2))
+    for j, speed in enumerate(columns(v)):
         for side, sign in enumerate((-1.0, 1.0)):
             own = sign * speed[sign * speed > 0]
             if len(own):
@@ -321,9 +321,10 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     for part in segments:
         if part.tau is None:
             continue
+        own.append(room(part.q.shape))
         some, place = np.unique(owner[begin : begin + len(part)], return_inverse=True)
-        torque = model.torque_along(predicted_by[:, some], part)  # (N, n, folds)
-        own.append(np.take_along_axis(torque, place[:, None, None], axis=2)[..., 0])
+        for rows, torque in model.torque_chunks(predicted_by[:, some], part):  # (rows, n, folds)
+            own[-1][rows] = np.take_along_axis(torque, place[rows, None, None], axis=2)[..., 0]
         begin += len(part)
     return tuple(own)
 
@@ -361,10 +362,12 @@ def _classes(edges: Array, speed: Array, turn: Array, band: float) -> np.ndarray
     return kind
 
 
-def _classed(errors: Array, speeds: Array, turns: Array, variance: Array, band: float, blocks: int) -> HeldOutResidual:
+def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array, band: float, blocks: int) -> HeldOutResidual:
     """Quantiles by class of speed; a class with few samples has those of all."""
-    edges, tables = [], []
-    for error, speed, turn in zip(errors.T, speeds.T, turns.T, strict=True):
+    edges, tables, top = [], [], []
+    moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
+    for error, v, a in zip(columns(errors), *moved, strict=True):
+        speed, turn = np.abs(v), np.abs(a)
         fast = float(np.percentile(speed, 95))
         steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), *(float(np.percentile(speed, x)) for x in (50, 90))])
         kind = _classes(steps, speed, turn, band)
@@ -372,5 +375,5 @@ def _classed(errors: Array, speeds: Array, turns: Array, variance: Array, band: 
         table = [_quantiles(error[kind == k]) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)]
         edges.append(steps)
         tables.append(table)
-    top = np.percentile(speeds, 99.5, axis=0)
-    return HeldOutResidual(band, np.array(edges), top, np.array(tables), variance, blocks)
+        top.append(np.percentile(speed, 99.5))
+    return HeldOutResidual(band, np.array(edges), np.array(top), np.array(tables), variance, blocks)

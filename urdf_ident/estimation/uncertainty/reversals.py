@@ -15,6 +15,8 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...samples import columns
+from ...scratch import stored
 from ...statistics.accumulate import build_statistics
 from ...statistics.statistic import StatisticSet
 
@@ -31,13 +33,13 @@ def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog]) -> Stati
     Returns:
         Their statistics; as many rows as before, slow ones with no weight.
     """
-    speeds = np.abs(np.vstack([part.v for log in logs for part in log.segments]))
-    limit = np.maximum(SLOW * np.percentile(speeds, 95, axis=0), AT_REST)
+    speeds = columns([part.v for log in logs for part in log.segments])
+    limit = np.maximum([SLOW * np.percentile(np.abs(v), 95) for v in speeds], AT_REST)
     involved = [np.flatnonzero(group.mix) for group in model.groups]
 
     def weights(v: Array) -> Array:
-        fast = np.abs(v) > limit
-        return np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float)
+        fast = (v > limit) | (v < -limit)
+        return stored(np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float))
 
     return build_statistics(model, logs, weights={log.name: [weights(part.v) for part in log.segments] for log in logs})
 

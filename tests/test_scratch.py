@@ -1,0 +1,60 @@
+"""Samples in files of a scratch folder: the same numbers, little memory, and nothing left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from urdf_ident import scratch
+from urdf_ident.errors import OutputError
+from urdf_ident.samples import Segment
+from urdf_ident.scratch import room, samples_in, stored
+
+
+def segment(rows: int = 3000) -> Segment:
+    q, v, a, tau = np.random.default_rng(0).normal(size=(4, rows, 2))
+    return Segment("log", 0.0, 100.0, q, v, a, tau)
+
+
+def test_samples_lie_in_files_and_go_to_others_as_places(tmp_path: Path) -> None:
+    memory = segment()
+    with samples_in(tmp_path):
+        kept = segment()
+        files = list(tmp_path.rglob("*.samples"))
+        assert len(files) == 1  # not one an array: a process may open a thousand
+        for other in (kept, pickle.loads(pickle.dumps(kept.slice(100, 2000)))):
+            at = 0 if len(other) == 3000 else 100
+            for name in ("q", "v", "a", "tau"):
+                assert np.array_equal(getattr(other, name), getattr(memory, name)[at : at + len(other)])
+                assert not getattr(other, name).flags.writeable
+        assert len(pickle.dumps(kept)) < 2000 < 80_000 < len(pickle.dumps(memory))
+        assert stored(kept.q) is kept.q
+        scratch.room((10_000_000,))[:] = 1.0  # another file, which nothing holds
+        assert len(list(tmp_path.rglob("*.samples"))) <= 2
+    assert not any(tmp_path.iterdir())
+    assert np.array_equal(kept.q, memory.q)  # what is in use outlives the folder
+
+
+def test_small_arrays_and_those_outside_stay_in_memory(tmp_path: Path) -> None:
+    with samples_in(tmp_path):
+        assert stored(small := np.zeros(10)) is small
+    assert stored(large := np.zeros(100_000)) is large
+    assert room((3, 2)).shape == (3, 2)
+
+
+def test_a_folder_that_is_full_or_missing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OutputError, match="scratch folder"), samples_in(tmp_path / "none"):
+        pass
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with samples_in(tmp_path), pytest.raises(OutputError, match=r"No space left.*more room") as caught:
+        segment()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,196 @@
+"""Samples in files of a scratch folder instead of memory, so that logs may be larger than it.
+
+The files are mapped: the system holds in memory what is used, and lets go of it where others need the room. What is stored goes
+to another process as its place in the file, not as numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import OutputError
+
+#: Bytes of a file that several arrays share, and of an array that is worth storing.
+_FILE, _WORTH = 1 << 26, 1 << 12
+#: Arrays begin at multiples of so many bytes.
+_ALIGNED = 64
+
+
+class _Store:
+    """Files of one process in the scratch folder; one goes when nothing is left that lies in it.
+
+    Args:
+        folder: Where they are.
+        lent: Whether another process uses them: they then stay until the folder goes.
+    """
+
+    def __init__(self, folder: str, lent: bool = False) -> None:
+        self.folder, self.lent = folder, lent
+        self.whole: np.memmap[Any, Any] | None = None
+        self.path, self.used = "", 0
+
+    def room(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array of a file whose blocks are there: a full disk is an error now, not the end of the process later."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if self.whole is None or self.used + size > self.whole.size:
+            handle, self.path = tempfile.mkstemp(".samples", dir=self.folder)
+            os.close(handle)
+            self.whole = np.memmap(self.path, np.uint8, "w+", shape=(max(size, _FILE),))
+            self.used, _OPEN[self.path] = 0, self.whole
+            if not self.lent:
+                weakref.finalize(self.whole, _remove, self.path)
+        begin, self.used = self.used, self.used + -(-size // _ALIGNED) * _ALIGNED
+        if hasattr(os, "posix_fallocate"):
+            try:
+                with open(self.path, "r+b") as file:
+                    os.posix_fallocate(file.fileno(), begin, size)
+            except OSError as error:
+                raise OutputError(
+                    f"the scratch folder cannot be used ({error.strerror})",
+                    where=self.folder,
+                    got=f"{size / 1e6:.3g} MB more",
+                    remedy="name a folder on a disk with more room",
+                ) from error
+        return np.ndarray(shape, dtype, self.whole, begin)
+
+
+_STORE: ContextVar[_Store | None] = ContextVar("store", default=None)
+#: Path → the mapped file, while something lies in it.
+_OPEN: weakref.WeakValueDictionary[str, np.memmap[Any, Any]] = weakref.WeakValueDictionary()
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.remove(path)
+
+
+@contextmanager
+def samples_in(folder: str | Path) -> Iterator[None]:
+    """Inside, samples of logs that are read and conditioned are kept in a folder; it is emptied at the end.
+
+    Args:
+        folder: An existing folder on a disk with room for about ten times the logs as text.
+
+    Raises:
+        OutputError: The folder cannot be written to.
+    """
+    try:
+        own = tempfile.TemporaryDirectory(prefix="urdf-ident-", dir=folder, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise OutputError(
+            f"the scratch folder cannot be used ({error.strerror})",
+            where=str(folder),
+            remedy="name a folder that can be written",
+        ) from error
+    with own as name:
+        token = _STORE.set(_Store(name))
+        try:
+            yield
+        finally:
+            _STORE.reset(token)
+
+
+def scratch_folder() -> str | None:
+    """Where samples are kept; None: in memory."""
+    store = _STORE.get()
+    return None if store is None else store.folder
+
+
+def lend(folder: str | None) -> None:
+    """In a process that works for another one: stores where that one does.
+
+    Args:
+        folder: What :func:`scratch_folder` is there.
+    """
+    _STORE.set(None if folder is None else _Store(folder, lent=True))
+
+
+def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
+    """An array for samples, not yet filled, in the scratch folder where there is one.
+
+    Args:
+        shape: Its shape.
+        dtype: Of its numbers.
+
+    Returns:
+        The array.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    store = _STORE.get()
+    if store is None or math.prod(shape) * np.dtype(dtype).itemsize < _WORTH:
+        return np.empty(shape, dtype)
+    return store.room(shape, dtype)
+
+
+def stored(array: NDArray[Any]) -> NDArray[Any]:
+    """An array in the scratch folder, where there is one and the array is large.
+
+    Args:
+        array: Samples; not copied where they lie there already.
+
+    Returns:
+        The same numbers.
+    """
+    if _STORE.get() is None or array.nbytes < _WORTH or _file_of(array) is not None:
+        return array
+    kept = room(array.shape, array.dtype)
+    kept[...] = array
+    return kept
+
+
+def _file_of(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return base
+        base = base.base
+    return None
+
+
+class Stored:
+    """Base of records whose arrays may be stored: they are sent to another process as places in files."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _Place.of(value) if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: value.open() if isinstance(value, _Place) else value for name, value in state.items()})
+
+
+class _Place:
+    """Where a stored array lies."""
+
+    def __init__(self, path: str, begin: int, array: NDArray[Any]) -> None:
+        self.path, self.begin = path, begin
+        self.shape, self.dtype, self.strides = array.shape, array.dtype.str, array.strides
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> Any:
+        """The place, or the array itself where it is in memory."""
+        whole = _file_of(array)
+        if whole is None or whole.filename is None:
+            return array
+        begin = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        return cls(str(whole.filename), begin, array)
+
+    def open(self) -> NDArray[Any]:
+        """The array, not writable."""
+        whole = _OPEN.get(self.path)
+        if whole is None:
+            whole = _OPEN[self.path] = np.memmap(self.path, np.uint8, "r")
+        array = np.ndarray(self.shape, self.dtype, whole, self.begin, self.strides)
+        array.setflags(write=False)
+        return array
