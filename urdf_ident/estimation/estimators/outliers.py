@@ -14,6 +14,7 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...model.dynamic_model import DynamicModel
 from ...samples import columns
+from ...scratch import stored
 from ...statistics.fit import Fit
 from .robust import robust_scale, sample_residuals
 
@@ -72,7 +73,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     from scipy.ndimage import median_filter
 
     parts = [part for log in logs for part in sample_residuals(model, fit, log)]
-    targets = [model.row_targets(s.tau, s.external) for log in logs for s in log.segments if s.tau is not None]
+    targets = [stored(model.row_targets(s.tau, s.external)) for log in logs for s in log.segments if s.tau is not None]
     found = []
     for g, (group, residuals, target) in enumerate(zip(model.groups, columns(parts), columns(targets), strict=True)):
         away = np.concatenate([part[:, g] - median_filter(part[:, g], NEIGHBOURS, mode="nearest") for part in parts])
