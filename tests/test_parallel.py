@@ -99,6 +99,15 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path) -> None
                 assert np.array_equal(getattr(x, signal_), getattr(y, signal_))
 
 
+def test_samples_in_a_scratch_folder_are_not_for_a_cluster(tmp_path: Path) -> None:
+    with (
+        samples_in(tmp_path),
+        pytest.raises(SchedulerError, match="leave out --scratch"),
+        parallel.workers(scheduler="tcp://a:1"),
+    ):
+        pass
+
+
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     monkeypatch.setattr(parallel, "_PATIENCE", 0.5)

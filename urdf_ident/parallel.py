@@ -51,11 +51,15 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
         scheduler: Address of a dask scheduler, ``tcp://host:port``; None: no cluster.
 
     Raises:
-        SchedulerError: A process was ended from outside; the scheduler does not answer, has no workers, or one of
-            another version of this package.
+        SchedulerError: A process was ended from outside; samples are in a scratch folder; the scheduler does not answer, has no
+            workers, or one of another version of this package.
         MissingExtraError: A scheduler without the extra ``cluster``.
     """
     if scheduler is not None:
+        if scratch_folder() is not None:
+            raise SchedulerError(
+                "a cluster cannot read samples in a scratch folder", remedy="leave out --scratch or --scheduler"
+            )
         with _cluster(scheduler) as work:
             yield from _inside(work)
     elif jobs > 1:

@@ -33,7 +33,7 @@ POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
 #: Samples of all logs together that a histogram of speeds is made of, at most.
 _COUNTED = 40_000
 #: Samples of a piece whose errors are correlated and whose spectrum is taken, at most.
-_FELT = 1 << 18
+_FELT = 1 << 17
 #: Significant digits that are written.
 _DIGITS = 5
 
