@@ -139,10 +139,10 @@ def stored(array: NDArray[Any]) -> NDArray[Any]:
     """An array in the scratch folder, where there is one and the array is large.
 
     Args:
-        array: Samples; not copied where they lie there already.
+        array: Samples of any shape; not copied where they lie there already.
 
     Returns:
-        The same numbers.
+        The same numbers in the same shape.
     """
     if _STORE.get() is None or array.nbytes < _WORTH or _file_of(array) is not None:
         return array
