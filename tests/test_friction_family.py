@@ -257,7 +257,7 @@ def test_curve_is_found_back(robot: Robot, law: str) -> None:
     still = np.zeros((401, 3))
     segment = Segment("curve", 0.0, 1.0, way[1:], speed, still, reference_torque=load, before=way[:1])
     values = converged.model.term_columns(segment) * theta[30:]
-    curve = np.column_stack([values[:, converged.model._distribution[j] != 0].sum(axis=1) for j in range(3)])
+    curve = np.column_stack([values[:, converged.model.distribution[j] != 0].sum(axis=1) for j in range(3)])
     truth = friction(way, np.concatenate([speed[:1], speed]), np.concatenate([load[:1], load]))[1:]
     error = np.abs(curve - truth).max(axis=0) / np.ptp(truth, axis=0)
     assert error.max() < 0.01, error

@@ -29,11 +29,8 @@ from .parameters import Parameter, inertial_parameters
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups
 from .structure import reduce_to_base
-from .term_chunks import term_chunks
+from .term_chunks import term_chunks, torque_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
-
-#: Samples whose torques are made at a time.
-AT_ONCE = 1 << 15
 
 
 class DynamicModel:
@@ -193,7 +190,7 @@ class DynamicModel:
         return 10 * self.n
 
     @cached_property
-    def _distribution(self) -> Array:
+    def distribution(self) -> Array:
         """Shape (n, k): how each term column spreads over the joint rows."""
         spread = [
             item.distribution(self.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in self.terms
@@ -208,7 +205,7 @@ class DynamicModel:
             mix = self.drive.row_mix[j]
             bodies = sorted({body for i in np.flatnonzero(mix) for body in self.robot.subtrees[i]})
             inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
-            spread = mix @ self._distribution
+            spread = mix @ self.distribution
             spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
             used = np.flatnonzero(spread)
             kind = "actuator" if self.drive.coupled[j] else "joint"
@@ -354,27 +351,10 @@ class DynamicModel:
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         theta = np.asarray(theta, dtype=float)
-        if len(segment) <= AT_ONCE:
-            return next((torque for _, torque in self.torque_chunks(theta, segment)), np.zeros((0, self.n, *theta.shape[1:])))
         whole = room((*segment.q.shape, *theta.shape[1:]))
-        for part, torque in self.torque_chunks(theta, segment):
+        for part, torque in torque_chunks(self, theta, segment):
             whole[part] = torque
         return whole
-
-    def torque_chunks(self, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
-        """:meth:`torque_along`, :data:`AT_ONCE` samples at a time.
-
-        Args:
-            theta: Parameters, shape (p,) or (p, k).
-            segment: The motion.
-
-        Yields:
-            The slice of samples and their torques, shape (≤ AT_ONCE, n) or (≤ AT_ONCE, n, k) [N·m or N].
-        """
-        bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
-        for part, terms in term_chunks(self, segment, AT_ONCE):
-            tau = np.einsum("nk,jk,k...->nj...", terms, self._distribution, rest)
-            yield part, tau + rigid_of(self.robot).torque(bodies, segment.q[part], segment.v[part], segment.a[part])
 
     def base(self, **options: Any) -> BaseParameters:
         """What this model could show with perfect data: see :func:`reduce_to_base`.

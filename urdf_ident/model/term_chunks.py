@@ -1,4 +1,4 @@
-"""Columns of terms piece by piece, so that memory stays flat in the length of a log."""
+"""Columns of terms and torques piece by piece, so that memory stays flat in the length of a log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import numpy as np
 
 from ..linalg import Array
 from ..samples import Segment
+from .engine.rigid import rigid_of
+from .robot import Robot
 from .terms import AppliedTerm
+
+#: Samples whose torques are made at a time.
+AT_ONCE = 1 << 15
 
 
 class TermModel(Protocol):
@@ -52,3 +57,34 @@ def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tupl
         values = np.empty((part.stop - begin, len(memory)))
         values[:, memory], values[:, ~memory] = whole[part], made
         yield part, values
+
+
+class TorqueModel(TermModel, Protocol):
+    """What torques need besides."""
+
+    robot: Robot
+
+    @property
+    def n_inertial(self) -> int:
+        """Number of inertial parameters, the first ones."""
+
+    @property
+    def distribution(self) -> Array:
+        """What each term column adds to each joint's torque, shape (n, k)."""
+
+
+def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
+    """Joint torques along a motion, :data:`AT_ONCE` samples at a time.
+
+    Args:
+        model: The dynamic model.
+        theta: Parameters, shape (p,) or (p, k).
+        segment: The motion.
+
+    Yields:
+        The slice of samples and their torques, shape (≤ AT_ONCE, n) or (≤ AT_ONCE, n, k) [N·m or N].
+    """
+    bodies, rest = theta[: model.n_inertial], theta[model.n_inertial :]
+    for part, terms in term_chunks(model, segment, AT_ONCE):
+        tau = np.einsum("nk,jk,k...->nj...", terms, model.distribution, rest)
+        yield part, tau + rigid_of(model.robot).torque(bodies, segment.q[part], segment.v[part], segment.a[part])

@@ -33,6 +33,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
+from ...model.term_chunks import torque_chunks
 from ...model.trained import sliders
 from ...parallel import each
 from ...samples import Segment, columns, freeze_arrays
@@ -323,7 +324,7 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
             continue
         own.append(room(part.q.shape))
         some, place = np.unique(owner[begin : begin + len(part)], return_inverse=True)
-        for rows, torque in model.torque_chunks(predicted_by[:, some], part):  # (rows, n, folds)
+        for rows, torque in torque_chunks(model, predicted_by[:, some], part):  # (rows, n, folds)
             own[-1][rows] = np.take_along_axis(torque, place[rows, None, None], axis=2)[..., 0]
         begin += len(part)
     return tuple(own)
