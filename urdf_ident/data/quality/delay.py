@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -154,17 +155,23 @@ class _Problem:
         left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
         return replace(first, weights=1 / left)
 
+    @cached_property
+    def _columns(self) -> tuple[list[NDArray[np.intp]], Array, Array]:
+        """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
+        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
+        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2)
+        return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
+
     def errors(self, tau: Array) -> _Errors:
         """Errors of versions of the efforts, shape (N, n, K), everything fitted anew to each."""
-        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
-        gram = np.stack(
-            [
-                np.stack([x[k].T @ x[k] for k in order])
-                for x in (np.column_stack([self.inertial[:, i], self.friction[i], tau[:, i]]) for i in range(tau.shape[1]))
-            ],
-            axis=1,
-        )
-        m, versions = self.inertial.shape[2], tau.shape[2]
+        order, columns, own = self._columns
+        m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
+        gram = np.empty((*own.shape[:2], p + versions, p + versions))
+        gram[:, :, :p, :p] = own
+        for b, k in enumerate(order):
+            efforts = tau[k].transpose(1, 0, 2)
+            gram[b, :, :p, p:] = told = columns[:, k].transpose(0, 2, 1) @ efforts
+            gram[b, :, p:, :p], gram[b, :, p:, p:] = told.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
         efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
         fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
         out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])

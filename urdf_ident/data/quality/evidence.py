@@ -104,6 +104,10 @@ class Grams:
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
 
+    def summed(self) -> Grams:
+        """All blocks as one: for what needs no folds."""
+        return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
+
     def changing(self, kind: str, weight: Array) -> Grams:
         """The same samples, explained by parameters of which some change with time.
 

@@ -89,6 +89,7 @@ class Case:
     moves: NDArray[np.bool_]
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], tuple[Grams, Array]] = field(default_factory=dict)
+    _summed: dict[tuple[object, ...], Grams] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
     def judge(self, reading: Reading) -> ReadingScore:
@@ -169,11 +170,11 @@ class Case:
         Returns:
             Sum of the logarithms of the rows' unexplained parts; lower is better.
         """
-        found, _ = self._gathered(reading)
+        found = self._whole(reading)
         n, m = found.n, found.inertial
         p = found.gram.shape[2] - n
         theta = (lumped_inertials(self.robot).ravel()[found.active]) * found.scale
-        total, efforts, score = found.gram.sum(axis=0), reading.efforts().reshape(n, n), 0.0
+        total, efforts, score = found.total, reading.efforts().reshape(n, n), 0.0
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
             G = total[i]
@@ -191,7 +192,7 @@ class Case:
         Returns:
             Root mean square over the joints that move.
         """
-        found, _ = self._gathered(reading)
+        found = self._whole(reading)
         n, m = found.n, found.inertial
         x = np.zeros((n, found.gram.shape[2]))
         x[:, :m] = -lumped_inertials(self.robot).ravel()[found.active] * found.scale
@@ -208,12 +209,12 @@ class Case:
         Returns:
             Sum of the logarithms of the rows' unexplained parts, lower is better; and the parts' root mean square.
         """
-        found, _ = self._gathered(reading)
+        found = self._whole(reading)
         n, m = found.n, found.inertial
         p = found.gram.shape[2] - n
         both = np.zeros((p + n, 2))
         both[:m, 0] = lumped_inertials(self.robot).ravel()[found.active] * found.scale
-        total, efforts, rows = found.gram.sum(axis=0), reading.efforts().reshape(n, n), []
+        total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
         for i in np.flatnonzero(self.moves):
             both[p:, 1] = efforts[i]
             told = total[i] @ both
@@ -234,7 +235,7 @@ class Case:
         Returns:
             Shape (10 n,); those that never act are zero.
         """
-        found, _ = self._gathered(reading)
+        found = self._whole(reading)
         theta = np.zeros(len(found.active))
         theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
         return theta
@@ -242,9 +243,16 @@ class Case:
     def _gathered(self, reading: Reading) -> tuple[Grams, Array]:
         def make() -> tuple[Grams, Array]:
             found = gather(self._moved(reading), self._regressor(reading), reading.springs)
+            self._summed[reading.motion()] = found.summed()
             return found, usual_parts(found)
 
         return _kept(self._evidence, reading.motion(), make)
+
+    def _whole(self, reading: Reading) -> Grams:
+        """The evidence in one block: small enough to be kept for all motions."""
+        if reading.motion() not in self._summed:
+            self._gathered(reading)
+        return self._summed[reading.motion()]
 
     def _moved(self, reading: Reading) -> MotionSamples:
         samples = self.sampled(reading.delay)
