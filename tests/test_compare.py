@@ -105,6 +105,9 @@ def test_trend_and_command(robot: Robot, before: Identification, tmp_path: Path)
     assert (tmp_path / "trend.png").stat().st_size > 10_000
     two = CliRunner().invoke(app, ["compare", files[0], files[2], "--json"])
     assert json.loads(two.output)["changed"]
+    two = CliRunner().invoke(app, ["compare", files[0], files[2], "--plot", str(tmp_path / "no.png")])
+    assert "--plot shows a trend" in str(two.exception)
+    assert not (tmp_path / "no.png").exists()
 
 
 def test_poses_from_both_sides(robot: Robot) -> None:

@@ -142,9 +142,9 @@ def test_check_names_what_readers_refuse(tmp_path: Path, capsys: pytest.CaptureF
     assert not refused((tmp_path / "f.urdf").read_text())
 
 
-def stl(path: Path, flat: bool = False) -> Path:
-    """A tetrahedron, or a triangle, as binary STL."""
-    a, b, c, d = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]], dtype="<f4")
+def stl(path: Path, flat: bool = False, volume: float = 1e-3 / 6) -> Path:
+    """A tetrahedron of some volume [m³], or a triangle, as binary STL."""
+    a, b, c, d = (np.vstack([np.zeros(3), np.cbrt(6 * volume) * np.eye(3)]) + 1e-5).astype("<f4")
     faces = [(a, b, c)] if flat else [(a, c, b), (a, b, d), (a, d, c), (b, c, d)]
     body = b"".join(b"\0" * 12 + np.array(face).tobytes() + b"\0\0" for face in faces)
     path.write_bytes(b"\0" * 80 + len(faces).to_bytes(4, "little") + body)
@@ -175,6 +175,7 @@ def test_meshes_are_carried_where_they_are(tmp_path: Path) -> None:
     assert model.ngeom == 3
     assert "../meshes/part.stl" in (tmp_path / "out" / "r.xml").read_text()
     assert not readable_mesh(tmp_path / "meshes" / "flat.stl")
+    assert [readable_mesh(stl(tmp_path / "small.stl", volume=v)) for v in (0.95e-13, 1.05e-13)] == [False, True]
 
 
 @pytest.mark.parametrize(

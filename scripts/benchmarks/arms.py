@@ -1,6 +1,8 @@
 """The defaults on simulated arms that nobody tuned them for, tested on a faster motion than they learnt from.
 
     python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--no-simple] [-o ROWS.jsonl]
+    python scripts/benchmarks/arms.py --arms 50 --poor    (short, bad and singular logs: is anything exported that is worse
+                                                           than the URDF with bounded friction?)
 
 Every arm is drawn by its seed: chains of 6 and 7 axes, SCARA, gantry, a wrist with coupled motors, a tool that the URDF
 does not know, torque sensors behind the gears, small arms with high friction. The URDF that the program gets is wrong by
@@ -46,6 +48,11 @@ from urdf_ident.result.identification import Identification
 
 FAMILIES = ("six", "seven", "scara", "gantry", "coupled", "tool", "sensor", "small")
 KINDS = ("rich", "repeats", "eight", "four", "resting", "one_way", "flat")
+#: Logs that hardly tell anything: 1.5 s, one sine on all joints, two joints that move, coarse efforts, ten times the noise,
+#: one tenth of the speed.
+POOR = ("brief", "same", "few", "coarse", "noisy", "slow")
+#: What is exported may be so much worse than the URDF with bounded friction.
+WORSE = 1.05
 RATE, SCORE = 100.0, 10.0  # [Hz]
 SIMPLE = ["viscous", "coulomb", "offset"]
 WEIGHTS = (1.0, 10.0, 100.0)  # of the oracle's prior
@@ -240,12 +247,25 @@ def training(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
         return [arm.log(f"run{k}", motion, rng) for k in range(2)]
     if kind in ("eight", "four"):
         return [arm.log("run", wander(arm, rng, {"eight": 8.0, "four": 3.8}[kind], 1.0), rng)]
+    if kind in ("brief", "coarse", "noisy", "slow"):
+        seconds, pace = {"brief": (1.5, 1.0), "coarse": (8.0, 1.0), "noisy": (8.0, 1.0), "slow": (8.0, 0.1)}[kind]
+        loud = replace(arm, noise=10 * arm.noise) if kind == "noisy" else arm
+        log = loud.log("run", wander(arm, rng, seconds, pace), rng)
+        step = np.asarray(log.effort).std(axis=0) if kind == "coarse" else 0.0
+        return [log if kind != "coarse" else replace(log, effort=np.round(log.effort / step) * step)]
     motion = wander(arm, rng, 16.0, 0.8, wide=0.25 if kind == "flat" else 1.0)
-    if kind == "resting":
-        j = int(rng.integers(arm.n))
+    if kind in ("resting", "few"):
+        still = [int(rng.integers(arm.n))] if kind == "resting" else rng.permutation(arm.n)[: arm.n - 2]
         q, v, a = (np.array(x) for x in (motion.q, motion.v, motion.a))
-        q[:, j], v[:, j], a[:, j] = q[0, j], 0.0, 0.0
+        q[:, still], v[:, still], a[:, still] = q[0, still], 0.0, 0.0
         motion = Motion(motion.t, q, v, a)
+    if kind == "same":
+        w = 2 * np.pi * 0.25
+        sine = [
+            0.5 * arm.speed / w * wave[:, None]
+            for wave in (np.sin(w * motion.t), w * np.cos(w * motion.t), -(w**2) * np.sin(w * motion.t))
+        ]
+        motion = Motion(motion.t, motion.q.mean(axis=0) + sine[0], sine[1], sine[2])
     if kind == "one_way":
         some = rng.random(arm.n) < 0.4
         some[int(rng.integers(arm.n))] = True
@@ -344,7 +364,7 @@ def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) 
 def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     """One arm with one kind of log."""
     one = arm(seed)
-    rng = np.random.default_rng([11, seed, KINDS.index(kind)])
+    rng = np.random.default_rng([11, seed, (*KINDS, *POOR).index(kind)])
     logs = training(one, kind, rng)
     test = wander(one, rng, 12.0, 2.0 * (0.4 if kind == "repeats" else 1.0))
     judge = one.log("test", test, rng)
@@ -369,6 +389,7 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
         "oracle": best,
         "weight": float(ident.solver.get("weight", np.nan)),
         "laws": len(ident.model.terms),
+        "level": ident.verdict.level,
         "cpu": seconds,
     }
     if simple:
@@ -417,7 +438,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
         f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
         f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"
     ]
-    for kind in [*KINDS, "all"]:
+    for kind in [*KINDS, *POOR, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
         if not some:
             continue
@@ -439,6 +460,10 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
                 f"{inside:>20} {mean('width'):6.2f} {100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
             )
     refused = [row for row in rows if "refused" in row]
+    judged = [(float(row["exported"]) / float(row["baseline"]), row) for row in rows if "exported" in row]
+    worse = sorted((pair for pair in judged if pair[0] > WORSE), key=lambda pair: -pair[0])
+    lines.append(f"more than {WORSE} times the URDF with bounded friction: {len(worse)} of {len(judged)}")
+    lines += [f"  {row['kind']} {row['seed']} {row['family']}: × {ratio:.2f}, said {row['level']}" for ratio, row in worse]
     lines += [f"refused: {row['kind']} {row['seed']}: {row['refused']}" for row in refused]
     return "\n".join(lines)
 
@@ -448,13 +473,15 @@ def main() -> None:
     parser.add_argument("--arms", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first arm")
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--poor", action="store_true", help="logs that hardly tell anything, without comparisons")
     parser.add_argument("--no-simple", action="store_true", help="leave the comparison with listed laws out")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
+    kinds = list(POOR) if arguments.poor else arguments.kinds.split(",")
     rows = []
     for seed in range(arguments.first, arguments.first + arguments.arms):
-        for kind in arguments.kinds.split(","):
-            row = run(seed, kind, simple=not arguments.no_simple)
+        for kind in kinds:
+            row = run(seed, kind, simple=not (arguments.no_simple or arguments.poor))
             rows.append(row)
             print(" ".join(f"{k}={v:.3f}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()), flush=True)
             if arguments.output:

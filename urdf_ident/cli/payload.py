@@ -126,6 +126,8 @@ def compare(
         raise LogError(
             "nothing to compare", got=" ".join(map(str, results)), expected="two or more results, or one URDF and one result"
         )
+    if plot is not None and len(results) < 3:
+        raise LogError("--plot shows a trend", got=f"{len(results)} results", expected="three or more", remedy="leave it out")
     found: Comparison | Trend
     if urdfs:
         ident = load(next(path for path in results if path not in urdfs))
@@ -142,5 +144,5 @@ def compare(
             check_output(plot)
             found.plot(plot)
     typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else found.summary())
-    if plot is not None and len(results) > 2:
+    if plot is not None:
         typer.echo(f"wrote {plot}", err=as_json)

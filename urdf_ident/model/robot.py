@@ -23,6 +23,8 @@ from ..linalg import Array
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+#: Acceleration of gravity that no robot works under [m/s²].
+MOST_GRAVITY = 1e3
 
 
 @dataclass(frozen=True)
@@ -302,4 +304,6 @@ def _vector3(values: Sequence[float]) -> Array:
     check_shape("gravity", vector.shape, (3,))
     if not np.isfinite(vector).all():
         raise ModelError("gravity is not finite", got=list(values))
+    if np.abs(vector).max() > MOST_GRAVITY:
+        raise ModelError("gravity is out of proportion", got=list(values), expected=f"at most {MOST_GRAVITY:g} m/s²")
     return vector
