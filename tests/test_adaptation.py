@@ -10,7 +10,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, samples_per_row
+from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, replay, samples_per_row
 from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError
@@ -25,6 +25,7 @@ from urdf_ident.pipeline.validate import validate
 from urdf_ident.report.page import report_html
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.load import load
+from urdf_ident.samples import Segment
 
 SPREAD = np.array([[0.6, 1.5]])
 N_LOGS = 5
@@ -48,6 +49,21 @@ def settings(memory: float = np.inf, slow: float = 1.0, least: float = 1e3, n: i
 def run(filt: FrictionFilter, residual: np.ndarray, v: np.ndarray) -> None:
     for e, speed in zip(residual, v, strict=True):
         filt.step(np.atleast_1d(e), np.atleast_1d(speed), np.atleast_1d(speed), np.atleast_1d(speed))
+
+
+def test_logs_side_by_side_are_as_if_alone() -> None:
+    rng, tried = np.random.default_rng(0), [replace(settings(memory, n=2), caution=0.5) for memory in (5.0, np.inf)]
+    logs = []
+    for k, lengths in enumerate([(700, 300), (150,), (400, 20, 390)]):
+        v = [np.sin(np.arange(count)[:, None] / 20.0 + [0.0, k]) for count in lengths]
+        tau = [np.sign(x) + rng.normal(size=x.shape) + (30.0 if k == 1 else 0.0) * (x > 0.5) for x in v]  # one with contact
+        parts = [Segment(f"log{k}", 0.0, 100.0, x, x, x, y) for x, y in zip(v, tau, strict=True)]
+        logs.append((parts, [0.5 * np.sign(x) for x in v]))
+    together, alone = replay(tried, logs), [replay(tried, [log])[0] for log in logs]
+    for own, other in zip(together, alone, strict=True):
+        for x, y in zip(own, other, strict=True):
+            assert np.abs(y).max() > 0.05
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("memory", "slow"), [(np.inf, 0.5), (np.inf, 1.5), (8.0, 1.0)])

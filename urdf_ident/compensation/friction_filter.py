@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,20 @@ class FilterSettings:
         if not (self.memory > 0 and self.caution > 0 and self.row_rate > 0):
             raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
 
+    def repeated(self, robots: int) -> FilterSettings:
+        """The same for robots whose joints stand one after the other.
+
+        Args:
+            robots: How many.
+
+        Returns:
+            Settings of so many times n joints, shapes (robots n, …).
+        """
+        values: dict[str, Any] = {
+            name: np.concatenate([value] * robots) if np.ndim(value) else value for name, value in vars(self).items()
+        }
+        return FilterSettings(**values)
+
     def columns(self, v: Array) -> Array:
         """What dry and viscous deviation multiply.
 
@@ -93,10 +108,12 @@ class FrictionFilter:
     Args:
         settings: At least one; all but ``memory`` and ``caution`` equal.
         seconds: Duration of a row [s].
+        robots: Robots that do not know of each other, whose joints stand one after the other in the settings.
     """
 
-    def __init__(self, settings: Sequence[FilterSettings], seconds: float) -> None:
+    def __init__(self, settings: Sequence[FilterSettings], seconds: float, robots: int = 1) -> None:
         first = settings[0]
+        self.robots = robots
         self.settings, self.seconds = first, seconds
         n = len(first.width)
         caution = np.array([item.caution for item in settings])[:, None]
@@ -150,10 +167,15 @@ class FrictionFilter:
             return
         keep = np.where(moving[:, None], self._keep, self._rest)
         variance, noise = self._variance, self._noise
-        most = self.surprise.max(axis=-1, keepdims=True)  # what loads one joint loads the others too
+        own = (len(moving) // self.robots,)
+        if self.robots > 1:  # nothing changes in those that rest
+            keep[:, ~np.repeat(moving.reshape(-1, *own).any(axis=1), *own)] = 1.0
+        most = (
+            self.surprise.reshape(len(keep), -1, *own).max(axis=-1).repeat(*own, axis=-1)
+        )  # what loads one joint loads the others
         if (most > _LOADED).any():
             scale = np.where(most > _LOADED, most, 1.0)
-            keep[..., 2] = np.where(most > _LOADED, self._loaded, keep[..., 2])
+            keep[..., 2] = np.where((most > _LOADED) & (keep[..., 2] < 1.0), self._loaded, keep[..., 2])
             variance, noise = variance.copy(), noise * scale
             variance[..., 2] *= scale
         x = self.x * keep
@@ -190,36 +212,48 @@ class FrictionFilter:
         self.applied = np.clip(share, 0.0, 1.0)[..., None] * self.x[..., :2]
 
 
-def replay(settings: Sequence[FilterSettings], segments: Sequence[Segment], predicted: Sequence[Array]) -> list[Array]:
-    """What adaptation adds along a log, each sample from what was before its row.
+def replay(settings: Sequence[FilterSettings], logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]) -> list[list[Array]]:
+    """What adaptation adds along logs of one rate, each sample from what was before its row; the logs run side by side.
 
     Args:
         settings: As for :class:`FrictionFilter`.
-        segments: The log's pieces with torques.
-        predicted: The static model's torque on each, shape (N, n) [N·m or N].
+        logs: Of each log its pieces with torques, and the static model's torque on each, shape (N, n) [N·m or N].
 
     Returns:
-        One array a piece, shape (settings, N, n) [N·m or N].
+        Of each log one array a piece, shape (settings, N, n) [N·m or N].
 
     Raises:
         LogError: A piece without torques.
     """
-    found, running = [], None
-    for part, torque in zip(segments, predicted, strict=True):
-        factor = samples_per_row(part.rate)
-        if running is None or running.seconds != factor / part.rate:
-            running = FrictionFilter(settings, factor / part.rate)
-        rows, n = len(part) // factor, part.v.shape[1]
-        residual, v = ((x[: rows * factor]).reshape(rows, factor, n) for x in (part.total - torque, part.v))
-        applied = np.empty((rows + 1, *running.applied.shape))
-        seen = running._seen(residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1])
-        for k, row in enumerate(zip(*seen, strict=True)):
-            applied[k] = running.applied
-            running._take_up(*row)
-        applied[rows] = running.applied
-        row_of = np.arange(len(part)) // factor
-        found.append(np.einsum("tsnj,tnj->stn", applied[row_of], settings[0].columns(part.v)))
+    rate, n = logs[0][0][0].rate, len(settings[0].width)
+    factor = samples_per_row(rate)
+    rows = [np.concatenate([_rows(*piece, factor) for piece in zip(*log, strict=True)], axis=1) for log in logs]
+    count = max(own.shape[1] for own in rows)
+    table = np.zeros((4, count, len(logs), n))
+    table[0] = np.nan  # a log that has ended rests
+    for k, own in enumerate(rows):
+        table[:, : own.shape[1], k] = own
+    running = FrictionFilter([item.repeated(len(logs)) for item in settings], factor / rate, len(logs))
+    applied = np.empty((count + 1, *running.applied.shape))
+    for k, row in enumerate(zip(*running._seen(*table.reshape(4, count, -1)), strict=True)):
+        applied[k] = running.applied
+        running._take_up(*row)
+    applied[count] = running.applied
+    applied = applied.reshape(count + 1, len(settings), len(logs), n, 2)
+    found = []
+    for k, (segments, _) in enumerate(logs):
+        begins = np.cumsum([0, *(len(part) // factor for part in segments)])
+        rows_of = [begin + np.arange(len(part)) // factor for begin, part in zip(begins, segments, strict=False)]
+        parts = zip(rows_of, segments, strict=True)
+        found.append([np.einsum("tsnj,tnj->stn", applied[row, :, k], settings[0].columns(part.v)) for row, part in parts])
     return found
+
+
+def _rows(part: Segment, torque: Array, factor: int) -> Array:
+    """Mean residual, mean, first and last velocity of the rows of a piece, shape (4, rows, n)."""
+    count, n = len(part) // factor, part.v.shape[1]
+    residual, v = ((x[: count * factor]).reshape(count, factor, n) for x in (part.total - torque, part.v))
+    return np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]])
 
 
 def samples_per_row(rate: float) -> int:

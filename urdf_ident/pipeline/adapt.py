@@ -23,6 +23,8 @@ from ..samples import Segment
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
 #: Logs on which that is tried, at most, evenly spread over all.
 MOST_LOGS = 12
+#: Logs through which the filter runs side by side, and samples of all of them, at most.
+TOGETHER, MOST_TOGETHER = 6, 60_000
 #: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
 _SURE = 1.0
 
@@ -54,20 +56,25 @@ def judge_adaptation(
     ]
     judged = [log for log in with_torque if log[0]]
     judged = [judged[k * len(judged) // min(MOST_LOGS, len(judged))] for k in range(min(MOST_LOGS, len(judged)))]
-    squares = each(partial(_squares, settings, band), judged)
+    together = max(1, min(TOGETHER, MOST_TOGETHER // max(sum(map(len, parts)) for parts, _ in judged)))
+    alike = [[log for log in judged if log[0][0].rate == rate] for rate in dict.fromkeys(log[0][0].rate for log in judged)]
+    groups = [some[k : k + together] for some in alike for k in range(0, len(some), together)]
+    squares = [pair for pairs in each(partial(_squares, settings, band), groups) for pair in pairs]
     return _chosen(ident, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
 
 
 def _squares(
-    settings: Sequence[FilterSettings], band: float, log: tuple[Sequence[Segment], Sequence[Array]]
-) -> tuple[Array, Array]:
-    """Mean squares of one log's error without and with adaptation, shape (n,) and (tried, n)."""
-    parts, torques = log
-    before, after = [], []
-    for part, torque, more in zip(parts, torques, replay(settings, parts, torques), strict=True):
-        before.append(lowpass(part.total - torque, part.rate, band))
-        after.append(before[-1] - np.stack([lowpass(added, part.rate, band) for added in more]))
-    return np.mean(np.vstack(before) ** 2, axis=0), np.mean(np.concatenate(after, axis=1) ** 2, axis=1)
+    settings: Sequence[FilterSettings], band: float, logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]
+) -> list[tuple[Array, Array]]:
+    """Mean squares of each log's error without and with adaptation, shape (n,) and (tried, n)."""
+    found = []
+    for (parts, torques), changes in zip(logs, replay(settings, logs), strict=True):
+        before, after = [], []
+        for part, torque, more in zip(parts, torques, changes, strict=True):
+            before.append(lowpass(part.total - torque, part.rate, band))
+            after.append(before[-1] - np.stack([lowpass(added, part.rate, band) for added in more]))
+        found.append((np.mean(np.vstack(before) ** 2, axis=0), np.mean(np.concatenate(after, axis=1) ** 2, axis=1)))
+    return found
 
 
 def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:

@@ -38,6 +38,8 @@ PARTS = 3
 _SURE = 30.0
 #: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
 _FREE = 1e3
+#: Logs times row groups whose rows are kept.
+_KEPT = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,8 @@ class _Moments:
 
 
 class _Rows:
-    """The factors of a statistic set as rows of the mixed model, made when they are asked for: all at once they take more
-    memory than the factors."""
+    """The factors of a statistic set as rows of the mixed model, made when they are asked for, and those of :data:`_KEPT` logs
+    and groups kept: all at once they take more memory than the factors."""
 
     def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
         self.statistics, self.fit, self.parts = statistics, fit, tuple(parts)
@@ -77,6 +79,7 @@ class _Rows:
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
+        self._made: dict[tuple[str, str], list[Array]] = {}
         self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
         for entry in statistics.entries:
             own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
@@ -93,9 +96,14 @@ class _Rows:
 
     def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
         """Factors of one log (or of one of its :data:`PARTS`) and group in order of time."""
-        factors = [R for _, R, _ in self._in_time(log, group, part)]
-        ends = np.cumsum([len(R) for R in factors])
-        return np.split(self._wide(np.vstack(factors), group), ends[:-1]) if factors else []
+        made = self._made.get((log, group))
+        if made is None:
+            factors = [R for _, R, _ in self._in_time(log, group, None)]
+            ends = np.cumsum([len(R) for R in factors])
+            made = np.split(self._wide(np.vstack(factors), group), ends[:-1]) if factors else []
+            if len(self._made) < _KEPT:
+                self._made[log, group] = made
+        return made if part is None else [made[i] for i in np.array_split(np.arange(len(made)), PARTS)[part]]
 
     def number(self, log: str, group: str, part: int | None = None) -> int:
         """How many rows are behind them."""
