@@ -23,8 +23,8 @@ from ..samples import Segment
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
 #: Logs on which that is tried, at most, evenly spread over all.
 MOST_LOGS = 12
-#: Logs through which the filter runs side by side, and samples of all of them, at most.
-TOGETHER, MOST_TOGETHER = 6, 60_000
+#: Samples of all logs through which the filter runs side by side, at most about.
+_TOGETHER = 100_000
 #: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
 _SURE = 1.0
 
@@ -56,7 +56,7 @@ def judge_adaptation(
     ]
     judged = [log for log in with_torque if log[0]]
     judged = [judged[k * len(judged) // min(MOST_LOGS, len(judged))] for k in range(min(MOST_LOGS, len(judged)))]
-    together = max(1, min(TOGETHER, MOST_TOGETHER // max(sum(map(len, parts)) for parts, _ in judged)))
+    together = max(1, _TOGETHER // max(sum(map(len, parts)) for parts, _ in judged))
     alike = [[log for log in judged if log[0][0].rate == rate] for rate in dict.fromkeys(log[0][0].rate for log in judged)]
     groups = [some[k : k + together] for some in alike for k in range(0, len(some), together)]
     squares = [pair for pairs in each(partial(_squares, settings, band), groups) for pair in pairs]
