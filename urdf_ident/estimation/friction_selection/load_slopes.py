@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, triangle
+from ...linalg import Absorber, Array
 from ...model.dynamic_model import DynamicModel
 from ...model.engine import pinocchio as engine
 from ...samples import Segment
@@ -62,7 +62,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
     weights = fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))
-    factor = np.zeros((0, len(seen) + len(inertial)))
+    absorber = Absorber(len(seen) + len(inertial))
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for segment in log.segments:
@@ -70,11 +70,12 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
                 continue
             for _, made in filtered_rows(rows, segment, row_filter):  # type: ignore[arg-type]
                 for group, block in zip(model.groups, made, strict=True):
-                    full = np.zeros((len(block), factor.shape[1]))
+                    full = np.zeros((len(block), absorber.width))
                     target = place[group.columns]
                     full[:, target[target >= 0]] = block[:, : len(group.columns)][:, target >= 0]
                     full[:, len(seen) :] = block[:, len(group.columns) : -1]
-                    factor = triangle(factor, weights[group.name] * full)
+                    absorber.add(weights[group.name] * full)
+    factor = absorber.factor()
     W, D = factor[:, : len(seen)], factor[:, len(seen) :]
     scale = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
     follow = np.linalg.lstsq(W / scale, D, rcond=None)[0] / scale[:, None]
