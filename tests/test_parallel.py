@@ -19,11 +19,14 @@ from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, SchedulerError
 from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.scratch import samples_in
+from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.kept import KeptRows
 
 
 def square(x: float) -> tuple[float, int]:
@@ -82,7 +85,7 @@ def test_work_inside_a_process_is_done_there() -> None:
         assert parallel.each(ends_itself, [2, 3]) == [3, 3]
 
 
-def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path) -> None:
+def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = Robot.from_urdf(robot_path("zollo_2r"))
     recordings, drive = logs(robot, 3), Drive(np.eye(robot.n), np.ones(robot.n), np.zeros(robot.n))
     alone = prepare_logs(recordings, robot, drive, SignalConfig(), force=True)
@@ -90,6 +93,15 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path) -> None
         together = prepare_logs(recordings, robot, drive, SignalConfig(), force=True)
         sent, whole = (len(pickle.dumps([log.conditioned for log in some])) for some in (together, alone))
         assert sent < 0.2 * whole  # places in files, not numbers
+        model = DynamicModel(robot, friction=["viscous", "coulomb"])
+        most = 25_000  # rows of one log are kept, those of all are not
+        built = build_statistics(model, together, kept=KeptRows(most))
+    monkeypatch.setattr("urdf_ident.statistics.accumulate.each", None)  # alone nothing is sent
+    expected = build_statistics(model, alone, kept=KeptRows(most))
+    assert len(built.entries) == len(expected.entries) > 0
+    for entry, other in zip(built.entries, expected.entries, strict=True):
+        assert (entry.log, entry.block, entry.group, entry.rows) == (other.log, other.block, other.group, other.rows)
+        assert np.array_equal(entry.R, other.R)
     assert not any(tmp_path.iterdir())
     for ours, theirs in zip(together, alone, strict=True):
         assert ours.name == theirs.name

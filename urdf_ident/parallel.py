@@ -42,6 +42,11 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     return work(function, listed)
 
 
+def shared() -> bool:
+    """Whether :func:`each` has others work."""
+    return _MAP.get() is not None
+
+
 @contextmanager
 def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
     """Inside, :func:`each` works in so many processes, or on the cluster of a scheduler.

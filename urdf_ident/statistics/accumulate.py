@@ -9,10 +9,12 @@ from functools import partial
 
 import numpy as np
 
+from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
+from ..parallel import each, shared
 from ..progress import Progress
 from ..samples import Segment
 from .kept import KeptRows
@@ -136,6 +138,31 @@ def _told(progress: Progress, name: str, factor: int, rows: int, done: int) -> N
     progress(name, done * factor, rows)
 
 
+def _statistic(
+    model: DynamicModel,
+    blocks: int,
+    log: tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None],
+    *,
+    kept: KeptRows | int | None,
+    progress: Progress | None = None,
+) -> StatisticSet:
+    """Of one log: its name, segments, conditioning and weights; all that comes back from another process."""
+    name, segments, conditioned, weights = log
+    row_filter = RowFilter(conditioned.factor)
+    rows = row_filter.factor * sum(row_filter.output_rows(len(segment)) for segment in segments)
+    return accumulate(
+        model,
+        name,
+        segments,
+        row_filter,
+        blocks=blocks,
+        conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
+        progress=None if progress is None else partial(_told, progress, name, row_filter.factor, rows),
+        weights=weights,
+        kept=KeptRows(kept) if isinstance(kept, int) else kept,
+    )
+
+
 def build_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
@@ -163,27 +190,18 @@ def build_statistics(
         EstimationError: No log, or one without torque.
         FingerprintError: The logs were conditioned differently, or two have the same name.
     """
-    total: StatisticSet | None = None
-    for log in logs:
-        factor = log.conditioned.factor
-        row_filter = RowFilter(factor)
-        rows = factor * sum(row_filter.output_rows(len(segment)) for segment in log.segments)
-        done = None if progress is None else partial(_told, progress, log.name, factor, rows)
-        conditioning = f"cutoff {log.conditioned.cutoff:.9g} Hz, velocity {log.conditioned.velocity_source}"
-        part = accumulate(
-            model,
-            log.name,
-            log.segments,
-            row_filter,
-            blocks=blocks or blocks_of(len(logs)),
-            conditioning=conditioning,
-            progress=done,
-            weights=None if weights is None else weights[log.name],
-            kept=kept,
-        )
-        total = part if total is None else total.merged(part)
-    if total is None:
+    if not logs:
         raise EstimationError("no log to estimate from")
+    own = [None if weights is None else weights[log.name] for log in logs]
+    sent = [(log.name, log.segments, replace(log.conditioned, segments=()), some) for log, some in zip(logs, own, strict=True)]
+    work = partial(_statistic, model, blocks or blocks_of(len(logs)))
+    if shared() and (kept is None or not kept.holds(model, logs)):  # rows that are not kept are made where there is room
+        parts = each(partial(work, kept=None if kept is None else kept.most), sent)
+    else:
+        parts = [work(log, kept=kept, progress=progress) for log in sent]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.merged(part)
     if kept is None or len(logs) < 2:
         return total
     kept.motions = kept.motions or motions(total)

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
+from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -56,6 +57,20 @@ class KeptRows:
         if segment.tau is None:
             raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
+
+    def holds(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> bool:
+        """Whether there is room for the rows of all logs.
+
+        Args:
+            model: The model.
+            logs: The logs.
+
+        Returns:
+            True if so.
+        """
+        width = sum(len(some.places) + 1 for some in model.compact)
+        counts = (RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
+        return width * sum(counts) <= self.most
 
     def clear(self) -> None:
         """Lets go of all rows; those that are asked for again are kept again."""
