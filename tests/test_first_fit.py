@@ -1,4 +1,4 @@
-"""A joint that never moved: nothing is invented for it, whatever noise its encoder has."""
+"""Joints that never moved, or only slowly: nothing is invented for them, whatever noise there is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
+from urdf_ident.consistency.ordinary import ordinary_columns
 from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -56,3 +57,29 @@ def test_when_it_moves_it_is_not_predicted_worse_than_by_the_urdf(ident: tuple[R
     exported = np.sqrt(np.mean((found.torque(q, v, a)[:, 2] - measured) ** 2))
     urdf = np.sqrt(np.mean((found.model.torque(found.urdf_theta, q, v, a)[:, 2] - measured) ** 2))
     assert exported <= 1.02 * urdf
+
+
+def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:
+    """Accelerations two hundred times smaller than the judge's, and noise: least squares would take any rotor inertia."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    (t, *motion), pace, size = fourier(3, 15.0, 100.0, 1), 0.3, 0.05
+    s = np.arange(400) / 100
+    q, v, a = (np.column_stack([np.interp(pace * s, t, x) for x in every.T]) for every in motion)
+    logs = with_torque(robot, [(s, size * q, size * pace * v, size * pace**2 * a)], TRUTH, 0.5)
+    found = identify(DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), logs)
+    t, q, v, a = fourier(3, 8.0, 100.0, 8)
+    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.0)
+    errors = [np.asarray(log.effort) - found.model.torque(theta, q, v, a) for theta in (found.theta, found.urdf_theta)]
+    exported, urdf = (np.sqrt(np.mean(error**2, axis=0)) for error in errors)
+    assert exported.mean() < urdf.mean()
+    assert (exported < 1.5 * urdf).all()
+
+
+def test_ordinary_motion_is_a_quarter_of_the_limits() -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=["viscous", "coulomb", "offset"])
+    size = dict(zip(model.names, ordinary_columns(model), strict=True))
+    limit = model.robot.limit("velocity")
+    assert size["Fv_j1"] == pytest.approx(min(0.25 * limit[0], 1.0), rel=0.02)
+    assert size["Ia_j1"] == pytest.approx(0.6 * np.pi * size["Fv_j1"], rel=0.02)
+    assert size["Fc_j2"] == pytest.approx(1.0, abs=0.05)
+    assert size[model.names[0]] == 0.0

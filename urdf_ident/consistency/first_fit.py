@@ -2,9 +2,9 @@
 
 Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
 signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than the
-torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, and friction may not drive. A bias (offset of an amplifier) is expected
-to be smaller, and much smaller where the data do not tell it from friction: a joint that never reverses shows only its sum with
-Coulomb friction, which is then the friction.
+torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, in the logs and in ordinary motion, and friction may not drive. A bias
+(offset of an amplifier) is expected to be smaller, and much smaller where the data do not tell it from friction: a joint that
+never reverses shows only its sum with Coulomb friction, which is then the friction.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def first_fit(
     weights: Mapping[str, float],
     physics: HalfSpaces | None = None,
     inertial: Prior | None = None,
+    ordinary: Array | None = None,
 ) -> FirstFit:
     """Estimates joint terms while the bodies are held, or as free as their prior allows.
 
@@ -76,6 +77,7 @@ def first_fit(
         weights: Row group → weight [1/unit of torque].
         physics: What the parameters must satisfy, beside their signs; half-spaces of other parameters are left out.
         inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
+        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:mod:`.ordinary`); None: as in the data.
 
     Returns:
         The estimate of ``columns``.
@@ -91,8 +93,11 @@ def first_fit(
     seen = length > 0
     share = _shares(parameters, chosen, np.vstack([block[:, len(bodies) :] for block in blocks]))
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])[:, None]
+    rows = np.sqrt(np.sum((lengths > 0) * (np.square(own_units) * counts[:, None]), axis=0))
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units, axis=0))
     length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
+    if ordinary is not None:
+        length = np.maximum(length, ordinary[chosen] * rows)
     size = np.where(seen, share * effort / np.where(seen, length, 1.0), np.inf)
     usable = seen & (size > 0)
     springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)

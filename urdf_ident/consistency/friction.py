@@ -17,6 +17,7 @@ from ..statistics.statistic import StatisticSet
 from .first_fit import first_fit
 from .half_spaces import HalfSpaces
 from .options import LmiOptions
+from .ordinary import ordinary_columns
 from .standard import Standard, prior_with_first_fit
 
 #: The largest load is this many times its root mean square.
@@ -111,7 +112,7 @@ def completed_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet,
         The prior of all parameters.
     """
     physics = friction_demands(model, loads(model, statistics))
-    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics)
+    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary_columns(model))
 
 
 def dissipating(

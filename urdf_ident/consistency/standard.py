@@ -48,6 +48,7 @@ def prior_with_first_fit(
     statistics: StatisticSet,
     weights: Mapping[str, float],
     physics: HalfSpaces | None = None,
+    ordinary: Array | None = None,
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
@@ -60,13 +61,14 @@ def prior_with_first_fit(
         parameters: All of theta's entries.
         weights: Row group → weight on its rows [1/unit of torque].
         physics: What friction must satisfy beside the signs of its parameters, or None.
+        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
 
     Returns:
         The prior of all parameters.
     """
     n, p = len(prior.theta0), len(parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior)
+    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary)
     return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 

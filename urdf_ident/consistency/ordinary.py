@@ -1,0 +1,43 @@
+"""How large the columns of friction and rotor inertia are in ordinary motion, whatever the logs show.
+
+A log of slow motion hardly shows rotor inertia and viscous friction, so that values which make a hundred times the robot's
+torque in ordinary motion agree with it. What a robot's own drives can be is bounded by what they do in ordinary motion, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..samples import Segment
+
+#: RMS speed as a part of the URDF's limit; at most, and where the URDF states none [rad/s, m/s].
+_PART, _MOST = 0.25, (1.0, 0.25)
+#: Frequency of the motion [Hz]; RMS acceleration is about twice the RMS speed.
+_FREQUENCY = 0.3
+#: Samples, and samples per second [Hz].
+_SAMPLES, _RATE = 200, 60.0
+
+
+def ordinary_columns(model: DynamicModel) -> Array:
+    """RMS of the columns of joint terms while every joint swings about zero at an ordinary speed.
+
+    Returns:
+        Shape (p,) [unit of the column]; 0 for inertial parameters, springs, terms that read the load, and with elastic joints.
+    """
+    found = np.zeros(len(model.parameters))
+    if isinstance(model, ElasticModel):
+        return found
+    speed = np.minimum(_PART * model.robot.limit("velocity"), np.where(model.robot.prismatic, *_MOST[::-1]))
+    phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)
+    w, size = 2 * np.pi * _FREQUENCY, np.sqrt(2.0) * speed
+    motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
+    column = model.n_inertial
+    for item in model.terms:
+        width = len(item.term.symbols)
+        if not (item.term.loaded or getattr(item.term, "conservative", False)):
+            found[column : column + width] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
+        column += width
+    return found
