@@ -290,14 +290,19 @@ def test_arrays_that_are_tables(shape: tuple[int, ...], read: tuple[int, ...] | 
 
 
 @pytest.mark.parametrize(
-    ("score", "inside", "alone"), [(0.9, 0.99, True), (0.2, 0.99, True), (0.9, 0.9, True), (0.9, 0.99, False)]
+    ("score", "inside", "alone", "units"),
+    [(0.9, 0.99, True, ()), (0.2, 0.99, True, ()), (0.9, 0.9, True, ()), (0.9, 0.99, False, ()), (0.9, 0.99, True, ("deg",))],
 )
-def test_positions_are_certain_by_two_signs_and_without_rivals(score: float, inside: float, alone: bool) -> None:
-    found = SimpleNamespace(position=(0, 1), efforts=SimpleNamespace(score=score, rows=()), inside=inside, alone=alone)
+def test_positions_are_certain_by_two_signs_and_without_rivals(
+    score: float, inside: float, alone: bool, units: tuple[str, ...]
+) -> None:
+    efforts = SimpleNamespace(score=score, rows=())
+    found = SimpleNamespace(position=(0, 1), efforts=efforts, inside=inside, alone=alone, other_units=units)
     series = SimpleNamespace(mean=np.random.default_rng(0).normal(size=(9, 2)), rough=np.ones(2))
     why = _positions(series, None, {}, found, {}, [])["position"].why  # type: ignore[arg-type]
-    assert why.startswith("certain") == (score > 0.3 and inside > 0.98 and alone)
+    assert why.startswith("certain") == (score > 0.3 and inside > 0.98 and alone and not units)
     assert ("other columns would do nearly as well" in why) == (not alone)
+    assert ("read in deg they would do nearly as well" in why) == bool(units)
 
 
 def test_what_differs_between_logs_is_named() -> None:
