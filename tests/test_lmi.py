@@ -480,6 +480,7 @@ def test_every_solver_failing_falls_back_to_a_possible_robot(poor, monkeypatch):
     total = 1.1 * poor.prior.theta0[0:40:10].sum()
     solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=total)).solve(poor.R, poor.rho)
     assert solution.theta[0:40:10].sum() == pytest.approx(total, rel=1e-5)
+    assert solution.data_term < 0.2 * prior  # from a point inside (0.49) towards the data, along robots of that mass
 
 
 def test_constraints_that_leave_a_single_point_fail_with_the_reason(poor, monkeypatch):
