@@ -61,12 +61,15 @@ class Piece:
         return np.asarray(self.start + samples / self.rate)
 
 
-def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = LONGEST) -> Iterator[Piece]:
+def row_pieces(
+    model: DynamicModel, logs: Sequence[PreparedLog], longest: int = LONGEST, *, compact: bool = False
+) -> Iterator[Piece]:
     """Rows of logs as the estimators see them, in order of time.
 
     Args:
         logs: Prepared logs.
         longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
+        compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
 
     Yields:
         The pieces.
@@ -76,6 +79,7 @@ def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = 
     """
     if not logs:
         raise EstimationError("no log to estimate from")
+    widths = [len(some.places if compact else group.columns) for group, some in zip(model.groups, model.compact, strict=True)]
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for index, segment in enumerate(log.segments):
@@ -83,8 +87,8 @@ def row_pieces(model: DynamicModel, logs: Sequence[PreparedLog], longest: int = 
             if total == 0:
                 continue
             length = -(-total // -(-total // longest))
-            begin, kept = 0, [np.zeros((0, len(group.columns) + 1)) for group in model.groups]
-            for _, made in filtered_rows(model, segment, row_filter):
+            begin, kept = 0, [np.zeros((0, width + 1)) for width in widths]
+            for _, made in filtered_rows(model, segment, row_filter, compact=compact):
                 kept = [np.vstack([old, new]) for old, new in zip(kept, made, strict=True)]
                 while len(kept[0]) >= length or (begin + len(kept[0]) == total and len(kept[0]) > 0):
                     part = tuple(rows[:length] for rows in kept)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...model.dynamic_model import DynamicModel
+from ...parallel import each
 from ...samples import columns
 from ...scratch import stored
 from ...statistics.fit import Fit
@@ -72,7 +74,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     """
     from scipy.ndimage import median_filter
 
-    parts = [part for log in logs for part in sample_residuals(model, fit, log)]
+    parts = [part for own in each(partial(sample_residuals, model, fit), logs) for part in own]
     targets = [stored(model.row_targets(s.tau, s.external)) for log in logs for s in log.segments if s.tau is not None]
     found = []
     for g, (group, residuals, target) in enumerate(zip(model.groups, columns(parts), columns(targets), strict=True)):

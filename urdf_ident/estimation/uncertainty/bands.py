@@ -9,9 +9,9 @@ one triangular factor per row group and band holds all that generalised least sq
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
-from ...statistics.pieces import Piece, row_pieces
+from ...parallel import each
+from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, Statistic, StatisticSet
 
@@ -183,40 +184,45 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     longest = max(lengths, default=1)
     rate = max(log.conditioned.decimate_rate for log in logs)
-    return spectrum_of(model, row_pieces(model, logs), band_edges(max(1, min(longest, 4096)), rate))
+    edges = band_edges(max(1, min(longest, 4096)), rate)
+    made = each(partial(_by_frequency, model, edges), logs)
+    layouts = [layout for own in _layouts(model, len(edges) - 1) for layout in own]
+    entries = tuple(entry for own, _ in made for entry in own)
+    statistics = StatisticSet(model.names, tuple(layouts), entries, f"{model.fingerprint} cosines")
+    counts = {kind: number for _, own in made for kind, number in own.items()}
+    return Spectrum(statistics, tuple(group.name for group in model.groups), counts, edges)
 
 
-def spectrum_of(model: DynamicModel, pieces: Iterable[Piece], edges: Array) -> Spectrum:
-    """Transforms pieces of rows.
+def _layouts(model: DynamicModel, bands: int) -> list[list[Layout]]:
+    """Of every row group that of each band."""
+    return [
+        [
+            Layout(f"{group.name}@{b}", group.joint, group.columns, places=some.places, expansion=some.expansion)
+            for b in range(bands)
+        ]
+        for group, some in zip(model.groups, model.compact, strict=True)
+    ]
 
-    Args:
-        pieces: Rows.
-        edges: Of the bands, shape (bands + 1,) [Hz].
 
-    Returns:
-        The rows by frequency.
-    """
+def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[list[Statistic], dict[Kind, int]]:
+    """The cosine coefficients of a log's rows as factors by group and band, and how many pieces of each kind there are."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
-    factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
+    factors: dict[tuple[int, int], tuple[Array, int]] = {}
     counts: dict[Kind, int] = {}
-    for piece in pieces:
+    for piece in row_pieces(model, [log], compact=True):
         band = band_of(len(piece), piece.row_rate, edges)
         kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
         counts[kind] = counts.get(kind, 0) + 1
         cuts = np.searchsorted(band, np.arange(bands + 1))
         for g, rows in enumerate(piece.rows):
             cosines = dct(rows, axis=0, norm="ortho")
-            for b in np.unique(band):
+            for b in map(int, np.unique(band)):
                 part = cosines[cuts[b] : cuts[b + 1]]
-                old, number = factors.get((piece.log, g, int(b)), (part[:0], 0))
+                old, number = factors.get((g, b), (part[:0], 0))
                 stacked = np.vstack([old, part])
-                factors[piece.log, g, int(b)] = (
-                    triangle(stacked) if len(stacked) > stacked.shape[1] else stacked,
-                    number + len(part),
-                )
-    layouts = tuple(Layout(f"{group.name}@{b}", group.joint, group.columns) for group in model.groups for b in range(bands))
-    entries = tuple(Statistic(log, 0, f"{model.groups[g].name}@{b}", R, number) for (log, g, b), (R, number) in factors.items())
-    statistics = StatisticSet(model.names, layouts, entries, f"{model.fingerprint} cosines")
-    return Spectrum(statistics, tuple(group.name for group in model.groups), counts, edges)
+                factors[g, b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked, number + len(part)
+    layouts = _layouts(model, bands)
+    made = [(layouts[g][b], R, number) for (g, b), (R, number) in factors.items()]
+    return [Statistic(log.name, 0, layout.group, layout.expanded(R), number) for layout, R, number in made], counts
