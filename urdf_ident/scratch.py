@@ -77,7 +77,7 @@ def _remove(path: str) -> None:
 
 @contextmanager
 def samples_in(folder: str | Path) -> Iterator[None]:
-    """Inside, samples of logs that are read and conditioned are kept in a folder; it is emptied at the end.
+    """Inside, samples of logs that are read and conditioned are kept in files; they are gone at the end.
 
     Args:
         folder: An existing folder on a disk with room for about ten times the logs as text.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .common import JUDGED_BAD, AsJson, Config, Logs, Urdf, app, open_project, read_logs
+from .common import JUDGED_BAD, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_logs
 from .help import command
 
 
@@ -57,6 +57,7 @@ def inspect(
             help="Tell columns, units, gravity and torque constants from the numbers; write a project file.",
         ),
     ] = None,
+    scratch: Scratch = None,
 ) -> None:
     """Checks logs: are they good enough?
 

@@ -163,7 +163,14 @@ def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
 
 
 @command(app, "validate out/identification.json run4.csv")
-def validate(result: Result, logs: Logs, force: Force = False, as_json: AsJson = False, no_report: NoReport = False) -> None:
+def validate(
+    result: Result,
+    logs: Logs,
+    force: Force = False,
+    as_json: AsJson = False,
+    no_report: NoReport = False,
+    scratch: Scratch = None,
+) -> None:
     """Scores a result on other logs.
 
     Shows them in validation.html beside it; exit code 1 if worse than the URDF.
