@@ -10,7 +10,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
-from urdf_ident.consistency.ordinary import ordinary_columns
+from urdf_ident.consistency.ordinary import matter_acceleration, ordinary_columns
 from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -75,11 +75,26 @@ def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:
     assert (exported < 1.5 * urdf).all()
 
 
+def test_small_arms_turn_faster_and_sliders_move_at_a_tenth_of_g() -> None:
+    """A bob on a rod of length L has radius of gyration L, whatever it weighs."""
+    limits = '<limit velocity="1" effort="1" lower="-1" upper="1"/>'
+    joint = '<joint name="j" type="{}"><parent link="b"/><child link="l"/><axis xyz="0 1 0"/>' + limits + "</joint>"
+    body = '<origin xyz="0 0 {}"/><mass value="{}"/><inertia ixx="1e-9" iyy="1e-9" izz="1e-9" ixy="0" ixz="0" iyz="0"/>'
+    for kind, length, mass, rate in (
+        ("revolute", 0.1, 3.0, 9.81),
+        ("revolute", 0.5, 3e-4, 1.962),
+        ("prismatic", 0.5, 3.0, 0.981),
+    ):
+        link = f'<link name="l"><inertial>{body.format(length, mass)}</inertial></link>'
+        robot = Robot.from_urdf(f'<robot name="r"><link name="b"/>{link}{joint.format(kind)}</robot>')
+        assert matter_acceleration(robot)[0] == pytest.approx(rate, rel=1e-2)
+
+
 def test_ordinary_motion_is_a_quarter_of_the_limits() -> None:
     model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=["viscous", "coulomb", "offset"])
     size = dict(zip(model.names, ordinary_columns(model), strict=True))
     limit = model.robot.limit("velocity")
     assert size["Fv_j1"] == pytest.approx(min(0.25 * limit[0], 1.0), rel=0.02)
-    assert size["Ia_j1"] == pytest.approx(0.6 * np.pi * size["Fv_j1"], rel=0.02)
+    assert size["Ia_j1"] == pytest.approx(max(0.6 * np.pi * size["Fv_j1"], matter_acceleration(model.robot)[0]), rel=0.02)
     assert size["Fc_j2"] == pytest.approx(1.0, abs=0.05)
     assert size[model.names[0]] == 0.0
