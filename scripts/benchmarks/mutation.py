@@ -65,6 +65,24 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
         "one round more after twenty-five that did not converge",
     ),
     (
+        "engine/rigid.py",
+        "if theta.ndim == 2 and theta.shape[1] > _MODELS:",
+        "if theta.ndim == 2 and theta.shape[ 0] > _MODELS:",
+        "two ways to the same torques",
+    ),
+    (
+        "model/structure.py",
+        "reference = 10.0 * generator.standard_normal((samples, robot.n))",
+        "reference = 10.0 % generator.standard_normal((samples, robot.n))",
+        "any random torque",
+    ),
+    (
+        "consistency/friction.py",
+        "physics, fine = friction_demands(model, peak), friction_demands(model, peak, 10 * SPEEDS)",
+        "physics, fine = friction_demands(model, peak), friction_demands(model, peak, 9 * SPEEDS)",
+        "speeds between those of the grid, nine instead of ten",
+    ),
+    (
         "export/urdf.py",
         "noise = 64 * _EPS * abs(theta[[4, 6, 9]].sum())",
         "noise = 63 * _EPS * abs(theta[[4, 6, 9]].sum())",
