@@ -110,6 +110,9 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
         ("model/terms/0/axis", "nobody", "nobody"),
         ("model/terms", 7, "damaged"),
         ("inputs", [1], "no list of mappings"),
+        ("inputs/0/findings", [7], "no list of findings"),
+        ("inputs/0/findings", [{"id": "axis-sign", "severity": 1, "message": ""}], "no list of findings"),
+        ("inputs/0/findings", 7, "no list of findings"),
         ("state", [], "wrong kind"),
     ],
 )

@@ -78,6 +78,8 @@ def check_result(data: Any, schema: str) -> None:
     for name in ("inputs", "validation", "left_out"):
         if not all(isinstance(item, Mapping) for item in data.get(name, [])):
             raise _wrong("is no list of mappings", name)
+    for k, item in enumerate([*data["inputs"], *data.get("left_out", [])]):
+        _check_findings(item.get("findings", []), f"inputs.{k}.findings")
     for name in ("load", "speed"):
         if name in data["signals"]:
             _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")
@@ -122,6 +124,14 @@ def _check_urdf(robot: Mapping[str, Any]) -> None:
         raise _wrong(
             "is not the URDF that was identified", "robot.urdf", f"sha256 {digest[:12]}…", str(robot.get("sha256"))[:12]
         )
+
+
+def _check_findings(found: Any, where: str) -> None:
+    words = ("id", "severity", "message")
+    if not isinstance(found, list) or not all(
+        isinstance(item, Mapping) and all(isinstance(item.get(word), str) for word in words) for item in found
+    ):
+        raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(words)}")
 
 
 def _check_parameters(data: Mapping[str, Any]) -> Array:
