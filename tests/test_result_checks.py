@@ -113,6 +113,7 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
         ("inputs/0/findings", [7], "no list of findings"),
         ("inputs/0/findings", [{"id": "axis-sign", "severity": 1, "message": ""}], "no list of findings"),
         ("inputs/0/findings", 7, "no list of findings"),
+        ("left_out", [{"findings": 7}], "left_out.0.findings"),
         ("state", [], "wrong kind"),
     ],
 )

@@ -170,9 +170,8 @@ class FrictionFilter:
         own = (len(moving) // self.robots,)
         if self.robots > 1:  # nothing changes in those that rest
             keep[:, ~np.repeat(moving.reshape(-1, *own).any(axis=1), *own)] = 1.0
-        most = (
-            self.surprise.reshape(len(keep), -1, *own).max(axis=-1).repeat(*own, axis=-1)
-        )  # what loads one joint loads the others
+        # what loads one joint loads the others
+        most = self.surprise.reshape(len(keep), -1, *own).max(axis=-1).repeat(*own, axis=-1)
         if (most > _LOADED).any():
             scale = np.where(most > _LOADED, most, 1.0)
             keep[..., 2] = np.where((most > _LOADED) & (keep[..., 2] < 1.0), self._loaded, keep[..., 2])

@@ -78,8 +78,9 @@ def check_result(data: Any, schema: str) -> None:
     for name in ("inputs", "validation", "left_out"):
         if not all(isinstance(item, Mapping) for item in data.get(name, [])):
             raise _wrong("is no list of mappings", name)
-    for k, item in enumerate([*data["inputs"], *data.get("left_out", [])]):
-        _check_findings(item.get("findings", []), f"inputs.{k}.findings")
+    for name in ("inputs", "left_out"):
+        for k, item in enumerate(data.get(name, [])):
+            _check_findings(item.get("findings", []), f"{name}.{k}.findings")
     for name in ("load", "speed"):
         if name in data["signals"]:
             _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")

@@ -315,9 +315,8 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
     summed = np.tensordot(weights, reduced, axes=(0, 1))
     acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
-    acts = np.maximum(
-        acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300)
-    )  # a column that a fold does not see stays near zero there
+    # a column that a fold does not see stays near zero there
+    acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
     theta = np.linalg.solve(summed[:, :, :m] + _RIDGE * acts[:, :, None] * np.eye(m), summed[:, :, m:])
     friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
     shape = (len(gram), n, *theta.shape[1:])
