@@ -10,12 +10,18 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
+from urdf_ident.consistency.friction import completed_prior
 from urdf_ident.consistency.ordinary import matter_acceleration, ordinary_columns
+from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
+from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.fit import fit_base
 
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.05, "coulomb": 0.1}]
 
@@ -73,6 +79,21 @@ def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:
     exported, urdf = (np.sqrt(np.mean(error**2, axis=0)) for error in errors)
     assert exported.mean() < urdf.mean()
     assert (exported < 1.5 * urdf).all()
+
+
+def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
+    """A vertical slider carries 140 N, and 2 to 3 N of friction: a slow log must not expect rotors that make 140 N."""
+    robot = Robot.from_urdf(arm_urdf("zxy", kind="prismatic"))
+    t, q, v, a = fourier(3, 8.0, 100.0, 1)
+    (log,) = with_torque(robot, [(t, 0.02 * q, 0.02 * v, 0.02 * a)], TRUTH, 0.05)
+    assert np.sqrt(np.mean(np.asarray(log.effort)[:, 0] ** 2)) > 100
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    logs = prepare_logs([log], robot, model.drive, SignalConfig())
+    statistics = build_statistics(model, logs)
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()).weights)
+    spread = dict(zip(model.names, prior.std * ordinary_columns(model), strict=True))  # [N]
+    assert 0 < spread["Ia_j1"] < 2.0
+    assert 0 < spread["Fc_j1"] < 2.0
 
 
 def test_small_arms_turn_faster_and_sliders_move_at_a_tenth_of_g() -> None:

@@ -73,6 +73,16 @@ def test_chance_does_not_move_the_weight(case, monkeypatch, noise: float, expect
     assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
 
 
+def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one(case, monkeypatch) -> None:
+    """The usual weight is surely worse than 1000, weight 1 only doubtfully: it is further from the best all the same."""
+    folds = {w: 50.0 + 0.1 * abs(np.log(w / 1000.0)) * np.ones(5) for w in WEIGHTS}
+    folds[1.0] = folds[1.0] + 3.0 * np.random.default_rng(0).standard_normal(5)
+    assert folds[1000.0].mean() < folds[1.0].mean()
+    monkeypatch.setattr(standard, "_descend", lambda _: folds)
+    weight, _ = held_out_weight(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
+    assert weight == 1000.0
+
+
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:
     problem = LmiProblem(case.prior, case.model.parameters)
     factor = case.statistics.stacked(case.fit.weights)

@@ -1,10 +1,10 @@
 """A first value of friction and rotor inertia, which a URDF lacks: bounded, physical, and in proportion to the torque.
 
 Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
-signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than the
-torque itself, ``x ~ N(0, (rms(torque)/rms(column))²)``, in the logs and in ordinary motion, and friction may not drive. A bias
-(offset of an amplifier) is expected to be smaller, and much smaller where the data do not tell it from friction: a joint that
-never reverses shows only its sum with Coulomb friction, which is then the friction.
+signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than what
+the given bodies leave of the torque, ``x ~ N(0, (rms(left)/rms(column))²)``, in the logs and in ordinary motion, and friction
+may not drive. A bias (offset of an amplifier) is expected to be a small part of the torque, and a smaller one where the data do
+not tell it from friction: a joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class FirstFit:
 
     Attributes:
         values: Shape (k,); NaN where the data do not see a parameter.
-        size: The value with which each alone would be as large as the torque (a bias: as 3 to 10 % of it), shape (k,); inf
-            where unseen, and for the springs of elastic joints, whose torque and preload may exceed the measured one.
+        size: The value with which each alone would be as large as what the bodies leave of the torque (a bias: as 3 to 10 %
+            of the torque), shape (k,); inf where unseen, and for the springs of elastic joints, whose torque and preload may
+            exceed the measured one.
     """
 
     values: Array
@@ -87,18 +88,10 @@ def first_fit(
     others[chosen] = 0.0
     bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
     blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
-    lengths = np.array([np.linalg.norm(block[:, len(bodies) :], axis=0) for block in blocks])
-    length = np.linalg.norm(lengths, axis=0)
-    effort = np.sqrt(np.sum((lengths > 0) * np.square(efforts)[:, None], axis=0))
-    seen = length > 0
-    share = _shares(parameters, chosen, np.vstack([block[:, len(bodies) :] for block in blocks]))
-    own_units = np.array([weights[layout.group] for layout in statistics.layouts])[:, None]
-    rows = np.sqrt(np.sum((lengths > 0) * (np.square(own_units) * counts[:, None]), axis=0))
-    lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units, axis=0))
-    length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
-    if ordinary is not None:
-        length = np.maximum(length, ordinary[chosen] * rows)
-    size = np.where(seen, share * effort / np.where(seen, length, 1.0), np.inf)
+    own_units = np.array([weights[layout.group] for layout in statistics.layouts])
+    joint_terms = [block[:, len(bodies) :] for block in blocks]
+    size = _sizes(parameters, chosen, joint_terms, rights, efforts, own_units, counts, ordinary)
+    seen = np.isfinite(size)
     usable = seen & (size > 0)
     springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
     values = np.full(len(chosen), np.nan)
@@ -119,6 +112,31 @@ def first_fit(
             noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
+
+
+def _sizes(
+    parameters: Sequence[Parameter],
+    chosen: Columns,
+    blocks: Sequence[Array],
+    rights: Sequence[Array],
+    efforts: Array,
+    own_units: Array,
+    counts: Array,
+    ordinary: Array | None,
+) -> Array:
+    """The value with which each parameter alone would be as large as what the URDF leaves of the torque, shape (k,)."""
+    lengths = np.array([np.linalg.norm(block, axis=0) for block in blocks])
+    length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
+    left = np.minimum([np.linalg.norm(right) for right in rights], efforts)  # not the weight that an axis carries
+    biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
+    torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left[:, None]) ** 2, axis=0))
+    lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
+    share = _shares(parameters, chosen, np.vstack(blocks))
+    seen = length > 0
+    length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
+    if ordinary is not None:
+        length = np.maximum(length, ordinary[chosen] * np.sqrt(np.sum(acts * (np.square(own_units) * counts)[:, None], axis=0)))
+    return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
 
 
 def _shares(parameters: Sequence[Parameter], chosen: Columns, columns: Array) -> Array:

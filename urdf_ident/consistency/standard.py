@@ -26,7 +26,7 @@ from .options import LmiOptions
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: One standard deviation of a joint's parameter, in units of the value with which it would be as large as the torque.
+#: One standard deviation of a joint's parameter, in units of the value with which it would explain what the URDF leaves.
 SPREAD = 0.3
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
@@ -54,7 +54,7 @@ def prior_with_first_fit(
 
     The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen. The fit is
     bounded (:mod:`.first_fit`), and one standard deviation of each parameter is :data:`SPREAD` of the value with which it
-    alone would be as large as the torque: in proportion to what the robot does, whatever came out of the fit.
+    alone would be as large as what the bodies leave of the torque: in proportion to what the robot does, whatever came out.
 
     Args:
         prior: Of the inertial parameters.
@@ -139,8 +139,8 @@ def consistent_parameters(
     """The most plausible physically consistent robot: LMI with the prior's weight chosen by held-out error.
 
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
-    roughly, so that the smallest held-out error alone is mostly chance: of all weights that are not significantly
-    worse than the best one the nearest to :data:`USUAL_WEIGHT` is taken.
+    roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
+    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken.
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -207,7 +207,8 @@ def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> 
 
     errors = _descend(squares)
     best = min(errors, key=lambda weight: float(errors[weight].mean()))
-    near = [weight for weight in errors if not _worse(errors[weight] - errors[best])]
+    between = [weight for weight in errors if min(best, USUAL_WEIGHT) <= weight <= max(best, USUAL_WEIGHT)]
+    near = [weight for weight in between if not _worse(errors[weight] - errors[best])]
     chosen = min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
     table = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
     word = f"held-out error over {len(folds)} folds: least at {best:g}, {chosen:g} is not significantly worse"
