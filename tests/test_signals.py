@@ -11,7 +11,7 @@ import pytest
 import scipy.signal
 from conftest import arm_urdf
 
-from urdf_ident.data.conditioning import filters, resample
+from urdf_ident.data.conditioning import filters, recursive, resample
 from urdf_ident.data.conditioning.signals import (
     Conditioned,
     SignalConfig,
@@ -80,6 +80,33 @@ def test_lowpass_equals_filtfilt_with_matlab_padding() -> None:
     b, a = scipy.signal.butter(4, 100, fs=1000)
     expected = scipy.signal.filtfilt(b, a, x, axis=0, padlen=3 * (max(len(a), len(b)) - 1))
     np.testing.assert_allclose(lowpass(x, 1000.0, 100.0, order=4, padlen=12), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("order", "cutoff"), [(1, 0.3), (2, 0.9), (3, 0.02), (4, 0.001), (5, 0.5), (8, 0.08)])
+@pytest.mark.parametrize("pad", [0, 60, 299])
+def test_recursive_filters_equal_scipys(order: int, cutoff: float, pad: int) -> None:
+    x = np.cumsum(np.random.default_rng(order).standard_normal((300, 2, 2)), axis=0)
+    for own, theirs in (
+        (recursive.butterworth(order, cutoff), scipy.signal.butter(order, cutoff, output="sos")),
+        (recursive.chebyshev(order, 0.05, cutoff), scipy.signal.cheby1(order, 0.05, cutoff, output="sos")),
+    ):
+        frequencies = np.geomspace(0.01 * cutoff, min(1.0, 10 * cutoff), 50) * np.pi
+        expected = scipy.signal.sosfreqz(theirs, frequencies)[1]
+        np.testing.assert_allclose(scipy.signal.sosfreqz(own.reshape(-1, 6), frequencies)[1], expected, rtol=1e-9, atol=1e-12)
+        expected = scipy.signal.sosfiltfilt(np.array(own).reshape(-1, 6), x, axis=0, padlen=pad)
+        got = recursive.both_ways(own, x, pad)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10 * np.abs(x).max())
+    section = scipy.signal.butter(2, cutoff, output="sos").reshape(2, 3)
+    np.testing.assert_allclose(recursive.run(section, x[:, 0]), scipy.signal.lfilter(*section, x[:, 0], axis=0), atol=1e-10)
+
+
+@pytest.mark.parametrize(("length", "centred"), [(64, False), (65, True), (300, True), (299, False)])
+def test_spectrum_equals_scipys(length: int, centred: bool) -> None:
+    x = np.cumsum(np.random.default_rng(length).standard_normal((300, 3)), axis=0)
+    got = recursive.welch(x, 50.0, length, centred)
+    expected = scipy.signal.welch(x, 50.0, nperseg=length, axis=0, detrend="constant" if centred else False)
+    for mine, theirs in zip(got, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
 
 
 def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:

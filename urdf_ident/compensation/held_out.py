@@ -22,6 +22,7 @@ from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
 from ..samples import Segment, freeze_arrays
 from ..statistics.accumulate import build_statistics
+from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions
 from .residual import DEFAULT_INPUTS
 from .three_loop import three_loop
@@ -201,9 +202,7 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
 
 def _beyond_chance(folds: int) -> float:
     """Standard errors by which a gain must exceed zero to be significant at 95 % (Student's t); few folds ask for many."""
-    from scipy import stats
-
-    return float(stats.t.ppf(0.95, folds - 1))
+    return float(student_quantile(0.95, folds - 1))
 
 
 def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.conditioning.recursive import welch
 from ..data.conditioning.signals import lowpass
 from ..data.prepare import PreparedLog
 from ..errors import LogError
@@ -271,13 +272,11 @@ def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array
 
 def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
     """Amplitude density of the error of the longest piece, in bands of equal ratio."""
-    from scipy.signal import welch
-
     rate, error = max(errors, key=lambda item: len(item[1]))
     length = min(len(error), 4096)
     if length < 8:
         return np.zeros(0), np.zeros((0, error.shape[1]))
-    frequency, density = welch(error, rate, nperseg=length, axis=0, detrend="constant")
+    frequency, density = welch(error, rate, length, centred=True)
     edges = np.geomspace(frequency[1], frequency[-1] * 1.0001, BANDS + 1)
     place = np.searchsorted(edges, frequency[1:], side="right") - 1
     bands = np.unique(place)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..data.conditioning.recursive import run
 from ..errors import ModelError, check_shape
 from ..linalg import Array
 from ..motion.files import sampled
@@ -55,11 +56,9 @@ class Noise:
             sigma = np.asarray(self.sigma, dtype=float)
         white = rng.standard_normal(signal.shape)
         if self.correlation:
-            from scipy.signal import lfilter
-
             rho = self.correlation
             white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
-            white = lfilter([1.0], [1.0, -rho], white, axis=0)
+            white = run(np.array([[1.0, 0.0, 0.0], [1.0, -rho, 0.0]]), white)
         return np.asarray(sigma * white)
 
 

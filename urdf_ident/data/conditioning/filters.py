@@ -1,20 +1,18 @@
-"""Filters without delay, derivatives, and the cut-off that a motion asks for.
-
-scipy.signal takes half a second to import; it is imported where it is used.
-"""
+"""Filters without delay, derivatives, and the cut-off that a motion asks for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
 from ...scratch import room
+from .recursive import both_ways, butterworth, chebyshev, welch
 
 #: Order of the Butterworth filter; applied forwards and backwards it acts with twice that order.
 ORDER = 4
@@ -68,8 +66,6 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     Raises:
         LogError: Rate or cut-off is not positive, or the cut-off so low that rounding leaves no filter.
     """
-    from scipy.signal import sosfiltfilt
-
     x = np.asarray(x, dtype=float)
     if not (rate > 0 and cutoff > 0):
         raise LogError("rate and cut-off must be positive", got=f"rate {rate} Hz, cut-off {cutoff} Hz")
@@ -78,8 +74,8 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
     memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
     try:
-        sections = _sections(order, float(cutoff), float(rate))
-        return _in_pieces(lambda part: sosfiltfilt(sections, part, axis=0, padlen=min(pad, len(part) - 1)), x, memory)
+        sections = butterworth(order, float(2 * cutoff / rate))
+        return _in_pieces(lambda part: both_ways(sections, part, min(pad, len(part) - 1)), x, memory)
     except np.linalg.LinAlgError as error:
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
@@ -96,14 +92,6 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
         first = max(0, begin - memory)
         out[begin : begin + step] = function(x[first : begin + step + memory])[begin - first :][:step]
     return out
-
-
-@lru_cache(maxsize=64)
-def _sections(order: int, cutoff: float, rate: float) -> Array:
-    """Second-order sections of the low-pass: designing one takes longer than filtering a short log."""
-    from scipy.signal import butter
-
-    return np.asarray(butter(order, cutoff, fs=rate, output="sos"))
 
 
 def delayed(x: Array, samples: float, step: int = 1) -> Array:
@@ -133,13 +121,10 @@ def decimate(x: Array, factor: int) -> Array:
         Shape (ceil(N / factor), …). The filter is of order 8, ripple 0.05 dB, cut-off 0.8 / factor of Nyquist; the
         last sample is kept, the others count back from it.
     """
-    from scipy.signal import cheby1, filtfilt
-
     x = np.asarray(x, dtype=float)
     if factor == 1:
         return x.copy()
-    b, a = cheby1(8, 0.05, 0.8 / factor)
-    smooth = filtfilt(b, a, x, axis=0, padlen=min(3 * 8, len(x) - 1))
+    smooth = both_ways(chebyshev(8, 0.05, 0.8 / factor), x, min(3 * 8, len(x) - 1))
     count = -(-len(x) // factor)
     first = factor - (factor * count - len(x)) - 1
     return np.asarray(smooth[first::factor])
@@ -234,13 +219,11 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
 
 def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array, Array]:
     """Frequencies [Hz], mean log power density of the joints' accelerations, share of position power above."""
-    from scipy.signal import welch
-
     window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
     parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
     long = [part for part in parts if len(part) - 2 >= window]
-    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, nperseg=window, axis=0, detrend=False) for part in long]
+    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window) for part in long]
     frequency = spectra[0][0][1:]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(part) - 2 for part in long])
     # geometric mean: every joint counts alike, whatever its size; scaled so that powers add up as a mean of joints

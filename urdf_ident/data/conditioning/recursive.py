@@ -1,0 +1,134 @@
+"""Recursive filters, and spectra, equal to ``scipy.signal``'s: importing that takes 0.6 s of CPU, ``scipy.stats`` with it.
+
+A filter is a cascade of second-order sections, shape (k, 2, 3): numerator and denominator of each in powers of the delay.
+A section runs as the solution of a banded triangular system (Golub and Van Loan, Matrix Computations, §4.3) by LAPACK.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ...linalg import Array
+
+
+@lru_cache(maxsize=64)
+def butterworth(order: int, cutoff: float) -> Array:
+    """Butterworth low-pass.
+
+    Args:
+        order: Number of poles.
+        cutoff: Frequency of −3 dB, as a share of half the sampling rate.
+
+    Returns:
+        Sections, shape (k, 2, 3).
+
+    Raises:
+        numpy.linalg.LinAlgError: The cut-off is so low that rounding leaves no filter.
+    """
+    return _digital(np.exp(0.5j * np.pi * (1 + (2 * np.arange(order) + 1) / order)), cutoff, 1.0)
+
+
+@lru_cache(maxsize=64)
+def chebyshev(order: int, ripple: float, cutoff: float) -> Array:
+    """Chebyshev low-pass of the first kind.
+
+    Args:
+        order: Number of poles.
+        ripple: Of the pass band [dB].
+        cutoff: Frequency where the pass band ends, as a share of half the sampling rate.
+
+    Returns:
+        Sections, shape (k, 2, 3).
+
+    Raises:
+        numpy.linalg.LinAlgError: The cut-off is so low that rounding leaves no filter.
+    """
+    bend = np.arcsinh(1 / np.sqrt(10 ** (ripple / 10) - 1)) / order
+    poles = -np.sinh(bend + 0.5j * np.pi * np.arange(1 - order, order, 2) / order)
+    return _digital(poles, cutoff, 1.0 if order % 2 else 10 ** (-ripple / 20))
+
+
+def _digital(poles: Array, cutoff: float, gain: float) -> Array:
+    """Sections of an analogue low-pass (1 rad/s), by the bilinear transform; ``gain`` at frequency zero."""
+    fast = np.tan(0.5 * np.pi * cutoff) * poles
+    sections = []
+    for pole, z in zip(poles, (1 + fast) / (1 - fast), strict=True):
+        if abs(pole.imag) < 1e-9 * abs(pole):
+            sections.append([[1.0, 1.0, 0.0], [1.0, -z.real, 0.0]])
+        elif pole.imag > 0:
+            sections.append([[1.0, 2.0, 1.0], [1.0, -2 * z.real, abs(z) ** 2]])
+    out = np.array(sections)
+    rest = out[:, 1].sum(axis=1)
+    if rest.min() < 8 * np.finfo(float).eps:
+        raise np.linalg.LinAlgError("poles too near to one")
+    out[:, 0] *= (rest / out[:, 0].sum(axis=1))[:, None]
+    out[0, 0] *= gain
+    out.flags.writeable = False
+    return out
+
+
+def run(section: Array, x: Array, steady: bool = False) -> Array:
+    """One pass of one section along axis 0.
+
+    Args:
+        section: Shape (2, 3).
+        x: Signal, shape (N, n), N of 3 or more.
+        steady: Start as if the signal had always been what it is first, instead of zero.
+
+    Returns:
+        Shape (N, n).
+    """
+    from scipy.linalg.lapack import dtbtrs
+
+    b, a = section
+    y = np.multiply(x, b[0], order="F")
+    y[1:] += b[1] * x[:-1]
+    y[2:] += b[2] * x[:-2]
+    if steady:
+        late = b[2] - a[2] * b.sum() / a.sum()
+        y[0] += (b[1] - a[1] * b.sum() / a.sum() + late) * x[0]
+        y[1] += late * x[0]
+    band = np.repeat(a[:, None], len(x), axis=1)
+    return np.asarray(dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
+
+
+def both_ways(sections: Array, x: Array, pad: int) -> Array:
+    """Filter without delay along axis 0: forwards, then backwards.
+
+    Args:
+        sections: Shape (k, 2, 3).
+        x: Signal, shape (N,) or (N, …).
+        pad: Samples of odd extension at each end, less than N.
+
+    Returns:
+        Same shape as ``x``.
+    """
+    flat = x.reshape(len(x), -1)
+    y = np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]])
+    for _ in range(2):
+        for section in sections:
+            y = run(section, y, steady=True)
+        y = y[::-1]
+    return np.ascontiguousarray(y[pad : len(y) - pad]).reshape(x.shape)
+
+
+def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Array, Array]:
+    """Power density by Welch's method: Hann windows that overlap by half.
+
+    Args:
+        x: Signal, shape (N, n).
+        rate: Samples per second [Hz].
+        length: Samples of a window, N at most.
+        centred: Take the mean off each window.
+
+    Returns:
+        Frequencies [Hz], shape (length // 2 + 1,), and density [unit²/Hz], shape (length // 2 + 1, n).
+    """
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
+    parts = [x[begin : begin + length] for begin in range(0, len(x) - length + 1, length - length // 2)]
+    spectra = [np.fft.rfft((part - centred * part.mean(axis=0)) * window[:, None], axis=0) for part in parts]
+    density: Array = np.mean([np.abs(spectrum) ** 2 for spectrum in spectra], axis=0) / (rate * window @ window)
+    density[1 : (length + 1) // 2] *= 2  # the negative frequencies, which zero and half the rate have not
+    return np.asarray(np.fft.rfftfreq(length, 1 / rate), dtype=float), density
