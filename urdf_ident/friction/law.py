@@ -65,6 +65,7 @@ class Sliding:
     slip: Array | None = None
     inside: bool = False
     q: Array | None = None
+    _signs: dict[float, Array] = field(init=False, repr=False, default_factory=dict)
 
     def sign(self, width: float | Array) -> Array:
         """Direction of slip.
@@ -75,7 +76,13 @@ class Sliding:
         Returns:
             Shape (K,), −1 … 1.
         """
-        return smooth_sign(self.v, width) if self.slip is None else self.slip
+        if self.slip is not None:
+            return self.slip
+        if isinstance(width, np.ndarray):
+            return smooth_sign(self.v, width)
+        if width not in self._signs:  # laws of one axis have it in common
+            self._signs[width] = smooth_sign(self.v, width)
+        return self._signs[width]
 
 
 @dataclass(frozen=True)
@@ -248,9 +255,15 @@ class Law(Term):
 
     def columns(self, axis: AxisMotion) -> Array:
         """See :meth:`Term.columns`; with memory, the state runs through everything that is known of the past."""
-        bent = self._bent(axis) if self.memory else None
-        values = self.continued(Sliding(axis.v, axis.reference_torque, bent, q=axis.q))
-        return np.column_stack([np.broadcast_to(value, axis.v.shape) for value in values])
+        if "sliding" not in axis.made:
+            axis.made["sliding"] = Sliding(axis.v, axis.reference_torque, q=axis.q)
+        motion: Sliding = axis.made["sliding"]
+        out = np.empty((len(self.symbols), len(axis.v)))
+        for row, value in zip(
+            out, self.continued(replace(motion, bent=self._bent(axis)) if self.memory else motion), strict=True
+        ):
+            row[:] = value
+        return out.T
 
     def _bent(self, axis: AxisMotion) -> Array:
         if axis.before is not None:

@@ -388,7 +388,8 @@ def play(q: Array, radius: float, start: float) -> Array:
     """The play (backlash) operator: a point that is dragged along when q is further than the radius from it.
 
     ``p_k = min(max(p_{k−1}, q_k − r), q_k + r)``. Each step is a clip, and clips composed are clips again, so the
-    whole history is a prefix "sum" of clips: log2(N) vectorised passes instead of N steps.
+    whole history is a prefix "sum" of clips: log2 of the number of turning points vectorised passes; between two of them p is
+    what it was at the first, clipped.
 
     Args:
         q: Position, shape (N,) [rad or m].
@@ -398,13 +399,13 @@ def play(q: Array, radius: float, start: float) -> Array:
     Returns:
         The point p, shape (N,) [rad or m].
     """
-    low, high = q - radius, q + radius
+    ways = np.sign(q[1:] - q[:-1])
+    turns = np.concatenate([[0], np.flatnonzero(ways[1:] != ways[:-1]) + 1])[: len(q)]
+    low, high = q[turns] - radius, q[turns] + radius
     span = 1
-    while span < len(q):
-        before_low, before_high = low[:-span], high[:-span]
-        low, high = (
-            np.concatenate([low[:span], np.clip(before_low, low[span:], high[span:])]),
-            np.concatenate([high[:span], np.clip(before_high, low[span:], high[span:])]),
-        )
+    while span < len(turns):
+        bounds = low[span:].copy(), high[span:].copy()
+        low[span:], high[span:] = (np.minimum(np.maximum(x[:-span], bounds[0]), bounds[1]) for x in (low, high))
         span *= 2
-    return np.asarray(np.clip(start, low, high))
+    at_turns = np.repeat(np.minimum(np.maximum(start, low), high), np.diff(turns, append=len(q)))
+    return np.asarray(np.minimum(np.maximum(at_turns, q - radius), q + radius))

@@ -26,6 +26,8 @@ class AxisMotion:
     rate: float
     reference_torque: Array | None = None
     before: Array | None = None
+    #: What several laws need of it, once made.
+    made: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
 
 @dataclass(frozen=True)

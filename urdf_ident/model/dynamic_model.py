@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -235,8 +235,19 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of the terms.
         """
-        values = [item.term.columns(self._axis_motion(segment, item)) for item in terms]
-        return np.hstack([np.zeros((len(segment), 0)), *values])
+        ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
+        axes: dict[Hashable, AxisMotion] = {}
+        out = np.empty((ends[-1], len(segment)))
+        for item, begin, end in zip(terms, ends, ends[1:], strict=False):
+            key = self._moving(item)
+            if key not in axes:
+                axes[key] = self._axis_motion(segment, item)
+            out[begin:end] = item.term.columns(axes[key]).T
+        return out.T
+
+    def _moving(self, item: AppliedTerm) -> Hashable:
+        """What decides the motion that a term sees."""
+        return item.axis, item.side
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         j, reference, before = item.axis, segment.reference_torque, segment.before
