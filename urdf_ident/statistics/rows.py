@@ -21,6 +21,8 @@ from ..samples import Segment
 
 #: Samples whose rows are made at a time, about.
 AT_ONCE = 2048
+#: Rows that one matrix product of the filter makes of each signal.
+BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -88,55 +90,50 @@ def _taps(factor: int) -> Array:
     return np.asarray(taps)
 
 
-class _Decimator:
-    """The FIR filter and decimation of signals that come in pieces.
+@lru_cache(maxsize=64)
+def _table(factor: int) -> Array:
+    """The filter of :data:`BLOCK` rows, shape (samples that they see, rows)."""
+    taps = _taps(factor)
+    table = np.zeros(((BLOCK - 1) * factor + len(taps), BLOCK))
+    for row, column in enumerate(table.T):
+        column[row * factor : row * factor + len(taps)] = taps
+    table.setflags(write=False)
+    return table
 
-    Samples are cut into parts of the length of the decimation; every part gives, by one matrix product, what it adds to
-    the few rows it is under the filter of, and a row is the sum over the parts.
+
+class _Decimator:
+    """The FIR filter and decimation of signals that come in pieces: a few rows at a time are one matrix product.
 
     Args:
         row_filter: The filter.
     """
 
     def __init__(self, row_filter: RowFilter) -> None:
-        self.factor = row_filter.factor
-        taps = row_filter.taps()
-        self.parts = -(-len(taps) // self.factor)
-        self.length = len(taps)
-        self.weights = np.zeros(self.parts * self.factor)
-        self.weights[: len(taps)] = taps
-        self.kept: list[Array] = []
-        self.seen, self.made = 0, 0
+        self.factor, self.length = row_filter.factor, len(row_filter.taps())
+        self.table = _table(row_filter.factor)
+        self.waiting: list[Array] = []
 
     def rows(self, pieces: Sequence[Array]) -> list[Array]:
         """What can be made after another piece.
 
         Args:
-            pieces: Signals, shapes (k, samples) each; a whole number of parts unless it is the last piece.
+            pieces: Signals, shapes (k, samples) each.
 
         Returns:
             Rows, shapes (k, rows).
         """
-        samples = pieces[0].shape[1]
-        self.seen += samples
-        parts = -(-samples // self.factor)
-        table = self.weights.reshape(self.parts, self.factor)
-        total = max(0, (self.seen - self.length) // self.factor + 1) - self.made
-        made = []
-        for k, piece in enumerate(pieces):
-            width = len(piece)
-            if samples != parts * self.factor:
-                piece = np.hstack([piece, np.zeros((width, parts * self.factor - samples))])
-            shares = (table @ np.ascontiguousarray(piece).reshape(width * parts, self.factor).T).reshape(-1, width, parts)
-            if len(self.kept) > k:
-                shares = np.concatenate([self.kept[k], shares], axis=2)
-            rows = shares[0, :, :total].copy()
-            for b in range(1, self.parts):
-                rows += shares[b, :, b : b + total]
-            made.append(rows)
-            rest = shares[:, :, total:].copy()
-            self.kept[k : k + 1] = [rest]
-        self.made += total
+        made, step = [], BLOCK * self.factor
+        before = self.waiting or [np.zeros((len(piece), 0)) for piece in pieces]
+        self.waiting = []
+        for old, new in zip(before, pieces, strict=True):
+            samples = old.shape[1] + new.shape[1]
+            total = max(0, (samples - self.length) // self.factor + 1)
+            blocks = -(-total // BLOCK)
+            x = np.zeros((len(new), max(samples, max(blocks - 1, 0) * step + len(self.table))))
+            x[:, : old.shape[1]], x[:, old.shape[1] : samples] = old, new
+            seen = np.lib.stride_tricks.sliding_window_view(x, len(self.table), axis=1)[:, ::step][:, :blocks]
+            made.append((seen.reshape(-1, len(self.table)) @ self.table).reshape(len(x), -1)[:, :total])
+            self.waiting.append(x[:, total * self.factor : samples].copy())
         return made
 
 
