@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from .parameters import Parameter, inertial_parameters
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups
 from .structure import reduce_to_base
-from .term_chunks import term_chunks, torque_chunks
+from .term_chunks import columns_of, term_chunks, torque_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
 
 
@@ -235,19 +235,7 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of the terms.
         """
-        ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
-        axes: dict[Hashable, AxisMotion] = {}
-        out = np.empty((ends[-1], len(segment)))
-        for item, begin, end in zip(terms, ends, ends[1:], strict=False):
-            key = self._moving(item)
-            if key not in axes:
-                axes[key] = self._axis_motion(segment, item)
-            out[begin:end] = item.term.columns(axes[key]).T
-        return out.T
-
-    def _moving(self, item: AppliedTerm) -> Hashable:
-        """What decides the motion that a term sees."""
-        return item.axis, item.side
+        return columns_of(terms, len(segment), partial(self._axis_motion, segment))
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         j, reference, before = item.axis, segment.reference_torque, segment.before

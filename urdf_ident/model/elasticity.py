@@ -12,7 +12,7 @@ still identified, from the sum alone (``rigid``): its rows would otherwise claim
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -182,9 +182,6 @@ class ElasticModel(DynamicModel):
     def _of(self, kind: str, joint: int) -> NDArray[np.intp]:
         owned = self._owned[kind]
         return np.asarray(owned[self._axis_of[owned] == joint])
-
-    def _moving(self, item: AppliedTerm) -> Hashable:
-        return item.axis, isinstance(item.term, SPRING_TERMS)
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         j = item.axis

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
+from ..friction import AxisMotion, Law
 from ..linalg import Array
 from ..samples import Segment
 from .engine.rigid import rigid_of
@@ -29,6 +30,28 @@ class TermModel(Protocol):
 
     def with_reference_torque(self, segment: Segment) -> Segment:
         """The segment with the torque that load-dependent terms read."""
+
+
+def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[AppliedTerm], AxisMotion]) -> Array:
+    """Values of the columns of some terms.
+
+    Args:
+        terms: The terms.
+        samples: Length of the motion.
+        motion: What a term sees of it; friction laws of one axis see the same.
+
+    Returns:
+        Shape (samples, k), columns in the order of the terms.
+    """
+    ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
+    seen: dict[Hashable, AxisMotion] = {}
+    out = np.empty((ends[-1], samples))
+    for item, begin, end in zip(terms, ends, ends[1:], strict=False):
+        key = (item.axis, item.side) if isinstance(item.term, Law) else id(item)
+        if key not in seen:
+            seen[key] = motion(item)
+        out[begin:end] = item.term.columns(seen[key]).T
+    return out.T
 
 
 def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:

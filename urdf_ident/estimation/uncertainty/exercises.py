@@ -7,8 +7,9 @@ speeds; what it would teach follows from the regressor along it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -51,22 +52,26 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
         One joint slowly (gravity, friction at low speed), one joint fast, two fast, all slowly, all fast.
     """
     n, names = robot.n, robot.joints
+    slow, fast = (_moving(robot, pace, seed) for pace in (SLOW, 1.0))
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} slowly over its range", (j,), _states(robot, (j,), SLOW, seed))
+        yield Exercise(f"move {name} slowly over its range", (j,), _only(*slow, (j,)))
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} fast both ways", (j,), _states(robot, (j,), 1.0, seed))
+        yield Exercise(f"move {name} fast both ways", (j,), _only(*fast, (j,)))
     for i, j in combinations(range(n), 2):
         if n <= _ALL_PAIRS or j in robot.subtrees[i][:2]:
             words = f"move {names[i]} and {names[j]} fast and at the same time"
-            yield Exercise(words, (i, j), _states(robot, (i, j), 1.0, seed))
+            yield Exercise(words, (i, j), _only(*fast, (i, j)))
     if n > 1:
         every = tuple(range(n))
-        yield Exercise("move all joints slowly over their ranges", every, _states(robot, every, SLOW, seed))
-        yield Exercise("move all joints fast and at the same time", every, _states(robot, every, 1.0, seed))
+        yield Exercise("move all joints slowly over their ranges", every, _only(*slow, every))
+        yield Exercise("move all joints fast and at the same time", every, _only(*fast, every))
 
 
-def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Segment:
-    """A smooth motion of some joints, sampled: sines that reach the speed, inside the range, with at least one turn back."""
+def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
+    """A smooth motion of all joints, sampled: sines that reach the speed, inside the range, with at least one turn back.
+
+    Beside it positions for joints that rest, shape (n,).
+    """
     rng = np.random.default_rng(seed)
     reach = np.where(robot.prismatic, 0.5, np.pi)
     lower, upper = (np.clip(np.nan_to_num(robot.limit(key)), -reach, reach) for key in ("lower", "upper"))
@@ -85,13 +90,19 @@ def _states(robot: Robot, moving: tuple[int, ...], pace: float, seed: int) -> Se
         q = q + share * span * np.sin(w * t + phase)
         v = v + share * span * w * np.cos(w * t + phase)
         a = a - share * span * w**2 * np.sin(w * t + phase)
-    still = np.setdiff1d(np.arange(robot.n), moving)
-    q[:, still] = (lower + (upper - lower) * rng.random(robot.n))[still]
-    v[:, still] = a[:, still] = 0.0
+    rest = lower + (upper - lower) * rng.random(robot.n)
     load = 10.0 * rng.standard_normal(q.shape)
     twist, vm, am = (scale * pace * rng.standard_normal(q.shape) for scale in (0.01, 1.0, 1.0))
-    twist[:, still] = vm[:, still] = am[:, still] = 0.0
-    return Segment("exercise", 0.0, count / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load)
+    return Segment("exercise", 0.0, count / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load), rest
+
+
+def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
+    """Some joints of a motion move, with their motors, the others rest."""
+    still = np.setdiff1d(np.arange(len(rest)), moving)
+    changed: dict[str, Any] = {name: np.array(getattr(motion, name)) for name in ("q", "v", "a", "qm", "vm", "am")}
+    for name, array in changed.items():
+        array[:, still] = rest[still] if name.startswith("q") else 0.0
+    return replace(motion, **changed)
 
 
 def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
