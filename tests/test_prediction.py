@@ -98,13 +98,17 @@ def test_friction_that_no_data_show_is_unknown_by_its_own_size(ident: Identifica
     dry, viscous = at["Fc_j1"], at["Fv_j1"]
     seen = np.tile([[0.0, 1.0], [0.0, 1.0]], (3, 1, 1))
     seen[0] = [[0.0, 0.0], [0.2, 1.0]]  # j1 moves forwards only, and never slower than 0.2 rad/s
-    v = np.zeros((5, 3))
-    v[:, 0] = [-0.5, 0.5, 1.5, 0.1, -1.5]
+    v = np.zeros((6, 3))
+    v[:, 0] = [-0.5, 0.5, 1.5, 0.1, -1.5, 5.0]
     still = np.zeros_like(v)
     width = unseen_friction(model, theta, seen, still, v, still)
-    expected = [dry + 0.5 * viscous, 0.0, 0.25 * viscous, 0.5 * (dry + 0.2 * viscous), dry + 1.5 * viscous]
+    beyond = [max(0.5 * viscous * (x - 1), 0.2 * (dry + viscous) * (x - 1)) for x in (1.5, 5.0)]
+    expected = [dry + 0.5 * viscous, 0.0, beyond[0], 0.5 * (dry + 0.2 * viscous), dry + 1.5 * viscous, beyond[1]]
     np.testing.assert_allclose(width[:, 0], expected, rtol=0.02, atol=1e-9)
     np.testing.assert_allclose(width[:, 1:], 0.0, atol=1e-9)
+    flat = np.where([p.symbol == "Fv" for p in model.parameters], 0.0, theta)
+    width = unseen_friction(model, flat, seen, still, v, still)
+    np.testing.assert_allclose(width[[2, 5], 0], [0.1 * dry, 0.8 * dry], rtol=0.02)
 
 
 def test_speeds_that_were_seen_by_direction() -> None:
