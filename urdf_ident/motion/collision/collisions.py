@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -199,25 +200,42 @@ class Collisions:
         distance, near = np.empty(len(rows)), np.zeros((2, len(rows), 3))
         request, result = coal.DistanceRequest(), coal.DistanceResult()
         first, second = coal.Transform3s(), coal.Transform3s()
-        order = np.argsort(pairs, kind="stable")
-        ends = np.searchsorted(pairs[order], np.arange(len(self.pairs) + 1))
-        for p in np.unique(pairs).tolist():
-            mine, pair = order[ends[p] : ends[p + 1]], self.pairs[p]
-            if pair.second < 0:
-                for m in mine.tolist():
-                    distance[m], near[:, m] = self._tool_distance(poses, int(rows[m]))
-                continue
-            here, there = self.solids[pair.first], self.solids[pair.second]
-            measure = coal.ComputeDistance(here.geometry, there.geometry)
-            placed = (_placed(poses, rows[mine], solid) for solid in (here, there))
-            for m, R, t, S, u in zip(mine.tolist(), *(x for pair_ in placed for x in pair_), strict=True):
-                first.setTransform(R, t)
-                second.setTransform(S, u)
-                result.clear()
-                distance[m] = found = measure(first, second, request, result)
-                if found < within:
-                    near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
+        tool = self._of_pairs[pairs, 1] < 0
+        for m in np.flatnonzero(tool).tolist():
+            distance[m], near[:, m] = self._tool_distance(poses, int(rows[m]))
+        solid = np.flatnonzero(~tool)
+        placed = (self._placed(poses, rows[solid], self._of_pairs[pairs[solid], k]) for k in (0, 1))
+        measures: dict[int, Any] = {}
+        for m, p, *places in zip(solid.tolist(), pairs[solid].tolist(), *(x for pair in placed for x in pair), strict=True):
+            if p not in measures:
+                pair = self.pairs[p]
+                measures[p] = coal.ComputeDistance(self.solids[pair.first].geometry, self.solids[pair.second].geometry)
+            first.setTransform(*places[:2])
+            second.setTransform(*places[2:])
+            result.clear()
+            distance[m] = found = measures[p](first, second, request, result)
+            if found < within:
+                near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
         return distance, near[0], near[1]
+
+    @cached_property
+    def _of_pairs(self) -> Indices:
+        """Indices of the two solids of each pair, −1 of the tool's box, shape (P, 2)."""
+        return np.array([(pair.first, pair.second) for pair in self.pairs], dtype=np.intp).reshape(-1, 2)
+
+    @cached_property
+    def _placements(self) -> tuple[Indices, Array, Array]:
+        """Of all solids the body, shape (K,), and the rotation and the place in its frame, (K, 3, 3) and (K, 3) [m]."""
+        frames = np.array([solid.placement for solid in self.solids]).reshape(-1, 4, 4)
+        bodies = np.array([solid.body for solid in self.solids], dtype=np.intp)
+        return bodies, frames[:, :3, :3].copy(), frames[:, :3, 3].copy()
+
+    def _placed(self, poses: Poses, rows: Indices, solids: Indices) -> tuple[Array, Array]:
+        """Rotations and places of solids on configurations, shapes (M, 3, 3) and (M, 3) [m]."""
+        bodies, turns, places = self._placements
+        frame = poses.rotation[rows, bodies[solids]]
+        moved = (frame @ places[solids][:, :, None])[:, :, 0] + poses.origin[rows, bodies[solids]]
+        return frame @ turns[solids], moved
 
     def gradients(self, poses: Poses, rows: Indices, pairs: Indices, first: Array, second: Array, distance: Array) -> Array:
         """How distances change with the joints.
@@ -308,16 +326,6 @@ class _Covers:
     second: Indices
     one: _Balls
     several: _Balls
-
-
-def _placed(poses: Poses, rows: Indices, solid: Solid) -> tuple[Array, Array]:
-    """Rotations and places of a solid on some configurations, shapes (M, 3, 3) and (M, 3) [m]."""
-    turn, place = solid.placement[:3, :3], solid.placement[:3, 3]
-    if solid.body == 0:
-        return np.broadcast_to(turn, (len(rows), 3, 3)), np.broadcast_to(place, (len(rows), 3))
-    frame = poses.rotation[rows, solid.body].reshape(-1, 3)
-    moved = (frame @ place).reshape(-1, 3) + poses.origin[rows, solid.body]
-    return (frame @ turn).reshape(-1, 3, 3), moved
 
 
 def _to_object(points: Array, there: Solid) -> Array:
