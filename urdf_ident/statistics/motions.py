@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..linalg import Array
 from .statistic import Statistic, StatisticSet
@@ -36,6 +37,8 @@ _CUT = 1e-3
 _FAR = 0.25
 #: So many columns are compared first; where they differ by so many times :data:`_FAR`, the others are not.
 _FIRST, _CLEARLY = 48, 1.3
+#: Logs that are compared with one at a time, at most.
+_AT_ONCE = 200
 
 
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
@@ -68,9 +71,10 @@ def log_distances(statistics: StatisticSet) -> Array:
         Shape (logs, logs), symmetric: 0 for the same motion, 1 where the lengths of the columns agree nowhere [1].
     """
     made = list(_Log.all_of(statistics).values())
-    found = np.zeros((len(made), len(made)))
-    for b in range(len(made)):
-        for a in range(b):
+    found = np.ones((len(made), len(made)))
+    np.fill_diagonal(found, 0.0)
+    for b in range(1, len(made)):
+        for a in _possible(made[:b], made[b]):
             found[a, b] = found[b, a] = _distance(made[a], made[b])
     return found
 
@@ -160,7 +164,7 @@ class _Log:
             rows.append(whole)
             edges.append(count / whole)
             grown = np.cumsum([np.zeros(len(layout.columns)), *(np.sum(R**2, axis=0) for R in factors[-1])], axis=0) / whole
-            squares.append(_between(edges[-1], grown, edges[0]))
+            squares.append(_between(edges[-1][None], grown[None], np.zeros(len(edges[0]), dtype=np.intp), edges[0]))
         return cls(tuple(factors), tuple(edges), tuple(rows), np.hstack(squares))
 
     def moments(self, group: int, begin: float, end: float) -> Array:
@@ -173,21 +177,34 @@ class _Log:
         return np.asarray(stacked.T @ stacked / ((end - begin) * self.rows[group]))
 
 
-def _between(edges: Array, values: Array, places: Array) -> Array:
-    """Linear interpolation of rows of values, shape (places, k)."""
-    at = np.clip(np.searchsorted(edges, places, side="right") - 1, 0, max(len(edges) - 2, 0))
-    after = np.minimum(at + 1, len(edges) - 1)
-    part = np.clip((places - edges[at]) / np.maximum(edges[after] - edges[at], 1e-300), 0, 1)
-    return np.asarray(values[at] + part[:, None] * (values[after] - values[at]))
+def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array) -> Array:
+    """Linear interpolation of rows of values (tables, edges, k), ascending edges (tables, edges), in one table at each place,
+    shape (places, k)."""
+    last = edges.shape[1] - 1
+    at = (places[:, None] >= edges[which, 1:-1]).sum(axis=1)
+    after = np.minimum(at + 1, last)
+    low = edges[which, at]
+    part = np.clip((places - low) / np.maximum(edges[which, after] - low, 1e-300), 0, 1)
+    first = values[which, at]
+    return np.asarray(first + part[:, None] * (values[which, after] - first))
+
+
+def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
+    """Which logs are not clearly another motion than one, by some columns, many logs at once."""
+    found = []
+    for count in {len(other.edges[0]) for other in others}:
+        alike = [k for k, other in enumerate(others) if len(other.edges[0]) == count]
+        for begin in range(0, len(alike), _AT_ONCE):
+            some = alike[begin : begin + _AT_ONCE]
+            few = slice(None, None, max(1, log.squares.shape[1] // _FIRST))
+            which, apart, *_ = _unlike([others[k] for k in some], log, few)
+            found += [some[k] for k in np.unique(which[apart <= _CLEARLY * _FAR])]
+    return found
 
 
 def _distance(a: _Log, b: _Log) -> float:
     """Distance of two logs."""
-    edges_a, edges_b = _overlaps(a, b)
-    few = slice(None, None, max(1, a.squares.shape[1] // _FIRST))
-    if _unlike(a, edges_a, b, edges_b, few).min() > _CLEARLY * _FAR:
-        return 1.0
-    apart = _unlike(a, edges_a, b, edges_b, slice(None))
+    _, apart, edges_a, edges_b = _unlike([a], b, slice(None))
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
@@ -199,33 +216,34 @@ def _distance(a: _Log, b: _Log) -> float:
     return float(np.sqrt(np.mean(squares)))
 
 
-def _unlike(a: _Log, edges_a: Array, b: _Log, edges_b: Array, columns: slice) -> Array:
-    """By how much the lengths of some columns differ over each stretch that two logs might share, shape (overlaps,)."""
-    lengths = []
-    for log, edges in ((a, edges_a), (b, edges_b)):
-        grown = _between(log.edges[0], log.squares[:, columns], edges.ravel()).reshape(*edges.shape, -1)
-        lengths.append(np.diff(grown, axis=1) / np.diff(edges, axis=1)[:, :, None])
-    part = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
-    return np.asarray(np.sqrt(np.mean(part**2, axis=(1, 2))))
-
-
-def _overlaps(a: _Log, b: _Log) -> tuple[Array, Array]:
-    """Stretches that both might share, where b begins at (or half-way through) a block of a, or a at one of b.
+def _unlike(logs: Sequence[_Log], b: _Log, columns: slice) -> tuple[NDArray[np.intp], Array, Array, Array]:
+    """By how much the lengths of some columns of logs (of as many blocks each) and of log b differ over the stretches that two
+    might share: where b begins at (or half-way through) a block of the other, or the other at one of b.
 
     Returns:
-        Edges of their :data:`_PARTS` parts, from 0 to 1 in a and in b, shape (overlaps, parts + 1) each.
+        Of every stretch which of the logs it is in and by how much they differ, shape (stretches,) each; and the edges of its
+        :data:`_PARTS` parts, from 0 to 1 in that log and in b, shape (stretches, parts + 1) each.
     """
-    whole_a, whole_b = a.rows[0], b.rows[0]
-    shifts = np.concatenate([whole_a * _halved(a.edges[0])[:-1], -whole_b * _halved(b.edges[0])[1:-1]])
-    begin, end = np.maximum(0.0, shifts), np.minimum(whole_a, shifts + whole_b)
-    long = end - begin >= _SHARED * min(whole_a, whole_b)
-    begin, end, shifts = begin[long, None], end[long, None], shifts[long, None]
-    edges = begin + (end - begin) * np.linspace(0, 1, _PARTS + 1)
-    return edges / whole_a, (edges - shifts) / whole_b
+    edges, squares = np.array([log.edges[0] for log in logs]), np.array([log.squares[:, columns] for log in logs])
+    whole, whole_b = np.array([[log.rows[0]] for log in logs]), b.rows[0]
+    late = np.repeat(whole_b * _halved(b.edges[0])[None, 1:-1], len(logs), axis=0)
+    shifts = np.hstack([whole * _halved(edges)[:, :-1], -late])
+    begin, end = np.maximum(0.0, shifts), np.minimum(whole, shifts + whole_b)
+    long = end - begin >= _SHARED * np.minimum(whole, whole_b)
+    which, begin, end, shifts = np.nonzero(long)[0], begin[long, None], end[long, None], shifts[long, None]
+    places = begin + (end - begin) * np.linspace(0, 1, _PARTS + 1)
+    in_each, in_b = places / whole[which], (places - shifts) / whole_b
+    lengths = []
+    alone = b.edges[0][None], b.squares[None, :, columns], np.zeros_like(which), in_b
+    for own, grown, place, at in ((edges, squares, which, in_each), alone):
+        between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
+        lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])
+    part = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
+    return which, np.sqrt(np.mean(part**2, axis=(1, 2))), in_each, in_b
 
 
 def _halved(edges: Array) -> Array:
-    return np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
+    return np.sort(np.concatenate([edges, (edges[..., 1:] + edges[..., :-1]) / 2], axis=-1), axis=-1)
 
 
 def _whitened(x: Array, y: Array) -> float:
