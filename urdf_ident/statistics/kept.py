@@ -20,7 +20,7 @@ from ..samples import Segment
 from .rows import RowFilter, filtered_rows
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
-MOST = 8_000_000
+MOST = 12_000_000
 #: Numbers of term columns at the full rate that are filtered at a time.
 AT_ONCE = 2_000_000
 
