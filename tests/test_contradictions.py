@@ -20,6 +20,7 @@ from urdf_ident.data.quality.evidence import solved
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
+from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
@@ -87,6 +88,51 @@ def test_reversed_efforts_are_found_without_friction() -> None:
     recording = log_of(ARM, truth=Truth(zero, zero, zero, zero))
     (found,) = doubts(replace(recording, effort=-recording.effort))
     assert found.id == "effort-sign"
+
+
+def _with_play(q: Array, size: float) -> Array:
+    out, at = np.array(q), q[0]
+    for k, x in enumerate(q):
+        out[k] = at = min(max(at, x - size / 2), x + size / 2)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("id", "joint", "size"),
+    [
+        ("position-zero", 1, -0.04),
+        ("position-nonlinear", 1, 0.03),
+        ("position-play", 1, 0.03),
+        ("effort-crosstalk", 3, None),
+        ("effort-saturates", 1, None),
+        ("effort-without-gravity", None, None),
+    ],
+)
+def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size: float | None) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyxy"))
+    recording = log_of(robot, seed=1, noise=0.01)
+    q, tau = np.array(recording.position), np.array(recording.effort)
+    if id == "position-zero":
+        q[:, 1] += 0.04
+    elif id == "position-nonlinear":
+        q[:, 1] += 0.03 * np.sin(2 * q[:, 1] + 0.5)
+    elif id == "position-play":
+        q[:, 1] = _with_play(q[:, 1], 0.03)
+    elif id == "effort-crosstalk":
+        tau[:, 3] += 0.02 * tau[:, 1]
+    elif id == "effort-saturates":
+        most = 0.8 * np.abs(tau[:, 1]).max()
+        tau[:, 1] = most * np.tanh(tau[:, 1] / most)
+    else:  # subtracted by a URDF that is wrong by a fifth
+        data = robot.model.createData()
+        tau -= [0.8 * pin.computeGeneralizedGravity(robot.model, data, x) for x in q]
+    found = doubts(replace(recording, position=q, effort=tau), robot)
+    named = next(item for item in found if item.id == id)
+    assert named.joint == (None if joint is None else robot.joints[joint])
+    if size is not None:
+        assert named.size == pytest.approx(size, rel=0.4)
+        assert found == [named]
+    assert named.severity == ("refused" if joint is None else "warning")
 
 
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])

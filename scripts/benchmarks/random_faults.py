@@ -439,7 +439,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "gain drift": (_gain_drift, VARYING | {"effort-scale"}, False),
     "offset step": (_offset_step, VARYING, False),
     "encoder": (_encoder, {"position-nonlinear", "velocity-unrelated"}, False),
-    "backlash": (_backlash, {"position-nonlinear", "velocity-unrelated", "channel-frozen"}, False),
+    "backlash": (_backlash, {"position-play", "position-nonlinear", "velocity-unrelated", "channel-frozen"}, False),
     "zero": (_zero, {"position-zero"}, False),
     "signs": (_signs, {"effort-sign"}, False),
     "sign": (_sign, {"effort-sign"}, False),

@@ -28,6 +28,8 @@ LOSS = 1.05
 OUTSTANDING = (
     "effort",
     "position-held",
+    "position-nonlinear",
+    "position-play",
     "position-sign",
     "position-zero",
     "axis-sign",

@@ -37,6 +37,8 @@ _MATERIAL = 0.025
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: sound logs
 #: of torque sensors leave 0.2 and more, of the Panda 0.4, torques computed from measured motion 0.01.
 _COMPUTED = 0.05
+#: The same where positions are poor: what free inertias with friction leave is hardly less than what the URDF alone leaves.
+_NO_FRICTION = 1.1
 #: Part of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
@@ -53,7 +55,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
         The findings.
     """
     left = case.with_urdf_alone(reading)
-    if left < _COMPUTED:
+    if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(reading).part, _LEFT):
         return [_computed(left)]
     if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or reading.gravity is not None:
         return []

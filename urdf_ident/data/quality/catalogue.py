@@ -137,6 +137,21 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "position-zero": FindingKind(
             "refused", "The zero of a joint is not the URDF's.", "`drive: {joint_offset: [...]}`.", "what has to be added [rad]"
         ),
+        "position-nonlinear": FindingKind(
+            "warning",
+            "The positions of a joint are off by a wave along its travel.",
+            "Check the mounting and calibration of the encoder.",
+            "amplitude [rad or m]",
+        ),
+        "position-play": FindingKind(
+            "warning",
+            "The positions of a joint stand still when it turns back, and then lag.",
+            "Look for play between joint and encoder.",
+            "play [rad or m]",
+        ),
+        "effort-crosstalk": FindingKind(
+            "warning", "A part of one joint's effort is in another's.", "Check wiring, columns, `drive.reduction`."
+        ),
         "time-scale": FindingKind(
             "refused",
             "The clock is wrong by a factor: dq/dt is k times all velocities, or inertia and gravity disagree.",

@@ -19,11 +19,12 @@ from ...samples import FEWEST_REVERSALS, Segment, reversals
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
+from .first_order import SmallFault, small_faults
 from .hypotheses import Step, open_scales, search
 from .sampled import sampler
 from .stationarity import Change, between, within
 from .trial import Case
-from .wording import SEVERE, changes, differs, doubt, named, open_scale
+from .wording import SEVERE, changes, differs, doubt, named, open_scale, small_fault
 
 #: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
 _FEWEST = 25
@@ -61,7 +62,9 @@ def contradictions(
         if not odd:
             asked = [k for k in usable if not steps or steps[0].gain < _AS_CHANGE]
             changed = {k: alone[k][1] for k in asked}
-            if steps and max((item.gain for item in changed.values() if item is not None), default=0.0) > steps[0].gain:
+            small = _small(together, [logs[k] for k in usable], steps)
+            others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
+            if steps and max(others, default=0.0) > steps[0].gain:
                 steps = []
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
             laden = any(part.external is not None for k in usable for part in logs[k][0])
@@ -69,6 +72,7 @@ def contradictions(
             for k in usable:
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
+                out[k] = (*out[k], *([] if steps or not small else [small_fault(robot, small)]))
             break
         for group in odd:
             for k, (kind, gain, joint) in group.items():
@@ -79,6 +83,15 @@ def contradictions(
             break
         usable = [k for k in usable if not any(k in group for group in odd)]
     return out
+
+
+def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
+    """Small faults beyond chance, that explaining most first; none where a large one explains far more, or the same one."""
+    if steps and steps[0].gain > _AS_CHANGE:
+        return []
+    found = [item for item in small_faults(case, logs) if item.decided]
+    told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
+    return [] if found and found[0].id in told else found
 
 
 def _changes_of(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:

@@ -44,9 +44,6 @@ _MATERIAL, _BAND = 0.08, 0.25
 #: The same of one joint, or one log, against the others. Sound joints, real and simulated, come to 0.25 by friction that no law
 #: has, 10 ms of one joint to 0.35, a tenth of a second to 0.8.
 _ALONE = {"joint": 0.3, "log": 0.15}
-#: Bends that undo a saturation, ``x (1 + c (x / top)²)``, and gain and standard errors from which an effort saturates: sound
-#: logs come to 0.05 with bends of this sense, efforts that lose a tenth to a half at the top to 0.28 and more.
-_BENDS, _SATURATES, _BENT = np.array([0.25, 0.5, 1.0, 2.0]), 0.2, 2.5
 #: Least standard error of a delay [s].
 _RESOLUTION = 5e-4
 #: Low-pass of the efforts over that of the motion: friction that reverses is steeper than the motion.
@@ -226,16 +223,16 @@ def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], re
 
 def _find(
     robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None
-) -> tuple[Delay | None, dict[tuple[str, int], float], list[int]]:
-    """The delay of all efforts, what those of single joints or logs lag beyond it [s], and joints whose efforts saturate."""
+) -> tuple[Delay | None, dict[tuple[str, int], float]]:
+    """The delay of all efforts, and what those of single joints or logs lag beyond it [s]."""
     chosen = _some(logs)
     some = [(logs[k][0], min(_WIDER * logs[k][1], HIGHEST * logs[k][0][0].rate)) for k in chosen]
     sampled = sampler(some, samples=_SAMPLES, blocks=_BLOCKS, reduction=reduction)
     if sampled is None or len(motion := sampled(0.0)) < 25 * (robot.n + 2):
-        return None, {}, []
+        return None, {}
     moves = (np.ptp(motion.q, axis=0) > 0.02) & (np.ptp(motion.tau, axis=0) > 0)
     if not moves.any():
-        return None, {}, []
+        return None, {}
     problem = _Problem.of(robot, motion, moves)
 
     def late(delays: Array) -> Array:
@@ -260,7 +257,7 @@ def _find(
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
     apart = _apart(problem, late, common)
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
-    return delay, apart, _saturating(problem)
+    return delay, apart
 
 
 def _apart(problem: _Problem, late: Callable[[Array], Array], common: float) -> dict[tuple[str, int], float]:
@@ -294,22 +291,6 @@ def _apart(problem: _Problem, late: Callable[[Array], Array], common: float) -> 
     return found
 
 
-def _saturating(problem: _Problem) -> list[int]:
-    """Joints whose large efforts are too small for the motion."""
-    found, tau = [], problem.motion.tau
-    for i, j in enumerate(problem.joints):
-        x = tau[:, j, None]
-        bent = x * (1 + _BENDS * (x / np.percentile(np.abs(x), 99.5)) ** 2)
-        tried = np.repeat(tau[:, :, None], len(_BENDS) + 1, axis=2)
-        tried[:, j, :-1] = bent * (x.std() / bent.std(axis=0))
-        held = problem.errors(tried).held
-        best = int(np.argmin(held[:, i].sum(axis=0)))
-        gain, errors = problem.gained(held[:, :, -1], held[:, :, best], np.array([i]))
-        if gain > _SATURATES and errors > _BENT:
-            found.append(int(j))
-    return found
-
-
 def _some(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
     """Logs evenly spread over all, as many as hold enough motion: the samples of more would lie too far apart."""
     seconds = sum(len(part) / part.rate for parts, _ in logs for part in parts)
@@ -331,7 +312,7 @@ def timing(
         The common delay, and per log findings on what one joint or log is late against the others, and on the bandwidth, where
         they are of practical size.
     """
-    found, apart, bent = _find(robot, logs, reduction)
+    found, apart = _find(robot, logs, reduction)
     if found is None:
         return None, [() for _ in logs]
     said = []
@@ -339,15 +320,8 @@ def timing(
         words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
         said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
-    said += [_saturates(robot.joints[j]) for j in bent]
     said += [_late(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
     return found, [(*said, *([_late(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
-
-
-def _saturates(joint: str) -> Finding:
-    words = "the large efforts of this joint are too small for the motion: it saturates, or its scale is not constant"
-    remedy = "widen the range of the sensor or the logger, or record slower; is the torque constant right at high currents?"
-    return Finding("effort-saturates", "warning", joint, None, words, remedy, None, 0.99)
 
 
 def _late(seconds: float, joint: str | None = None) -> Finding:

@@ -79,6 +79,38 @@ class MotionSamples:
         return replace(self, q=q, v=v, a=a)
 
 
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A stretch of a log, its log's index and cut-off [Hz], and that every so manieth sample of it is looked at."""
+
+    log: int
+    cutoff: float
+    part: Segment
+    step: int
+
+
+def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[Piece]:
+    """The stretches of conditioned logs with measured torque, thinned evenly.
+
+    Args:
+        logs: Per log its segments and the cut-off of its positions [Hz].
+        samples: How many are looked at in all, at most about.
+
+    Returns:
+        The stretches, in order.
+    """
+    parts = [
+        (k, cutoff, part)
+        for k, (segments, cutoff) in enumerate(logs)
+        for part in segments
+        if part.tau is not None and len(part) > 20
+    ]
+    if not parts:
+        return []
+    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
+    return [Piece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
+
+
 def sampler(
     logs: Sequence[tuple[Sequence[Segment], float]],
     samples: int = SAMPLES,
@@ -96,28 +128,22 @@ def sampler(
     Returns:
         The samples with a delay of the efforts [s] taken out; None where nothing is measured.
     """
-    parts = [
-        (k, cutoff, part)
-        for k, (segments, cutoff) in enumerate(logs)
-        for part in segments
-        if part.tau is not None and len(part) > 20
-    ]
-    if not parts:
+    pieces = thinned(logs, samples)
+    if not pieces:
         return None
-    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
-    steps = [max(1, math.ceil(part.rate / per_second - 1e-9)) for _, _, part in parts]
-    smooth = [_smooth(part, cutoff) for _, cutoff, part in parts]  # once: every delay only shifts it
+    smooth = [_smooth(item.part, item.cutoff) for item in pieces]  # once: every delay only shifts it
 
     def efforts(delay: float) -> Array:
-        every = zip(parts, steps, smooth, strict=True)
-        return np.concatenate([delayed(x, delay * part.rate, step) if delay else x[::step] for (_, _, part), step, x in every])
+        every = zip(pieces, smooth, strict=True)
+        return np.concatenate(
+            [delayed(x, delay * item.part.rate, item.step) if delay else x[:: item.step] for item, x in every]
+        )
 
     rows = [
-        (part.q[::step], part.v[::step], part.a[::step], part.time[::step])
-        for (_, _, part), step in zip(parts, steps, strict=True)
+        (part.q[::step], part.v[::step], part.a[::step], part.time[::step]) for part, step in ((x.part, x.step) for x in pieces)
     ]
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
-    log = np.concatenate([np.full(len(row[0]), k) for (k, _, _), row in zip(parts, rows, strict=True)])
+    log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _blocks(log, blocks)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     first = MotionSamples(q, v, a, efforts(0.0), block, log, time, reduction if coupled else None)
