@@ -224,6 +224,25 @@ def test_time_that_counts_samples_names_rate(robot: Robot) -> None:
     assert "rate" in finding.remedy
 
 
+def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robot: Robot) -> None:
+    log = make_log()
+    gone = np.isin(np.arange(len(log)) // 7, [40, 171, 390])
+    late = log.take(~gone)
+    finding = found(assess(replace(late, time=log.time[: len(late)]), robot), "samples-lost")
+    assert finding.severity == "warning"
+    assert "at 3 place(s)" in finding.message
+    assert "about 21 rows" in finding.message
+    assert "samples-lost" not in codes(assess(late, robot), "warning")
+
+
+def test_rows_in_bursts_are_no_other_unit_of_time(robot: Robot) -> None:
+    log = make_log()
+    written = np.ceil(log.time / 0.2) * 0.2 + 1e-6 * np.arange(len(log))
+    finding = found(assess(replace(log, time=written), robot), "clock-uneven")
+    assert finding.severity == "refused"
+    assert "bursts" in finding.message
+
+
 def test_time_that_stands_is_refused(robot: Robot) -> None:
     assert found(assess(make_log(time=np.zeros(5000)), robot), "clock-stands").severity == "refused"
 
@@ -620,4 +639,4 @@ def test_stamps_that_are_next_to_equal_end_in_no_traceback(robot: Robot) -> None
     burst[2000:2012] += 0.5
     assert assess(replace(recording, time=burst), robot).acceptable
     all_at_once = recording.time[np.arange(len(burst)) // 500 * 500] + 1e-7 * (np.arange(len(burst)) % 500)
-    assert "time-unit" in codes(assess(replace(recording, time=all_at_once), robot), "refused")
+    assert "clock-uneven" in codes(assess(replace(recording, time=all_at_once), robot), "refused")

@@ -42,6 +42,7 @@ OUTSTANDING = (
     "physics-undecided",
     "log",
     "values-sentinel",
+    "samples-lost",
 )
 
 

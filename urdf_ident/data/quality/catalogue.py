@@ -68,9 +68,17 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "samples-repeated": FindingKind(
             "repaired", "Rows that repeat the sample before them during a motion, left out.", "None."
         ),
-        "samples-lost": FindingKind("info", "Samples of the device are not in the log; interpolated.", "None needed."),
+        "samples-lost": FindingKind(
+            "info",
+            "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it.",
+            "None needed; of a warning: log the device's own stamps.",
+        ),
         "clock-jitter": FindingKind("repaired", "The device's even clock was recovered from uneven stamps.", "None needed."),
-        "clock-uneven": FindingKind("repaired", "Uneven intervals; the log is resampled.", "None needed."),
+        "clock-uneven": FindingKind(
+            "repaired",
+            "Uneven intervals; the log is resampled. Refused where most rows come in bursts.",
+            "None needed; of a refusal: log the device's own stamps.",
+        ),
         "clock-gaps": FindingKind("repaired", "Pauses in the clock; the log is split there.", "None needed."),
     },
     "Motion and channels": {

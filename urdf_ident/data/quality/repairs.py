@@ -25,6 +25,9 @@ _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
 
+#: Rows are lost where a step is this much longer than its neighbours, this many times as far from their mean as usual, and this
+#: part of that at most to the side; fewest such places, and the jitter of stamps that say anything [periods].
+_AT_ONCE, _FAR, _ASIDE, _LOST, _STEADY = 1.6, 12.0, 0.3, 2, 0.2
 #: Fewest samples that make a value a sentinel, and their distance from their neighbours over the signal's usual range.
 _SENTINELS, _APART = 5, 0.3
 
@@ -121,6 +124,15 @@ def check_time_unit(state: Examination) -> None:
         return
     typical = float(np.median(steps))
     if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
+        return
+    mean = float(intervals.mean())
+    if typical < 1 / _RATES[1] and 1 / _RATES[1] <= mean <= 1 / _RATES[0]:
+        state.add(
+            "clock-uneven",
+            "refused",
+            f"the rows come in bursts: half of the intervals are below {typical:.2g} s, their mean is {mean:.3g} s",
+            remedy="log the device's own time stamps, or give `log: {rate: <Hz>}` without a time column if it samples evenly",
+        )
         return
     guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
     if typical > 1 and abs(typical - 1) < 1e-9:
@@ -219,6 +231,35 @@ def repair_clock(state: Examination) -> None:
             f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
             f"{longest:.3g} s; the log is split there",
             at=clock.gaps + 1,
+        )
+
+
+def check_lost_rows(state: Examination) -> None:
+    """Warns of rows that are missing although the stamps do not show it: there all joints go a multiple of their way at once.
+
+    Args:
+        state: The log, with its clock put right.
+    """
+    recording = state.recording
+    if len(recording) < 100 or read_clock(recording.time).jitter > _STEADY:
+        return
+    steps = np.diff(recording.position, axis=0) / np.diff(recording.time)[:, None]
+    steps = steps / np.maximum(np.median(np.abs(steps), axis=0), 1e-12)
+    usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
+    beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
+    times = np.sum(step * usual, axis=1) / np.maximum(length**2, 1e-300)
+    aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
+    far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
+    lost = np.flatnonzero((times > _AT_ONCE) & far & (aside < _ASIDE * beyond)) + 2
+    if len(lost) >= _LOST:
+        rows = int(np.maximum(np.round(times[lost - 2]) - 1, 1).sum())
+        state.add(
+            "samples-lost",
+            "warning",
+            f"at {len(lost)} place(s) all joints go a multiple of their way within one row: about {rows} rows are missing, and "
+            "the time stamps do not show it",
+            at=lost,
+            remedy="log the device's own time stamps: these count rows, and velocities and accelerations are wrong there",
         )
 
 

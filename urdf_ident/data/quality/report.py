@@ -84,6 +84,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     repairs.repair_clock(state)
     if _too_few(state):
         return
+    repairs.check_lost_rows(state)
     checks.check_position_unit(state, robot)
     if not state.stopped:
         channels.check_held(state, robot)
