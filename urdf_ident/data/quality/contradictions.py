@@ -22,9 +22,10 @@ from .findings import Finding
 from .first_order import SmallFault, small_faults
 from .hypotheses import Step, open_scales, search
 from .sampled import sampler
+from .small_wording import small_fault
 from .stationarity import Change, between, within
 from .trial import Case
-from .wording import SEVERE, changes, differs, doubt, named, open_scale, small_fault
+from .wording import SEVERE, changes, differs, doubt, named, open_scale
 
 #: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
 _FEWEST = 25

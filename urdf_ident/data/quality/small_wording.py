@@ -1,0 +1,72 @@
+"""Small faults (:mod:`first_order`) in words: what, how large, what else it may be, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...model.robot import Robot
+from .findings import Finding
+from .first_order import SmallFault
+
+#: Part of the best fault's gain from which another one is a rival.
+_RIVAL = 0.7
+#: Words and remedy of small faults.
+_SMALL = {
+    "position-zero": (
+        "the zero of this joint is not the URDF's: about {signed} rad have to be added",
+        "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {{joint_offset: [...]}}`",
+    ),
+    "position-nonlinear": (
+        "the positions of this joint are off by a wave of about {size} along its travel",
+        "check how the encoder is mounted (centre, tilt) and its calibration",
+    ),
+    "position-play": (
+        "the positions of this joint stand still when it turns back and then lag by about {size}",
+        "look for play between joint and encoder",
+    ),
+    "effort-crosstalk": (
+        "the effort of {other} is in the effort logged for this joint",
+        "check wiring and columns; are the joints' motors coupled (`drive.reduction`)?",
+    ),
+    "effort-saturates": (
+        "the large efforts of this joint are too small for the motion",
+        "widen the range of the sensor or the logger; is the torque constant right at high currents?",
+    ),
+    "effort-without-gravity": (
+        "the gravity torque of the URDF is missing in the efforts",
+        "log the whole joint torque, or add the gravity torque that the controller subtracted",
+    ),
+}
+
+
+def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
+    """A fault whose effect is in proportion to its size.
+
+    Args:
+        robot: Names of the joints.
+        found: Those beyond chance, that explaining most first.
+
+    Returns:
+        The finding of the first, a warning, or a refusal where gravity is missing; others that explain about as much are
+        candidates.
+    """
+    best = found[0]
+    rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
+    names = [robot.joints[j] for j in best.joints]
+    words, remedy = _SMALL[best.id]
+    unit = "m" if names and robot.prismatic[best.joints[0]] else "rad"
+    other = names[-1] if names else ""
+    before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
+    alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
+    same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
+    message = (
+        f"{words.format(size=f'{abs(best.size):.2g} {unit}', other=other, signed=f'{best.size:+.2g}')}; so {after:.2g} % of a "
+        f"joint's effort stay unexplained on held-out parts, as logged {before:.2g} %"
+        + (f"; the same of {', '.join(same)} would explain about as much" if same else "")
+    )
+    told = best.size if best.id.startswith("position") else None
+    severity = "refused" if best.id == "effort-without-gravity" else "warning"
+    ids = (best.id, *rivals) if rivals else ()
+    return Finding(best.id, severity, names[0] if names else None, None, message, remedy, told, 1 / (1 + len(rivals)), ids)
