@@ -448,7 +448,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "copied": (_copied, {"joints-exchanged", "effort-twice"}, False),
     "crosstalk": (_crosstalk, {"effort-crosstalk"}, False),
     "scale": (_scale, {"effort-scale", "effort-scale-open"}, False),
-    "scale all": (_scale_all, {"effort-scale", "effort-unit"}, False),
+    "scale all": (_scale_all, {"effort-scale", "effort-unit", "gravity-scale"}, False),
     "magnitude": (_magnitude, {"effort-sign", "effort-unsigned"}, False),
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
@@ -600,6 +600,7 @@ def run(seed: int, data: Path, automatic: bool) -> dict[str, object]:
             row["causes"] = [str(failure)[:80]]
     usual = {item.id for report in examine_logs(at.learn, at.robot, at.drive, SIGNALS) for item in report.findings} - ids
     said = {item.id for item in findings if item.severity != "info" and item.id != "physics-undecided"} - usual
+    said |= {str(cause) for cause in row.get("causes", ())} & ids  # a reason of the verdict names it as well
     doubts = {c for item in findings for c in (*item.candidates, item.id)}
     row |= {"level": found, "ratio": ratio, "word": word(said, doubts, ids), "findings": sorted(said - BENIGN)}
     row["doubts"] = sorted(doubts - said - BENIGN)

@@ -26,7 +26,7 @@ from .evidence import EXACT, friction_columns, significance, solved
 from .sampled import MotionSamples, thinned
 from .trial import Case
 
-#: Waves a radian of an encoder's error that are tried; of a slide as many in its range as a joint has in a turn.
+#: Waves a radian of an encoder's error that are tried; of a slide half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
 #: Travel over a joint's range within which it has not turned back yet.
 _TURNED = 2e-3
@@ -286,7 +286,7 @@ class _Rows:
         if not robot.prismatic[j]:
             faults.append(_Columns("position-zero", (j,), shared=(len(shared),), unit=-1.0))
             shared.append(self.slopes[j, 0])
-        turn = 2 * np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
+        turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
         for waves in _WAVES:
             k = turn * waves

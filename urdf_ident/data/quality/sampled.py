@@ -80,7 +80,7 @@ class MotionSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class ThinnedPiece:
     """A stretch of a log, its log's index and cut-off [Hz], and that every so manieth sample of it is looked at."""
 
     log: int
@@ -89,7 +89,7 @@ class Piece:
     step: int
 
 
-def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[Piece]:
+def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[ThinnedPiece]:
     """The stretches of conditioned logs with measured torque, thinned evenly.
 
     Args:
@@ -108,7 +108,7 @@ def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMP
     if not parts:
         return []
     per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
-    return [Piece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
+    return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
 
 
 def sampler(
