@@ -407,8 +407,9 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     theta = np.zeros(len(ident.model.parameters))
     theta[: 10 * arm.n] = np.concatenate([body.toDynamicParameters() for body in truth])
     for k, parameter in enumerate(ident.model.parameters):
-        if parameter.symbol == "Ia":
-            theta[k] = arm.rotor[arm.robot.joints.index(parameter.owner)]
+        if parameter.symbol in ("Ia", "offset"):
+            own = arm.rotor if parameter.symbol == "Ia" else arm.drive.reduction.T @ [law.sizes[-1] for law in arm.friction]
+            theta[k] = own[arm.robot.joints.index(parameter.owner)]
     base, ends = ident.fit.base, ident.fit.conf_int()
     inertial = np.flatnonzero((base.independent < 10 * arm.n) & np.isfinite(ends).all(axis=1))
     value = base.of(theta)

@@ -35,6 +35,8 @@ Columns = NDArray[np.intp]
 _STILL = 0.3
 #: How large a bias may be beside the torque, a fraction: where it looks like friction, and where it is told from it.
 BIAS, TOLD_BIAS = 0.03, 0.1
+#: A bias is the same as a weight where bodies and rotors leave at most this part of its square.
+_SAME = 1e-12
 #: Parameters of the springs of elastic joints: not bounded, for they balance each other.
 _SPRINGS = frozenset(symbol for term in SPRING_TERMS for symbol in term.symbols)
 #: Residual of a row group, a fraction of its torque, below which no model is taken to be true.
@@ -89,8 +91,7 @@ def first_fit(
     bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
     blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])
-    joint_terms = [block[:, len(bodies) :] for block in blocks]
-    size = _sizes(parameters, chosen, joint_terms, rights, efforts, own_units, counts, ordinary)
+    size = _sizes(parameters, chosen, blocks, rights, efforts, own_units, counts, ordinary)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
@@ -125,13 +126,14 @@ def _sizes(
     ordinary: Array | None,
 ) -> Array:
     """The value with which each parameter alone would be as large as what the URDF leaves of the torque, shape (k,)."""
-    lengths = np.array([np.linalg.norm(block, axis=0) for block in blocks])
+    bodies, columns = np.split(np.vstack(blocks), [-len(chosen)], axis=1)
+    lengths = np.array([np.linalg.norm(block[:, -len(chosen) :], axis=0) for block in blocks])
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
     left = np.minimum([np.linalg.norm(right) for right in rights], efforts)  # not the weight that an axis carries
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
     torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left[:, None]) ** 2, axis=0))
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
-    share = _shares(parameters, chosen, np.vstack(blocks))
+    share = _shares(parameters, chosen, columns, bodies)
     seen = length > 0
     length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
     if ordinary is not None:
@@ -139,15 +141,25 @@ def _sizes(
     return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
 
 
-def _shares(parameters: Sequence[Parameter], chosen: Columns, columns: Array) -> Array:
-    """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction."""
+def _shares(parameters: Sequence[Parameter], chosen: Columns, columns: Array, bodies: Array) -> Array:
+    """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction.
+
+    A bias that bodies and rotor make exactly is the weight on a vertical slider, and is taken for the weight.
+    """
     found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
     dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
     for k in np.flatnonzero([parameters[int(k)].symbol in bias_symbols() for k in chosen]):
-        own, friction = columns[:, k], columns[:, dissipates & (owners == owners[k])]
-        apart = own - friction @ np.linalg.lstsq(friction, own, rcond=None)[0]
-        found[k] = BIAS + (TOLD_BIAS - BIAS) * float(apart @ apart) / max(float(own @ own), 1e-300)
+        same = (owners == owners[k]) & (np.arange(len(chosen)) != k)
+        from_friction = _apart(columns[:, k], columns[:, dissipates & same])
+        told = from_friction if _apart(columns[:, k], np.hstack([bodies, columns[:, same]])) > _SAME else 0.0
+        found[k] = BIAS + (TOLD_BIAS - BIAS) * told
     return found
+
+
+def _apart(own: Array, others: Array) -> float:
+    """Share of a column's square that no combination of others makes."""
+    left = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
+    return float(left @ left) / max(float(own @ own), 1e-300)
 
 
 def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:

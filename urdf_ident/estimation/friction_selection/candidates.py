@@ -77,7 +77,7 @@ class Wide:
 
     Attributes:
         model: The model; a law comes as often as it has shapes to try.
-        kept: Terms that take no part in the choice: rotor inertias, and the motor-side laws that were given.
+        kept: Terms that take no part in the choice: rotor inertias, motor-side laws that were given, offsets like a weight.
         common: Indices into theta of the columns of every sub-model, shape (c,).
         candidates: By axis.
         trained: By axis and side, how fast and how loaded it was.
@@ -116,7 +116,8 @@ def wide_model(
     Returns:
         The wide model.
     """
-    kept = tuple(item for item in model.terms if not chosen_by_data(model, item))
+    free = chosen_by_data(model)
+    kept = tuple(item for item in model.terms if item not in free)
     rigid = model.with_terms(kept)
     listed: list[AppliedTerm] = []
     for axis in range(model.n):
@@ -125,7 +126,7 @@ def wide_model(
             listed += [AppliedTerm(law, axis, "motor") for law in _motor_laws(model, motion, axis)]
     for item in chosen:
         listed += [replace(item, term=law) for law in (item.term, *_zoomed(item.term, zoom))]
-    listed = list(dict.fromkeys(listed))
+    listed = [item for item in dict.fromkeys(listed) if item not in kept]
     wide = model.with_terms([*kept, *listed])
     begin = len(rigid.parameters)
     by_axis: list[list[Candidate]] = [[] for _ in range(model.n)]
@@ -139,16 +140,30 @@ def wide_model(
     return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis), tuple(ranges))
 
 
-def chosen_by_data(model: DynamicModel, item: AppliedTerm) -> bool:
-    """Whether a term is friction that selection may take out: not a rotor inertia, nor motor-side laws that were given.
+def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
+    """The terms that selection may take out: friction that was not given, but for offsets that look like a weight.
+
+    The offset of a slider that stays upright cannot be told from the weight that it carries: data never ask for it, and without
+    it the mass would take it in as if it were known.
 
     Args:
-        item: One of its terms.
+        model: The model with the simple laws.
 
     Returns:
-        True if so.
+        Neither rotor inertias nor motor-side laws that were given.
     """
-    return item.term.name != RotorInertia.name and not (item.side == "motor" and item.axis in model.motor_listed)
+    like_weight = set[str]()
+    if model.robot.prismatic.any():
+        projection, bodies = model.base().projection, model.n_inertial
+        with_a_body = np.flatnonzero(projection[projection[:, :bodies].any(axis=1)].any(axis=0))
+        like_weight = {model.parameters[k].owner for k in with_a_body if model.parameters[k].symbol in Offset.symbols}
+    return tuple(
+        item
+        for item in model.terms
+        if item.term.name != RotorInertia.name
+        and not (item.side == "motor" and item.axis in model.motor_listed)
+        and not (item.term.name == Offset.name and item.side == "joint" and model.robot.joints[item.axis] in like_weight)
+    )
 
 
 def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:

@@ -115,7 +115,8 @@ def select_friction(
         return _simple(model, motion, reason)
     steady = frozenset(np.flatnonzero(counts < FEWEST_REVERSALS).tolist())
     visits = _Visits(progress, model.n)
-    chosen = [item for item in model.terms if chosen_by_data(model, item)]
+    chosen = list(chosen_by_data(model))
+    simple = sum(len(item.term.symbols) for item in chosen)
     before = np.zeros((0, 0))
     for zoom in ((), *ZOOMS):
         wide = wide_model(model, motion, chosen, zoom)
@@ -135,10 +136,7 @@ def select_friction(
         converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
-    more = sum(len(item.term.symbols) for item in chosen) > sum(
-        len(i.term.symbols) for i in model.terms if chosen_by_data(model, i)
-    )
-    if more and gain.mean() <= standard_error(gain):
+    if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
         return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
     return Selected(
         narrow,
