@@ -338,15 +338,16 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
             if not own:
                 continue
             number += rows.number(log, group, part)
-            errors = [R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u for R in own]
-            residual += sum(float(e @ e) for e in errors)
-            Z = [R[:, rows.r : -1] for R in own]
-            told = np.flatnonzero(sum(np.sum(z**2, axis=0) for z in Z) > 0)
+            R = np.vstack(own)
+            errors = R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u
+            residual += float(errors @ errors)
+            told = np.flatnonzero(np.any(R[:, rows.r : -1], axis=0))
             chunks = np.array_split(np.arange(len(own)), min(stretches, len(own)))
             if len(chunks) < 2 or not len(told):
                 continue
-            S = [sum(Z[i][:, told].T @ Z[i][:, told] for i in chunk) for chunk in chunks]
-            s = [sum(Z[i][:, told].T @ errors[i] for i in chunk) for chunk in chunks]
+            ends = np.cumsum([sum(len(own[i]) for i in chunk) for chunk in chunks])[:-1]
+            pieces = zip(np.split(R[:, rows.r + told], ends), np.split(errors, ends), strict=True)
+            S, s = zip(*((z.T @ z, z.T @ e) for z, e in pieces), strict=True)
             inverse = np.linalg.pinv(sum(S), hermitian=True)
             middle_score = sum(s) / len(s)  # not exactly zero where a parameter acts on several groups
             squares += sum(float((x - middle_score) @ inverse @ (x - middle_score)) for x in s)

@@ -232,7 +232,12 @@ class StatisticSet:
         Returns:
             The set of those logs.
         """
-        return self.select(lambda entry: entry.log in logs)
+        if len(logs) != 1:
+            return self.select(lambda entry: entry.log in logs)
+        (log,) = logs
+        if log not in self._alone:  # folds are scored many times
+            self._alone[log] = self.select(lambda entry: entry.log == log)
+        return self._alone[log]
 
     def merged(self, other: StatisticSet) -> StatisticSet:
         """Two sets as one.
@@ -304,6 +309,10 @@ class StatisticSet:
         return {}
 
     @cached_property
+    def _alone(self) -> dict[str, StatisticSet]:
+        return {}
+
+    @cached_property
     def _factors(self) -> dict[str, Array]:
         return {}
 
@@ -323,7 +332,8 @@ class StatisticSet:
             parts = [entry.R for entry in self.entries if entry.group == group]
             if not parts:
                 raise EstimationError("no data left for a row group", where=group)
-            self._factors[group] = self.layout(group).merged(parts)
+            done = len(parts) == 1 and len(parts[0]) <= parts[0].shape[1] and not np.tril(parts[0], -1).any()
+            self._factors[group] = parts[0] if done else self.layout(group).merged(parts)
         return self._factors[group]
 
     def stacked(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> Array:

@@ -328,9 +328,10 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
         if part.tau is None:
             continue
         own.append(room(part.q.shape))
-        some, place = np.unique(owner[begin : begin + len(part)], return_inverse=True)
+        some = np.unique(mine := owner[begin : begin + len(part)])
         for rows, torque in torque_chunks(model, predicted_by[:, some], part):  # (rows, n, folds)
-            own[-1][rows] = np.take_along_axis(torque, place[rows, None, None], axis=2)[..., 0]
+            place = np.searchsorted(some, mine[rows])
+            own[-1][rows] = np.take_along_axis(torque, place[:, None, None], axis=2)[..., 0]
         begin += len(part)
     return tuple(own)
 
@@ -344,15 +345,15 @@ def _some_rows(model: DynamicModel, part: Segment, count: int) -> Array:
 
 def _owners(
     statistics: StatisticSet, labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
-) -> np.ndarray[Any, np.dtype[np.intp]]:
+) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Index of the fold of every sample: blocks hold equal parts of rows and of samples."""
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
     own = sorted((e for e in statistics.entries if e.log == log.name and e.group == group), key=lambda e: e.block)
     ends = np.cumsum([entry.rows for entry in own])
     count = sum(len(part) for part in log.segments)
-    block = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1], side="right")
-    index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.intp)
-    return np.asarray(index[np.minimum(block, len(own) - 1)])
+    begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block
+    index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.int32)
+    return np.repeat(index, np.diff([0, *begins[:-1], count]))
 
 
 def _quantiles(errors: Array) -> Array:
