@@ -165,7 +165,8 @@ def _refuse_copies(recordings: Sequence[Recording]) -> None:
 
 def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
     for early in earlier:
-        same = np.array_equal(early.position, late.position, equal_nan=True)
+        parts = (slice(None, None, 100), slice(None))  # a few rows tell most logs apart
+        same = all(np.array_equal(early.position[part], late.position[part], equal_nan=True) for part in parts)
         if same and early.effort is not None and late.effort is not None:
             same = np.array_equal(early.effort, late.effort, equal_nan=True)
         if same:

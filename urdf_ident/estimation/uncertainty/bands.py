@@ -223,6 +223,9 @@ def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[
                 old, number = factors.get((g, b), (part[:0], 0))
                 stacked = np.vstack([old, part])
                 factors[g, b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked, number + len(part)
-    layouts = _layouts(model, bands)
-    made = [(layouts[g][b], R, number) for (g, b), (R, number) in factors.items()]
-    return [Statistic(log.name, 0, layout.group, layout.expanded(R), number) for layout, R, number in made], counts
+    made: list[Statistic] = []
+    for g, layouts in enumerate(_layouts(model, bands)):
+        own = [(layouts[b], R, number) for (group, b), (R, number) in factors.items() if group == g]
+        wide = np.split(layouts[0].expanded(np.vstack([R for _, R, _ in own])), np.cumsum([len(R) for _, R, _ in own])[:-1])
+        made += [Statistic(log.name, 0, layout.group, R, number) for (layout, _, number), R in zip(own, wide, strict=True)]
+    return made, counts
