@@ -39,6 +39,8 @@ _MATERIAL = 0.025
 _COMPUTED = 0.05
 #: The same where positions are poor: what free inertias with friction leave is hardly less than what the URDF alone leaves.
 _NO_FRICTION = 1.1
+#: Mean effort of a slide over the weight that it carries by the URDF, between which nothing needs to be said.
+_WEIGHTS = (0.5, 2.0)
 #: Part of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
@@ -59,6 +61,8 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
         return [_computed(left)]
     if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or reading.gravity is not None:
         return []
+    if not laden and (held := _weight_held(robot, case)):
+        return held
     fitted, stated = _gravity_torques(robot, case, reading)
     lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
     torque = float(np.linalg.norm(case.sampled(0.0).tau.std(axis=0)) * np.sqrt(len(fitted)))
@@ -83,6 +87,27 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
         remedy = "is `log.units.effort` right (A, mA, N·m; motor side: log.side.effort), drive.gain, drive.reduction?"
         return [Finding("effort-scale", "warning", None, None, words, remedy, ratio, alike)]
     return doubts(robot, case, reading)
+
+
+def _weight_held(robot: Robot, case: Case) -> list[Finding]:
+    """Slides whose effort is another multiple of the weight that the URDF lets them carry: an offset takes the rest up."""
+    samples = case.sampled(0.0)
+    still = np.zeros_like(samples.q)
+    stated = regressor(robot, samples.q, still, still) @ lumped_inertials(robot).ravel()
+    found = []
+    for j in np.flatnonzero(case.moves & robot.prismatic):
+        weight, effort = float(stated[:, j].mean()), samples.tau[:, j]
+        steady = abs(weight) > max(float(effort.std()), 10 * float(stated[:, j].std()), 1e-9)
+        if steady and not _WEIGHTS[0] < effort.mean() / weight < _WEIGHTS[1]:
+            times = float(effort.mean()) / weight
+            words = (
+                f"on average the effort of this joint is {times:.3g} times the weight that it carries by the URDF: scale, "
+                "counterweight or masses are others"
+            )
+            remedy = "check drive.gain and the URDF's masses; a counterweight is an offset, and the masses rest on the URDF"
+            name = robot.joints[j]
+            found.append(Finding("effort-scale", "warning", name, None, words, remedy, times, 0.5, ("effort-scale",)))
+    return found
 
 
 def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
