@@ -105,6 +105,7 @@ def _with_play(q: Array, size: float) -> Array:
         ("position-play", 1, 0.03),
         ("effort-crosstalk", 3, None),
         ("effort-saturates", 1, None),
+        ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
     ],
 )
@@ -123,6 +124,8 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     elif id == "effort-saturates":
         most = 0.8 * np.abs(tau[:, 1]).max()
         tau[:, 1] = most * np.tanh(tau[:, 1] / most)
+    elif id == "effort-delay":
+        tau[:, 2] = np.interp(recording.time - 0.015, recording.time, tau[:, 2])
     else:  # subtracted by a URDF that is wrong by a fifth
         data = robot.model.createData()
         tau -= [0.8 * pin.computeGeneralizedGravity(robot.model, data, x) for x in q]

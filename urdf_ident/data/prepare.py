@@ -102,7 +102,9 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # what contradicts physics tells no delay
         late, apart = timing(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
-        found = [(*doubts, *common, *own) for doubts, own in zip(found, apart, strict=True)]
+        told = [{(item.id, item.joint) for item in doubts} for doubts in found]
+        more = [[item for item in own if (item.id, item.joint) not in said] for own, said in zip(apart, told, strict=True)]
+        found = [(*doubts, *common, *own) for doubts, own in zip(found, more, strict=True)]
     for k, doubts in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
     return reports

@@ -49,9 +49,9 @@ _RESOLUTION = 5e-4
 #: Low-pass of the efforts over that of the motion: friction that reverses is steeper than the motion.
 _WIDER = 4.0
 #: Speeds within which friction turns round besides those of the other checks, as a part of the joint's usual speed.
-_TURNS = (0.03, 0.25, 1.5)
+TURNS = (0.03, 0.25, 1.5)
 #: Travel within which friction slips before it slides, as a part of the joint's motion.
-_SLIPS = (0.003, 0.02)
+SLIPS = (0.003, 0.02)
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class _Problem:
         active = scale > 1e-9 * scale.max()
         friction = []
         for j in range(robot.n):
-            turns = (np.tanh(motion.v[:, j] / (w * max(float(motion.v[:, j].std()), 1e-9))) for w in _TURNS)
-            own = np.column_stack([friction_columns(motion, j), *turns, *(_slipping(motion, j, part) for part in _SLIPS)])
+            turns = (np.tanh(motion.v[:, j] / (w * max(float(motion.v[:, j].std()), 1e-9))) for w in TURNS)
+            own = np.column_stack([friction_columns(motion, j), *turns, *(slipping(motion, j, part) for part in SLIPS)])
             friction.append(own / np.maximum(np.sqrt(np.mean(own**2, axis=0)), 1e-12))
         variance = np.maximum(motion.tau.var(axis=0), 1e-24)
         count = np.bincount(motion.block)
@@ -320,11 +320,20 @@ def timing(
         words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
         said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
-    said += [_late(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
-    return found, [(*said, *([_late(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
+    said += [late_against_others(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
+    return found, [(*said, *([late_against_others(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
 
 
-def _late(seconds: float, joint: str | None = None) -> Finding:
+def late_against_others(seconds: float, joint: str | None = None) -> Finding:
+    """The efforts of one joint or log come late against the others.
+
+    Args:
+        seconds: How late [s]; negative where they are early.
+        joint: The joint; None of a whole log.
+
+    Returns:
+        The finding.
+    """
     whose, others = ("the effort of this joint", "joints") if joint else ("the efforts of this log", "logs")
     way = f"{1e3 * abs(seconds):.3g} ms {'later' if seconds > 0 else 'earlier'}"
     words = f"{whose} come{'s' if joint else ''} {way} after the motion than in the other {others}"
@@ -347,8 +356,17 @@ def _bandwidth(problem: _Problem, tau: Array) -> float | None:
     return found
 
 
-def _slipping(motion: MotionSamples, j: int, part: float) -> Array:
-    """Friction that needs some travel to turn round: the state of Dahl's model, between −1 and 1, shape (N,)."""
+def slipping(motion: MotionSamples, j: int, part: float) -> Array:
+    """Friction that needs some travel to turn round: the state of Dahl's model.
+
+    Args:
+        motion: The samples.
+        j: The joint.
+        part: The travel over the joint's range of motion.
+
+    Returns:
+        Between −1 and 1, shape (N,).
+    """
     q = motion.q[:, j]
     travel = max(part * float(np.ptp(q)), 1e-9)
     state, out, before = 0.0, np.empty(len(q)), q[0]

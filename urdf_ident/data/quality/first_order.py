@@ -2,9 +2,9 @@
 
 What a small error e(t) of one joint's positions does to all torques is known: ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, by the robot
 that the log itself shows. So a zero, a wavy encoder and a play between joint and encoder each add one or two columns to the fit
-of one rigid robot (:mod:`evidence`); a crosstalk and a saturation add what they do to one joint's effort. The size of the fault
-is a coefficient, its error that of the estimate when blocks of time are left out (jackknife). What friction or a ripple of the
-torque does at the same places is free in both fits.
+of one rigid robot (:mod:`evidence`); a crosstalk, a saturation and a delay add what they do to one joint's effort. The size
+of the fault is a coefficient, its error that of the estimate when blocks of time are left out (jackknife). What friction or a
+ripple of the torque does at the same places is free in both fits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...model.prior import lumped_inertials
 from ...samples import Segment
 from ..conditioning.filters import lowpass
 from .candidates import Reading
+from .delay import SLIPS, TURNS, slipping
 from .evidence import EXACT, friction_columns, significance, solved
 from .sampled import MotionSamples, thinned
 from .trial import Case
@@ -42,6 +43,8 @@ _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 #: Faults that friction which no law has resembles: they must gain this, or this part of some torque; sound logs come to 0.39
 #: and 0.048.
 _LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.07
+#: Delay by which the efforts' rates are told [s].
+_SOON = 0.004
 #: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
@@ -53,7 +56,8 @@ class SmallFault:
     Attributes:
         id: Its finding.
         joints: Where it is; of a crosstalk the joint whose effort is logged wrongly, then the one whose effort is in it.
-        size: [rad or m]; of a crosstalk the part of the other's effort; of a saturation the bend; of gravity its part.
+        size: [rad or m]; of a delay [s]; of a crosstalk the part of the other's effort; of a saturation the bend; of gravity
+            its part.
         errors: The size over its error.
         gain: Gain in the sum of the logarithms of the unexplained parts on blocks that the fit has not seen.
         significance: That gain over its standard error between blocks.
@@ -108,14 +112,23 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
         return []
     rows = _Rows.of(case)
     promising: list[tuple[float, _Columns, _Trial]] = []
+    late: dict[int, float] = {}
     for j in map(int, np.flatnonzero(case.moves)):
         trial, faults = rows.with_faults_of(j, _play(logs, j))
         plain = {fault.guard: trial.seen(fault.guard) for fault in faults}
         gains = [plain[fault.guard] - trial.seen(fault.guard, fault) for fault in faults]
         promising += [(gain, fault, trial) for gain, fault in zip(gains, faults, strict=True) if gain > _WORTH]
+        late.update((j, float(trial.sizes(fault)[0, 0])) for fault in faults if fault.id == "effort-delay")
     promising.sort(key=lambda entry: -entry[0])
     found = [trial.measured(fault) for _, fault, trial in promising[:_CLOSE]]
-    return sorted((item for item in found if item is not None), key=lambda item: -item.gain)
+    kept = [item for item in found if item is not None and (item.id != "effort-delay" or _alone(item, late))]
+    return sorted(kept, key=lambda item: -item.gain)
+
+
+def _alone(found: SmallFault, late: dict[int, float]) -> bool:
+    """Whether a joint's effort is late and not those of the others as much: a delay of all is another matter."""
+    others = [seconds for j, seconds in late.items() if j not in found.joints]
+    return bool(others) and float(np.median(others)) < 0.5 * found.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +161,15 @@ class _Trial:
 
     def seen(self, guard: Sequence[int], fault: _Columns | None = None) -> float:
         """Sum of the logarithms of the unexplained parts of the rows that move, where the fit has seen everything."""
+        gram, x = self._fitted(guard, fault)
+        return float(np.log(self.rows.left(np.sum(x * (gram @ x), axis=2)[:, :, 0])[self.rows.case.moves]).sum())
+
+    def sizes(self, fault: _Columns) -> Array:
+        """Coefficients of a fault where the fit has seen everything, shape (1, number)."""
+        return self._sizes(fault, self._fitted(fault.guard, fault)[1][:, :, :, 0])
+
+    def _fitted(self, guard: Sequence[int], fault: _Columns | None) -> tuple[Array, Array]:
+        """Gram matrices over all samples, (1, n, p, p), and coefficients, (1, n, p, 1)."""
         rows, (shared, own) = self.rows, _chosen(guard, fault)
         m, f, p = rows.inertial.shape[2], rows.friction.shape[2], self._total.shape[1]
         begin = m + self.shared.shape[2]
@@ -156,18 +178,21 @@ class _Trial:
             [*range(m), *(m + k for k in shared), *range(begin, begin + f), *(rest[k] for k in own), *range(p - rows.n, p)]
         )
         gram = self._total[None, :, index[:, None], index]
-        x = solved(gram, np.array([rows.count.sum()]), m + len(shared), np.eye(rows.n)[:, :, None], rows.weights)
-        return float(np.log(rows.left(np.sum(x * (gram @ x), axis=2)[:, :, 0])[rows.case.moves]).sum())
+        return gram, solved(gram, np.array([rows.count.sum()]), m + len(shared), np.eye(rows.n)[:, :, None], rows.weights)
+
+    def _sizes(self, fault: _Columns, x: Array) -> Array:
+        """A fault's of all coefficients, shape (..., n, p), to (..., number)."""
+        m = self.rows.inertial.shape[2]
+        begin = m + self.rows.friction.shape[2] + len(fault.guard) if fault.own else m
+        row = fault.joints[0] if fault.own else 0
+        return x[..., row, begin : begin + max(len(fault.shared), len(fault.own))]
 
     def measured(self, fault: _Columns) -> SmallFault | None:
         """The size of a fault, its error, and what it explains elsewhere; None where its sense is impossible."""
         rows, moves = self.rows, self.rows.case.moves
         before, _ = self._without_each(fault.guard, None)
         after, x = self._without_each(fault.guard, fault)
-        row = fault.joints[0] if fault.own else 0
-        m, f = rows.inertial.shape[2], rows.friction.shape[2]
-        begin = m + f + len(fault.guard) if fault.own else m
-        size = x[:, row, begin : begin + max(len(fault.shared), len(fault.own))]
+        size = self._sizes(fault, x)
         if fault.sense and fault.sense * size[0, 0] <= 0:
             return None
         away = size[1:] - size[1:].mean(axis=0)
@@ -309,6 +334,12 @@ class _Rows:
             if i != j:
                 faults.append(_Columns("effort-crosstalk", (j, int(i)), own=(len(own),), unit=-1.0))
                 own.append(samples.tau[:, i])
+        soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
+        at = len(own)
+        own.append((after - soon) / (2 * _SOON))
+        own += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in TURNS]
+        own += [slipping(samples, j, travel) for travel in SLIPS]
+        faults.append(_Columns("effort-delay", (j,), own=(at,), guard=tuple(range(at + 1, len(own))), sense=1))
         top = max(float(np.percentile(np.abs(samples.tau[:, j]), 99.5)), 1e-12)
         faults.append(_Columns("effort-saturates", (j,), own=(len(own),), sense=1))
         own.append(samples.tau[:, j] ** 3 / top**2)

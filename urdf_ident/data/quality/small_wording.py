@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...model.robot import Robot
+from .delay import late_against_others
 from .findings import Finding
 from .first_order import SmallFault
 
@@ -53,6 +54,8 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         candidates.
     """
     best = found[0]
+    if best.id == "effort-delay":
+        return late_against_others(best.size, robot.joints[best.joints[0]])
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
     names = [robot.joints[j] for j in best.joints]
     words, remedy = _SMALL[best.id]
