@@ -157,6 +157,7 @@ def test_decimate_keeps_slow_signals_and_the_last_sample() -> None:
     np.testing.assert_allclose(kept[40:-40, 0], gain * tone[4::10][40:-40], atol=1e-5)
     assert np.abs(kept[40:-40, 1]).max() < 1e-4
     np.testing.assert_array_equal(decimate(tone, 1), tone)
+    np.testing.assert_allclose(decimate(np.full((1, 2), 3.0), 5), 3.0 * 10 ** (-2 * 0.05 / 20), rtol=1e-9)
 
 
 # ---- the cut-off ---------------------------------------------------------------------------------

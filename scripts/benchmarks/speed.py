@@ -147,6 +147,7 @@ def commands(robot: str | None, logs: Sequence[str], project: str | None) -> lis
             lines.append(command(["inspect", logs[0], "--robot", robot, *extra], "`inspect`, one log"))
             words = ["identify", robot, *logs, *extra, "-o", folder, "--no-report"]
             lines.append(command(words, f"`identify`, {len(logs)} logs"))
+            lines.append(command(["report", f"{folder}/identification.json"], "`report` of it"))
     return lines
 
 

@@ -74,7 +74,7 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
 
     Args:
         section: Shape (2, 3).
-        x: Signal, shape (N, n), N of 3 or more.
+        x: Signal, shape (N, n).
         steady: Start as if the signal had always been what it is first, instead of zero.
 
     Returns:
@@ -89,7 +89,7 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
     if steady:
         late = b[2] - a[2] * b.sum() / a.sum()
         y[0] += (b[1] - a[1] * b.sum() / a.sum() + late) * x[0]
-        y[1] += late * x[0]
+        y[1:2] += late * x[0]
     band = np.repeat(a[:, None], len(x), axis=1)
     return np.asarray(dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
 

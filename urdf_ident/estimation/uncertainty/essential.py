@@ -139,16 +139,16 @@ def essential_parameters(
     full = solve(_columns(factor, every), rows)
     reference = _held_out(statistics, base, weights, every)
     enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
-    kept, steps, models = every, [], [every]
+    kept, solution, steps, models = every, full, [], [every]
     while len(kept) > 1:
-        solution = solve(_columns(factor, kept), rows)
         relative = enlarged[kept] * _relative(solution)
         ratio = float(relative.max() / max(relative.min(), 1e-300))
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
         worst = int(np.argmax(relative))
         fewer = np.delete(kept, worst)
-        p_value = _f_test(full, solve(_columns(factor, fewer), rows), effective)
+        solution = solve(_columns(factor, fewer), rows)
+        p_value = _f_test(full, solution, effective)
         held_out = _held_out(statistics, base, weights, fewer) / max(reference, 1e-300)
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
