@@ -20,7 +20,7 @@ from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
 from .first_order import SmallFault, small_faults
-from .hypotheses import Step, open_scales, search
+from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .sampled import sampler
 from .small_wording import small_fault
 from .stationarity import Change, between, within
@@ -87,12 +87,13 @@ def contradictions(
 
 
 def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
-    """Small faults beyond chance, that explaining most first; none where a large one explains far more, or the same one."""
+    """Small faults beyond chance, that explaining most first; none where a large one explains about as much."""
     if steps and steps[0].gain > _AS_CHANGE:
         return []
     found = [item for item in small_faults(case, logs) if item.decided]
     told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
-    return [] if found and found[0].id in told else found
+    least = steps[0].gain + DOUBTFUL if steps else 0.0
+    return found if found and found[0].id not in told and found[0].gain > least else []
 
 
 def _changes_of(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:

@@ -43,6 +43,8 @@ _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 #: Faults that friction which no law has resembles: they must gain this, or this part of some torque; sound logs come to 0.39
 #: and 0.048.
 _LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.07
+#: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
+_WHOLE = (0.8, 1.25)
 #: Delay by which the efforts' rates are told [s].
 _SOON = 0.004
 #: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
@@ -76,8 +78,8 @@ class SmallFault:
     def decided(self) -> bool:
         """Whether it is beyond chance, and more than friction that no law has explains."""
         sure = self.errors > _ERRORS and self.gain > _GAIN and self.significance > _SIGNIFICANT
-        if self.id == "effort-without-gravity" and not 0.5 < self.size < 1.5:
-            return False  # not subtracted, but from another side, or of another mass
+        if self.id == "effort-without-gravity" and not _WHOLE[0] < self.size < _WHOLE[1]:
+            return False
         felt = float((self.left[0] ** 2 - self.left[1] ** 2).max()) > _FELT**2
         return sure and (self.id not in _LIKE_FRICTION or self.gain > _MORE or felt)
 
