@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.interpolate
 import scipy.signal
 from conftest import arm_urdf
 
@@ -158,6 +159,14 @@ def test_decimate_keeps_slow_signals_and_the_last_sample() -> None:
     assert np.abs(kept[40:-40, 1]).max() < 1e-4
     np.testing.assert_array_equal(decimate(tone, 1), tone)
     np.testing.assert_allclose(decimate(np.full((1, 2), 3.0), 5), 3.0 * 10 ** (-2 * 0.05 / 20), rtol=1e-9)
+
+
+@pytest.mark.parametrize("count", [4, 5, 300])
+def test_spline_equals_scipys(count: int) -> None:
+    rng = np.random.default_rng(count)
+    knots, x = np.cumsum(rng.uniform(0.2, 2.0, count)), rng.standard_normal((count, 2))
+    at = np.linspace(knots[0], knots[-1], 999)
+    np.testing.assert_allclose(resample.spline(knots, x, at), scipy.interpolate.CubicSpline(knots, x)(at), atol=1e-11)
 
 
 # ---- the cut-off ---------------------------------------------------------------------------------
