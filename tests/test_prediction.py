@@ -102,13 +102,13 @@ def test_friction_that_no_data_show_is_unknown_by_its_own_size(ident: Identifica
     v[:, 0] = [-0.5, 0.5, 1.5, 0.1, -1.5, 5.0]
     still = np.zeros_like(v)
     width = unseen_friction(model, theta, seen, still, v, still)
-    beyond = [max(0.5 * viscous * (x - 1), 0.2 * (dry + viscous) * (x - 1)) for x in (1.5, 5.0)]
+    beyond = [max(0.5 * viscous * (x - 1), 0.2 * (dry + viscous) * (x - 1) ** 2 / x) for x in (1.5, 5.0)]
     expected = [dry + 0.5 * viscous, 0.0, beyond[0], 0.5 * (dry + 0.2 * viscous), dry + 1.5 * viscous, beyond[1]]
     np.testing.assert_allclose(width[:, 0], expected, rtol=0.02, atol=1e-9)
     np.testing.assert_allclose(width[:, 1:], 0.0, atol=1e-9)
     flat = np.where([p.symbol == "Fv" for p in model.parameters], 0.0, theta)
     width = unseen_friction(model, flat, seen, still, v, still)
-    np.testing.assert_allclose(width[[2, 5], 0], [0.1 * dry, 0.8 * dry], rtol=0.02)
+    np.testing.assert_allclose(width[[2, 5], 0], [0.2 * 0.25 / 1.5 * dry, 0.2 * 16 / 5 * dry], rtol=0.02)
 
 
 def test_speeds_that_were_seen_by_direction() -> None:

@@ -52,8 +52,8 @@ _SEEN = 0.1
 #: Half-width at 95 % for friction that was not seen, over the friction that the model says: of a direction or of slow speeds
 #: that the logs lack (anything from none to twice as much), and of what a faster motion adds.
 UNSEEN, BEYOND = 1.0, 0.5
-#: The same at a faster motion, for every multiple of the fastest speed seen, over the friction there: a friction that no longer
-#: rises in slow logs says nothing of fast ones.
+#: The same for every further multiple of the fastest speed seen, over the friction there (its value and slope are known there,
+#: so it starts as a square): a friction that no longer rises in slow logs says nothing of fast ones.
 STEEPER = 0.2
 #: Samples that a class of speed must hold to have quantiles of its own.
 _FEWEST = 8
@@ -209,8 +209,8 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
 
     Returns:
         Shape (N, n) [N·m or N]: of a direction that was not seen the whole friction, below the slowest speed a share of it that
-        grows to all of it at rest; beyond the fastest speed half of what the model adds, or a fifth of the friction there for
-        every further multiple of that speed, whichever is more.
+        grows to all of it at rest; beyond the fastest speed half of what the model adds, or in the long run a fifth of the
+        friction there for every further multiple of that speed, whichever is more.
     """
     friction = _friction_alone(model, theta)
 
@@ -226,7 +226,8 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     within = np.where(missing, 0.0, np.clip(np.abs(v), slow, fast)) * sign
     now = at(v)
     beyond = np.where(missing, UNSEEN, BEYOND) * np.abs(now - at(within))
-    steeper = STEEPER * np.maximum(np.abs(v) / np.where(missing, np.inf, fast) - 1.0, 0.0) * np.abs(at(within))
+    times = np.maximum(np.abs(v) / np.where(missing, np.inf, fast), 1.0)
+    steeper = STEEPER * (times - 1.0) ** 2 / times * np.abs(at(within))
     edge = np.where(missing, other, slow)
     slower = np.maximum(1.0 - np.abs(v) / np.where(edge > 0, edge, np.inf), 0.0) * (edge > 0)
     turning = UNSEEN * slower * np.abs(at(np.where(missing, other * sign, slow * sign)))
