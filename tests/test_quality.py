@@ -233,6 +233,8 @@ def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robo
     assert "at 3 place(s)" in finding.message
     assert "about 21 rows" in finding.message
     assert "samples-lost" not in codes(assess(late, robot), "warning")
+    once = log.take(np.arange(len(log)) // 20 != 100)
+    assert "at 1 place(s)" in found(assess(replace(once, time=log.time[: len(once)]), robot), "samples-lost").message
 
 
 def test_rows_in_bursts_are_no_other_unit_of_time(robot: Robot) -> None:
