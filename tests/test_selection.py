@@ -268,7 +268,17 @@ def test_a_joint_that_rests_between_two_moves_turns_back_all_the_same() -> None:
     bell = np.sin(np.linspace(0, np.pi, 101))
     pieces = [np.column_stack([way * bell, bell]) for way in (1.0, -1.0, -1.0, 1.0)]
     motion = [Segment("run", 2.0 * k, 100.0, v, v, v) for k, v in enumerate(pieces)]
-    np.testing.assert_array_equal(_turns(motion, [("run",)]), [2, 0])
+    np.testing.assert_array_equal(_turns(motion, [("run",)], np.eye(2)), [2, 0])
+
+
+def test_a_motor_whose_joints_undo_each_other_tells_no_laws_apart() -> None:
+    """The same sine on both joints of a coupled pair: the second motor stands, whatever its joint does."""
+    t = np.arange(1000) / 100
+    same, other = (np.column_stack([np.cos(t), 0.98 * np.cos(rate * t)]) for rate in (1.0, 1.7))
+    coupled = np.array([[1.0, 0.0], [-1.0, 1.0]])
+    for v, free in ((same, [3, 0]), (other, [3, 5])):
+        motion = [Segment("run", 0.0, 100.0, np.zeros_like(v), v, np.zeros_like(v))]
+        np.testing.assert_array_equal(_turns(motion, [("run",)], coupled), free)
 
 
 def test_what_gains_in_one_fold_alone_does_not_pass() -> None:

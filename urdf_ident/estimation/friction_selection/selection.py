@@ -43,6 +43,8 @@ from .structure import SWEEPS, StructureSearch, Trial, listed
 
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
 _RESTING = 0.01
+#: A motor that turns at less than this part of what its joints would ask for one by one tells no laws apart.
+_UNDONE = 0.05
 #: A joint moves one way only if it moves the other way by less than this share of the time, slow motion left out.
 _SHARE = 0.01
 
@@ -108,7 +110,7 @@ def select_friction(
         EstimationError: The data are too few for any estimate.
     """
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
-    counts = _turns(motion, motions(converged.statistics))
+    counts = _turns(motion, motions(converged.statistics), model.drive.reduction)
     if np.median(counts) < FEWEST_REVERSALS:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
         reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS})"
@@ -186,12 +188,17 @@ def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
     return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
 
 
-def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> Array:
-    """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves."""
+def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array) -> Array:
+    """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves.
+
+    Nor where its motor hardly moves because joints that it is coupled to undo each other's motion.
+    """
     first = {logs[0] for logs in moves}
     v = np.vstack([part.v for part in motion if part.log in first])  # a joint may rest between two moves and turn back after
     fast = np.percentile(np.abs(v), 95, axis=0)
-    return np.where(fast > _RESTING * fast.max(), reversals(v), 0)
+    motor, uncoupled = np.abs(v @ reduction.T), np.abs(v) @ np.abs(reduction).T
+    turns = np.percentile(motor, 95, axis=0) > _UNDONE * np.percentile(uncoupled, 95, axis=0)
+    return np.where((fast > _RESTING * fast.max()) & turns, reversals(v), 0)
 
 
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
