@@ -7,6 +7,7 @@ from pathlib import Path
 
 from urdf_ident.data.quality.catalogue import KNOWN, page
 from urdf_ident.data.quality.findings import SEVERITIES
+from urdf_ident.data.quality.small_wording import _SMALL
 from urdf_ident.data.quality.wording import _CHANGES, _WORDS
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ def literal_ids() -> set[str]:
                 value = node.args[at]
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
                     found.add(value.value)
-    return found | set(_WORDS) | {item[0] for item in _CHANGES.values()}
+    return found | set(_WORDS) | set(_SMALL) | {item[0] for item in _CHANGES.values()}
 
 
 def test_every_finding_is_in_the_catalogue_and_every_entry_can_be_found() -> None:

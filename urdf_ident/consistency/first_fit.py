@@ -126,8 +126,8 @@ def _sizes(
     ordinary: Array | None,
 ) -> Array:
     """The value with which each parameter alone would be as large as what the URDF leaves of the torque, shape (k,)."""
-    bodies, columns = np.split(np.vstack(blocks), [-len(chosen)], axis=1)
-    lengths = np.array([np.linalg.norm(block[:, -len(chosen) :], axis=0) for block in blocks])
+    bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
+    lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in blocks])
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
     left = np.minimum([np.linalg.norm(right) for right in rights], efforts)  # not the weight that an axis carries
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)

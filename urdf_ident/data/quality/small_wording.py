@@ -16,7 +16,7 @@ _RIVAL = 0.7
 #: Words and remedy of small faults.
 _SMALL = {
     "position-zero": (
-        "the zero of this joint is not the URDF's: about {signed} rad have to be added",
+        "the zero of this joint is not the URDF's: about {signed} have to be added",
         "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {{joint_offset: [...]}}`",
     ),
     "position-nonlinear": (
@@ -64,12 +64,11 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
     same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
-    message = (
-        f"{words.format(size=f'{abs(best.size):.2g} {unit}', other=other, signed=f'{best.size:+.2g}')}; so {after:.2g} % of a "
-        f"joint's effort stay unexplained on held-out parts, as logged {before:.2g} %"
-        + (f"; the same of {', '.join(same)} would explain about as much" if same else "")
+    told = words.format(size=f"{abs(best.size):.2g} {unit}", other=other, signed=f"{best.size:+.2g} {unit}")
+    message = f"{told}; so {after:.2g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.2g} %" + (
+        f"; the same of {', '.join(same)} would explain about as much" if same else ""
     )
-    told = best.size if best.id.startswith("position") else None
+    size = best.size if best.id.startswith("position") else None
     severity = "refused" if best.id == "effort-without-gravity" else "warning"
     ids = (best.id, *rivals) if rivals else ()
-    return Finding(best.id, severity, names[0] if names else None, None, message, remedy, told, 1 / (1 + len(rivals)), ids)
+    return Finding(best.id, severity, names[0] if names else None, None, message, remedy, size, 1 / (1 + len(rivals)), ids)
