@@ -50,3 +50,11 @@ def test_four_sound_seconds_are_not_doubted_because_the_urdf_is_wrong_by_a_fifth
     logs = arms.training(one, "four", np.random.default_rng([11, 73, arms.KINDS.index("four")]))
     (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
     assert {item.id for item in report.findings if item.severity != "info"} == {"short"}
+
+
+def test_the_same_sine_on_all_joints_tells_nothing_between_two_readings(arms: ModuleType) -> None:
+    """All torques are functions of one position: this sound log was refused for the direction of gravity."""
+    one = arms.arm(416)
+    logs = arms.training(one, "same", np.random.default_rng([11, 416, len(arms.KINDS) + arms.POOR.index("same")]))
+    (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
+    assert not [item.id for item in report.findings if item.severity != "info"]

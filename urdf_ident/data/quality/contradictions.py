@@ -34,6 +34,8 @@ _FEWEST = 25
 _SOUND = 0.35
 #: A reading that gains less than this is compared with changes along the logs.
 _AS_CHANGE = 3.0
+#: Part of the joints' motion beside a fixed ratio between them, below which there is none.
+_ALIKE = 0.02
 #: Logs that are compared with each other at a time, at most.
 _COMPARED = 8
 
@@ -147,13 +149,19 @@ def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
 
 
 def _case(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
-    """Samples of some logs; None where there are too few, or nothing moves under a torque that changes."""
+    """Samples of some logs; None where there are too few, nothing moves under a changing torque, or all joints move alike."""
     sampled = sampler(logs, reduction=reduction)
     first = None if sampled is None else sampled(0.0)
     if sampled is None or first is None or len(first) < _FEWEST * (robot.n + 2):
         return None
     moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # no torque tells nothing
-    return Case(robot, lru_cache(sampled), moves) if moves.any() else None
+    return Case(robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None
+
+
+def _one_curve(v: Array) -> bool:
+    """Whether several joints move in one fixed ratio: then all torques are functions of one position, and any reading fits."""
+    spread = np.linalg.svd(v / np.maximum(np.linalg.norm(v, axis=0), 1e-300), compute_uv=False)
+    return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])
 
 
 def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step], laden: bool) -> tuple[Finding, ...]:
