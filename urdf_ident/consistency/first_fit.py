@@ -133,7 +133,7 @@ def _sizes(
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
     torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left[:, None]) ** 2, axis=0))
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
-    share = _shares(parameters, chosen, columns, bodies)
+    share = _shares(parameters, chosen, columns, bodies, biased)
     seen = length > 0
     length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
     if ordinary is not None:
@@ -141,14 +141,16 @@ def _sizes(
     return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
 
 
-def _shares(parameters: Sequence[Parameter], chosen: Columns, columns: Array, bodies: Array) -> Array:
+def _shares(
+    parameters: Sequence[Parameter], chosen: Columns, columns: Array, bodies: Array, biased: NDArray[np.bool_]
+) -> Array:
     """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction.
 
     A bias that bodies and rotor make exactly is the weight on a vertical slider, and is taken for the weight.
     """
     found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
     dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
-    for k in np.flatnonzero([parameters[int(k)].symbol in bias_symbols() for k in chosen]):
+    for k in np.flatnonzero(biased):
         same = (owners == owners[k]) & (np.arange(len(chosen)) != k)
         from_friction = _apart(columns[:, k], columns[:, dissipates & same])
         told = from_friction if _apart(columns[:, k], np.hstack([bodies, columns[:, same]])) > _SAME else 0.0

@@ -16,7 +16,6 @@ from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...samples import reversals
 from .candidates import Hypothesis, Reading, candidates
 from .findings import Finding
 from .hypotheses import sharpened
@@ -124,7 +123,7 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     Returns:
         At most one finding, a warning.
     """
-    if np.median(reversals(case.sampled(0.0).v)[case.moves]) < _TURNS:
+    if case.turns < _TURNS:
         return []
     before, (size, part) = case.judge(reading), case.with_scaled_urdf(reading)
     found = []

@@ -15,7 +15,7 @@ import numpy as np
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each
-from ...samples import FEWEST_REVERSALS, Segment, reversals
+from ...samples import FEWEST_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
@@ -193,7 +193,7 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
 
 def _weighed(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings of a motion that hardly turns back are warnings: its held-out parts are extrapolated, however it is read."""
-    if np.median(reversals(case.sampled(0.0).v)[case.moves]) >= FEWEST_REVERSALS:
+    if case.turns >= FEWEST_REVERSALS:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
 

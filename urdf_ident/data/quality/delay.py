@@ -49,9 +49,9 @@ _RESOLUTION = 5e-4
 #: Low-pass of the efforts over that of the motion: friction that reverses is steeper than the motion.
 _WIDER = 4.0
 #: Speeds within which friction turns round besides those of the other checks, as a part of the joint's usual speed.
-TURNS = (0.03, 0.25, 1.5)
+_TURNS = (0.03, 0.25, 1.5)
 #: Travel within which friction slips before it slides, as a part of the joint's motion.
-SLIPS = (0.003, 0.02)
+_SLIPS = (0.003, 0.02)
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,7 @@ class _Problem:
         active = scale > 1e-9 * scale.max()
         friction = []
         for j in range(robot.n):
-            turns = (np.tanh(motion.v[:, j] / (w * max(float(motion.v[:, j].std()), 1e-9))) for w in TURNS)
-            own = np.column_stack([friction_columns(motion, j), *turns, *(slipping(motion, j, part) for part in SLIPS)])
+            own = np.hstack([friction_columns(motion, j), reversing(motion, j)])
             friction.append(own / np.maximum(np.sqrt(np.mean(own**2, axis=0)), 1e-12))
         variance = np.maximum(motion.tau.var(axis=0), 1e-24)
         count = np.bincount(motion.block)
@@ -356,17 +355,23 @@ def _bandwidth(problem: _Problem, tau: Array) -> float | None:
     return found
 
 
-def slipping(motion: MotionSamples, j: int, part: float) -> Array:
-    """Friction that needs some travel to turn round: the state of Dahl's model.
+def reversing(motion: MotionSamples, j: int) -> Array:
+    """Friction that turns round with a joint's speed, or over some travel: what mimics a delay at reversals.
 
     Args:
         motion: The samples.
         j: The joint.
-        part: The travel over the joint's range of motion.
 
     Returns:
-        Between −1 and 1, shape (N,).
+        One column a width of speed, then one a travel, shape (N, k), between −1 and 1.
     """
+    v = motion.v[:, j]
+    turns = (np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS)
+    return np.column_stack([*turns, *(_slipping(motion, j, part) for part in _SLIPS)])
+
+
+def _slipping(motion: MotionSamples, j: int, part: float) -> Array:
+    """The state of Dahl's model, between −1 and 1, shape (N,)."""
     q = motion.q[:, j]
     travel = max(part * float(np.ptp(q)), 1e-9)
     state, out, before = 0.0, np.empty(len(q)), q[0]

@@ -22,7 +22,7 @@ from ...model.prior import lumped_inertials
 from ...samples import Segment
 from ..conditioning.filters import lowpass
 from .candidates import Reading
-from .delay import SLIPS, TURNS, slipping
+from .delay import reversing
 from .evidence import EXACT, friction_columns, significance, solved
 from .sampled import MotionSamples, thinned
 from .trial import Case
@@ -339,8 +339,7 @@ class _Rows:
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         at = len(own)
         own.append((after - soon) / (2 * _SOON))
-        own += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in TURNS]
-        own += [slipping(samples, j, travel) for travel in SLIPS]
+        own += [*reversing(samples, j).T]
         faults.append(_Columns("effort-delay", (j,), own=(at,), guard=tuple(range(at + 1, len(own))), sense=1))
         top = max(float(np.percentile(np.abs(samples.tau[:, j]), 99.5)), 1e-12)
         faults.append(_Columns("effort-saturates", (j,), own=(len(own),), sense=1))

@@ -13,6 +13,7 @@ from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
+from ...samples import reversals
 from .candidates import Reading
 from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained, usual_parts
 from .sampled import MotionSamples
@@ -91,6 +92,11 @@ class Case:
     _evidence: dict[tuple[object, ...], tuple[Grams, Array]] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], Grams] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> float:
+        """How often a joint that moves turns back, in the median."""
+        return float(np.median(reversals(self.sampled(0.0).v)[self.moves]))
 
     def judge(self, reading: Reading) -> ReadingScore:
         """Tries one reading.
