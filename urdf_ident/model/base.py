@@ -76,6 +76,24 @@ class BaseParameters:
         place[self.independent] = np.arange(len(self))
         return place
 
+    def turned(self, columns: NDArray[np.intp], root: Array, params: Array) -> Array:
+        """What turns rows ``[columns | y]`` into ``[X root | y − X params]``, X their columns of base parameters.
+
+        Args:
+            columns: Indices of their columns into theta, shape (k,).
+            root: Shape (b, r).
+            params: Base parameters, shape (b,).
+
+        Returns:
+            Shape (k + 1, r + 1).
+        """
+        place = self.place[columns]
+        known = np.flatnonzero(place >= 0)
+        found = np.zeros((len(columns) + 1, root.shape[1] + 1))
+        found[known, :-1], found[known, -1] = root[place[known]], -params[place[known]]
+        found[-1, -1] = 1.0
+        return found
+
     def of(self, theta: Array) -> Array:
         """Base parameters of standard ones.
 

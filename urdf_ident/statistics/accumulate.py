@@ -171,6 +171,7 @@ def build_statistics(
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     kept: KeptRows | None = None,
+    alike: tuple[tuple[str, ...], ...] | None = None,
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
@@ -182,6 +183,7 @@ def build_statistics(
         progress: Called with the log's name and the rows done and to do.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
+        alike: Names of the logs of each motion, where that is known already.
 
     Returns:
         Factors per log, block and row group.
@@ -203,6 +205,6 @@ def build_statistics(
     for part in parts[1:]:
         total = total.merged(part)
     if kept is None or len(logs) < 2:
-        return total
-    kept.motions = kept.motions or motions(total)
+        return replace(total, motions=alike)
+    kept.motions = alike or kept.motions or motions(total)
     return replace(total, motions=kept.motions)

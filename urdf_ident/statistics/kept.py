@@ -35,6 +35,7 @@ class KeptRows:
     def __init__(self, most: int = MOST) -> None:
         self.most, self.held = most, 0
         self._kept: dict[Hashable, list[Array]] = {}
+        self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid bodies alone
         #: Which of the logs are one motion, once found; it does not change with the laws.
         self.motions: tuple[tuple[str, ...], ...] | None = None
 
@@ -93,8 +94,9 @@ class KeptRows:
         wanted = model.compact_inertial
         key = (segment, row_filter, model.robot, tuple((mix.tobytes(), columns.tobytes()) for mix, columns in wanted))
         if key not in self._kept:
-            bare = model.with_terms([])
-            pieces = [blocks for _, blocks in _filtered(bare, segment, row_filter)]
+            if model not in self._bare:
+                self._bare = {model: model.with_terms([])}
+            pieces = [blocks for _, blocks in _filtered(self._bare[model], segment, row_filter)]
             self._keep(key, [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)])
             return self._kept.get(key) or [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)]
         return self._kept[key]

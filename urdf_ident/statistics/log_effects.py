@@ -75,10 +75,10 @@ class _Rows:
         solution = solve(statistics.stacked(weights, fit.base.independent), fit.rows)
         self.root = solution.root
         self.r, self.q = self.root.shape[1], len(self.parts)
-        self.place = fit.base.place
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
+        self._turns: dict[str, Array] = {}
         self._made: dict[tuple[str, str], list[Array]] = {}
         self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
         for entry in statistics.entries:
@@ -87,12 +87,13 @@ class _Rows:
 
     def _wide(self, R: Array, group: str) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
-        layout = self.statistics.layout(group)
-        R = R[:, len(layout.instruments) :]
-        k, target = len(layout.columns), self.place[layout.columns]
-        X, index = R[:, :k][:, target >= 0], target[target >= 0]
-        left = R[:, k] - X @ self.fit.params[index]
-        return np.column_stack([X @ self.root[index], R[:, :k] @ self.combine[layout.columns], left])
+        if group not in self._turns:
+            layout = self.statistics.layout(group)
+            turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
+            friction = np.vstack([self.combine[layout.columns], np.zeros((1, self.q))])
+            turned = np.hstack([turned[:, : self.r], friction, turned[:, self.r :]])
+            self._turns[group] = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
+        return np.asarray(R @ self._turns[group])
 
     def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
         """Factors of one log (or of one of its :data:`PARTS`) and group in order of time."""

@@ -214,9 +214,8 @@ class StatisticSet:
             self._rest.update({each: self.without([each]) for each in self.logs})
             for layout in self.layouts:
                 own: dict[str, list[Array]] = {each: [] for each in self.logs}
-                for entry in self.entries:
-                    if entry.group == layout.group:
-                        own[entry.log].append(entry.R)
+                for entry in self.of_group.get(layout.group, ()):
+                    own[entry.log].append(entry.R)
                 parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in own.values()]
                 for each, factor in zip(own, _all_but_one(layout, parts), strict=True):
                     if len(factor):
@@ -316,6 +315,14 @@ class StatisticSet:
     def _factors(self) -> dict[str, Array]:
         return {}
 
+    @cached_property
+    def of_group(self) -> Mapping[str, tuple[Statistic, ...]]:
+        """The entries of each row group that has any, in order."""
+        found: dict[str, list[Statistic]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.group, []).append(entry)
+        return {group: tuple(own) for group, own in found.items()}
+
     def factor(self, group: str) -> Array:
         """The merged factor of one row group over all logs and blocks.
 
@@ -329,7 +336,7 @@ class StatisticSet:
             EstimationError: The set is empty.
         """
         if group not in self._factors:
-            parts = [entry.R for entry in self.entries if entry.group == group]
+            parts = [entry.R for entry in self.of_group.get(group, ())]
             if not parts:
                 raise EstimationError("no data left for a row group", where=group)
             done = len(parts) == 1 and len(parts[0]) <= parts[0].shape[1] and not np.tril(parts[0], -1).any()

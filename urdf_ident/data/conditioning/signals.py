@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...samples import Segment, columns
 from ..recording import Recording
@@ -345,8 +345,8 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
     What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
     1e6 N·m and more. Small deflections of a spring are kept.
     """
-    speed = np.array([np.percentile(np.abs(v), 95) for v in columns([segment.v for segment in segments])])
-    travel = np.max([[np.ptp(np.percentile(q, [0.5, 99.5])) for q in segment.q.T] for segment in segments], axis=0)
+    speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
+    travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
     still = (speed < share * STILL_SPEED * config.rest_speed) & (travel < share * STILL_TRAVEL)
     if not still.any() or still.all() or segments[0].qm is not None:
@@ -391,7 +391,7 @@ def _cut_rest(
 
 def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
     """Per joint the speed [rad/s or m/s] below which it counts as resting."""
-    typical = np.array([np.percentile(np.abs(speed), 95) for speed in columns(speeds)])
+    typical = np.array([quantiles(np.abs(speed), 0.95)[0] for speed in columns(speeds)])
     slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
     return np.asarray(np.minimum(config.rest_speed, slow))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...samples import columns
 from ..conditioning.clock import read_clock
@@ -64,7 +64,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
-        for j in np.flatnonzero([np.percentile(np.abs(x), 99) for x in recording.effort.T] > 2 * limits):
+        for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * limits):
             state.add(
                 "effort-beyond-limit",
                 "warning",
@@ -85,7 +85,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     lower, upper = robot.limit("lower"), robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
-    low, high = np.array([np.percentile(x, (0.5, 99.5)) for x in q.T]).T
+    low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
     # another zero or sign also leaves the limits, but not by a factor
@@ -125,7 +125,7 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     pieces, clock = even_pieces(state.recording)
     speeds = columns([_velocity(piece, clock.rate) for piece in pieces])
-    return np.asarray([np.percentile(np.abs(speed), 99) for speed in speeds] > top)
+    return np.asarray([quantiles(np.abs(speed), 0.99)[0] for speed in speeds] > top)
 
 
 def _velocity(piece: Stretch, rate: float) -> Array:
@@ -145,7 +145,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / clock.rate)
     total = len(moving) / clock.rate
-    travel = np.array([np.ptp(np.percentile(x, [0.5, 99.5])) for x in state.recording.position.T])
+    travel = np.array([np.ptp(quantiles(x, 0.005, 0.995)) for x in state.recording.position.T])
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
             "at-rest",
@@ -224,7 +224,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     recording = state.recording
     clock = read_clock(recording.time)
     long = max(20, int(0.1 * clock.rate))
-    typical = [np.percentile(np.abs(np.diff(x)), 99) for x in recording.position.T]
+    typical = [quantiles(np.abs(np.diff(x)), 0.99)[0] for x in recording.position.T]
     frozen = np.zeros(len(recording), dtype=bool)
     for j in range(robot.n):
         x = recording.position[:, j]
@@ -287,7 +287,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     if piece.v is None or len(piece.q) < 64:
         return
     match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.array([np.percentile(np.abs(speed), 95) > MOVING for speed in _velocity(piece, clock.rate).T])
+    moves = np.array([quantiles(np.abs(speed), 0.95)[0] > MOVING for speed in _velocity(piece, clock.rate).T])
     if not moves.any():
         return
     dead = moves & (np.ptp(piece.v, axis=0) == 0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...scratch import stored
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
@@ -333,9 +333,9 @@ def _sentinels(x: Array) -> NDArray[np.bool_]:
     if known.sum() < 20:
         return none
     filled = np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
-    low, high = np.percentile(filled, [10, 90])
+    low, high = quantiles(filled, 0.1, 0.9)
     away = np.abs(filled - median_filter(filled, 7, mode="nearest"))
-    far = known & (away > max(_APART * float(high - low), 10 * float(np.median(away)), 1e-9))
+    far = known & (away > max(_APART * (high - low), 10 * quantiles(away, 0.5)[0], 1e-9))
     if far.sum() < _SENTINELS:
         return none
     values, counts = np.unique(x[far], return_counts=True)
@@ -353,8 +353,8 @@ def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
         return np.zeros(len(x), dtype=bool)
     filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
     away = np.abs(filled - median_filter(filled, 5, mode="nearest"))
-    low, high = np.percentile(filled, [1, 99])
-    threshold = max(10 * float(np.percentile(away, 99)), share * float(high - low), 1e-9)
+    low, high = quantiles(filled, 0.01, 0.99)
+    threshold = max(10 * quantiles(away, 0.99)[0], share * (high - low), 1e-9)
     return np.asarray((away > threshold) & known)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, quantiles
 from ...samples import Segment
 from ...scratch import room
 from ..conditioning.filters import delayed, lowpass
@@ -164,8 +165,19 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
 
 
 def _smooth(part: Segment, cutoff: float) -> Array:
+    known = _SMOOTH.get(part)
+    if known is not None and known[0] == cutoff:
+        return known[1]
     tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
-    return lowpass(_without_outliers(tau), part.rate, cutoff)
+    made = lowpass(_without_outliers(tau), part.rate, cutoff)
+    if len(part) <= _SHORT:
+        _SMOOTH[part] = cutoff, made
+    return made
+
+
+#: Cut-off and smoothed torque of short pieces, while these live: each is looked at alone, with some others and with all.
+_SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
+_SHORT = 20_000
 
 
 def _without_outliers(tau: Array) -> Array:
@@ -176,5 +188,5 @@ def _without_outliers(tau: Array) -> Array:
     for j, x in enumerate(tau.T):
         usual = median_filter(x, _NEIGHBOURS, mode="nearest")
         away = np.abs(x - usual)
-        out[:, j] = np.where(away > max(_OUTLIER * float(np.median(away)), _FELT * float(x.std())), usual, x)
+        out[:, j] = np.where(away > max(_OUTLIER * quantiles(away, 0.5)[0], _FELT * float(x.std())), usual, x)
     return out

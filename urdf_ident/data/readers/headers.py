@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...errors import UnitError
 from ...model.robot import Robot
@@ -103,7 +104,8 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     notes: tuple[str, ...] = ()
     if default_spelling(bare, robot):  # nothing of it is guessed
         pairs = {joint: joint for joint in (*robot.joints, *robot.locked)}
-        parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in _parsed(bare, pairs)]
+        meant = _parsed(bare, tuple(pairs.items()))
+        parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in meant]
     else:
         logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
@@ -111,7 +113,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         spelled = {name: joint for joint, name in pairs.items()}
         for joint in (*robot.joints, *robot.locked):
             spelled.setdefault(joint, joint)
-        parsed = [item for _, item in _parsed(bare, spelled)]
+        parsed = [item for _, item in _parsed(bare, tuple(spelled.items()))]
     chosen = _chosen(parsed, bare)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
@@ -199,8 +201,9 @@ _ORDER = [(key, word) for key in (*_TARGETS, *(key for key in WORDS if key not i
 Parsed = tuple[str, str, str, str]
 
 
-def _parsed(names: Sequence[str], joints: Mapping[str, str]) -> list[tuple[str, Parsed | None]]:
-    return [(name, _parse(name, joints)) for name in names]
+@lru_cache(maxsize=8)  # many logs have one header
+def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Parsed | None], ...]:
+    return tuple((name, _parse(name, dict(joints))) for name in names)
 
 
 def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:

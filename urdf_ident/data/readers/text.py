@@ -94,6 +94,11 @@ class TextTable(Table):
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         if not header and (fast := self._fast(block, columns)) is not None and len(fast) == count:
             return fast, np.arange(count, dtype=np.int64), ""
+        first, _, rest = block.partition(b"\n")
+        if header and rest and first.rstrip(b"\r") == header.encode():
+            fast = self._fast(rest, columns)
+            if fast is not None and len(fast) == count - 1:
+                return fast, np.arange(1, count, dtype=np.int64), ""
         lines, kept = [], []
         for k, line in enumerate(_lines(_decode(block, self.path))):
             if not line.strip() or line.lstrip().startswith("#"):
@@ -174,7 +179,7 @@ def open_text(path: str | Path) -> TextTable:
             raise LogError(
                 "the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file"
             )
-    width = Counter(len(_split(line, delimiter)) for line in lines[:1000]).most_common(1)[0][0]
+    width = Counter(_width(line, delimiter) for line in lines[:1000]).most_common(1)[0][0]
     if names is None and comments:
         words = _cells(comments[-1].lstrip("# \t"), delimiter)
         names = tuple(words) if len(words) == width and _is_header(words, decimal_comma) else None
@@ -262,6 +267,10 @@ def _split(line: str, delimiter: str | None) -> list[str]:
         except csv.Error:
             return line.split(delimiter)
     return line.split(delimiter)
+
+
+def _width(line: str, delimiter: str | None) -> int:
+    return len(_split(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
 
 
 def _cells(line: str, delimiter: str | None) -> list[str]:

@@ -182,8 +182,7 @@ def _automatic(work: _Work) -> Covariance:
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
-    slow = without_reversals(work.need_rows("auto"), work.logs)
-    rest = work.on(replace(slow, motions=work.statistics.motions))  # the logs' motions are what they were
+    rest = work.on(without_reversals(work.need_rows("auto"), work.logs, motions(work.statistics)))
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
     except EstimationError:
@@ -283,15 +282,17 @@ class _Work:
         unit = {block: k for k, blocks in enumerate(names) for block in blocks}
         r = self.solution.root.shape[1]
         matrices, scores = np.zeros((len(names), r, r)), np.zeros((len(names), r))
-        place = self.fit.base.place
-        for entry in self.statistics.entries:
-            layout, weight = self.statistics.layout(entry.group), self.weights[entry.group]
-            R, target = entry.R[:, len(layout.instruments) :], place[layout.columns]
-            X, index = R[:, : len(target)][:, target >= 0], target[target >= 0]
-            Z = weight * X @ self.solution.root[index]
-            k = unit[entry.log, entry.block]
-            matrices[k] += Z.T @ Z
-            scores[k] += weight * Z.T @ (R[:, len(target)] - X @ self.fit.params[index])
+        for group, entries in self.statistics.of_group.items():
+            layout = self.statistics.layout(group)
+            own: list[list[Array]] = [[] for _ in names]
+            for entry in entries:
+                own[unit[entry.log, entry.block]].append(entry.R[:, len(layout.instruments) :][:, : len(layout.columns) + 1])
+            turned = self.weights[group] * self.fit.base.turned(layout.columns, self.solution.root, self.fit.params)
+            for k, factors in enumerate(own):
+                if factors:
+                    rows = np.vstack(factors) @ turned
+                    matrices[k] += rows[:, :r].T @ rows[:, :r]
+                    scores[k] += rows[:, :r].T @ rows[:, r]
         return matrices, scores
 
     def _matrix(self, middle: Array) -> Array:

@@ -92,22 +92,19 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
         The rows.
     """
     statistics, base = spectrum.statistics, fit.base
-    place = base.place
-    parts, residuals, units = [], [], []
+    parts, units = [], []
     for unit, layout in enumerate(statistics.layouts):
         if statistics.rows[layout.group] == 0:
             continue
         R = statistics.factor(layout.group)
-        target = place[layout.columns]
-        X, index = R[:, : len(target)][:, target >= 0], target[target >= 0]
-        parts.append(X @ solution.root[index])
-        residuals.append(R[:, -1] - X @ fit.params[index])
+        parts.append(R @ base.turned(layout.columns, solution.root, fit.params))
         units.append(np.full(len(R), unit))
     if not parts:
         raise EstimationError("no rows to judge the noise from")
     count = np.array([statistics.rows[layout.group] for layout in statistics.layouts], dtype=float)
     shape = (len(spectrum.groups), spectrum.bands)
-    return WhitenedRows(np.vstack(parts), np.concatenate(residuals), np.concatenate(units), count.reshape(shape))
+    rows = np.vstack(parts)
+    return WhitenedRows(rows[:, :-1], rows[:, -1], np.concatenate(units), count.reshape(shape))
 
 
 def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:

@@ -39,7 +39,7 @@ from ...parallel import each
 from ...samples import Segment, columns, freeze_arrays
 from ...scratch import room, stored
 from ...statistics.folds import fold_labels, folds_of
-from ...statistics.statistic import StatisticSet
+from ...statistics.statistic import Statistic, StatisticSet
 
 #: Levels whose quantiles are kept; others lie between.
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -280,7 +280,11 @@ def held_out_torque(
         scale = np.linalg.norm(rows[:, :-1], axis=0)
         thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
-    owned = [(log.segments, _owners(statistics, labels, folds, log)) for log in logs]
+    group = max(statistics.groups, key=lambda name: statistics.rows[name])
+    blocks: dict[str, list[Statistic]] = {}
+    for entry in sorted(statistics.of_group[group], key=lambda entry: entry.block):
+        blocks.setdefault(entry.log, []).append(entry)
+    owned = [(log.segments, _owners(blocks[log.name], labels, folds, log)) for log in logs]
     return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
 
 
@@ -345,11 +349,9 @@ def _some_rows(model: DynamicModel, part: Segment, count: int) -> Array:
 
 
 def _owners(
-    statistics: StatisticSet, labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
+    own: Sequence[Statistic], labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Index of the fold of every sample: blocks hold equal parts of rows and of samples."""
-    group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    own = sorted((e for e in statistics.entries if e.log == log.name and e.group == group), key=lambda e: e.block)
+    """Index of the fold of every sample: blocks, in order of time, hold equal parts of rows and of samples."""
     ends = np.cumsum([entry.rows for entry in own])
     count = sum(len(part) for part in log.segments)
     begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block

@@ -24,11 +24,14 @@ from ...statistics.statistic import StatisticSet
 SLOW, AT_REST = 0.1, 0.02
 
 
-def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog]) -> StatisticSet:
+def without_reversals(
+    model: DynamicModel, logs: Sequence[PreparedLog], alike: tuple[tuple[str, ...], ...] | None = None
+) -> StatisticSet:
     """The data without the rows whose joints are slow.
 
     Args:
         logs: Prepared logs.
+        alike: Names of the logs of each motion, where that is known.
 
     Returns:
         Their statistics; as many rows as before, slow ones with no weight.
@@ -41,7 +44,8 @@ def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog]) -> Stati
         fast = (v > limit) | (v < -limit)
         return stored(np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float))
 
-    return build_statistics(model, logs, weights={log.name: [weights(part.v) for part in log.segments] for log in logs})
+    own = {log.name: [weights(part.v) for part in log.segments] for log in logs}
+    return build_statistics(model, logs, weights=own, alike=alike)
 
 
 def excess_shift(shift: Array, error: Array, error_without: Array) -> Array:
