@@ -24,6 +24,7 @@ FOUNDATION = (
     "linalg",
     "provenance",
     "progress",
+    "sending",
     "scratch",
     "parallel",
 )

@@ -1,21 +1,24 @@
 """Work that is the same for every log, in processes or on a cluster: one map, whose results do not depend on who did the work.
 
 What is done is decided where it is done (:func:`each`); where it is done is decided once, at the door (:func:`workers`).
+The same part of the items goes to the same worker every time, so that what it holds of a log is there (:mod:`.sending`).
 Results come back in the order of the logs and are merged in that order by the caller, so that they are bitwise those of one
 process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
 from .scratch import lend, scratch_folder
+from .sending import Task, leave, work
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,6 +27,8 @@ _Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 #: How long a scheduler may take to answer [s].
 _PATIENCE = 10.0
+#: Parts that a worker's share of the items is sent in: while it works on one the next is packed, and a lost one costs no more.
+_PARTS = 4
 
 
 def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -34,12 +39,12 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         items: Its arguments.
 
     Returns:
-        What it returns, in the same order. Arrays that come from another process are writable.
+        What it returns, in the same order. Small arrays that come from another process are writable.
     """
-    listed, work = list(items), _MAP.get()
-    if work is None or len(listed) < 2:
+    listed, shared_out = list(items), _MAP.get()
+    if shared_out is None or len(listed) < 2:
         return [function(item) for item in listed]
-    return work(function, listed)
+    return shared_out(function, listed)
 
 
 def shared() -> bool:
@@ -65,14 +70,14 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
             raise SchedulerError(
                 "a cluster cannot read samples in a scratch folder", remedy="leave out --scratch or --scheduler"
             )
-        with _cluster(scheduler) as work:
-            yield from _inside(work)
+        with _cluster(scheduler) as crew:
+            yield from _inside(crew)
     elif jobs > 1:
-        with ProcessPoolExecutor(jobs, initializer=_alone, initargs=(scratch_folder(),)) as pool:
+        with ExitStack() as stack:
+            lent = (scratch_folder(),)
+            pools = [stack.enter_context(ProcessPoolExecutor(1, initializer=_alone, initargs=lent)) for _ in range(jobs)]
             try:
-                yield from _inside(
-                    lambda function, items: list(pool.map(function, items, chunksize=-(-len(items) // (4 * jobs))))
-                )
+                yield from _inside(_Crew(lambda place, *message: pools[place].submit(work, *message), lambda: range(jobs)))
             except BrokenProcessPool as error:
                 raise SchedulerError(
                     "a process that worked on the logs was ended from outside",
@@ -94,6 +99,42 @@ def one_thread() -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
+
+
+class _Crew:
+    """Workers that share the items of every call in the same way.
+
+    Args:
+        submit: Sends a message to a worker; None is any.
+        places: Which workers there are.
+    """
+
+    def __init__(self, submit: Callable[..., Any], places: Callable[[], Sequence[Hashable]]) -> None:
+        self.submit, self.places = submit, places
+        self.known: dict[str, set[str]] = {}  # worker → names that it knows
+        self.at: dict[Hashable, str] = {}  # place → worker that was there
+
+    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        places = self.places()
+        count = min(len(places) * _PARTS, len(items))
+        edges = [k * len(items) // count for k in range(count + 1)]
+        tasks = [Task(function, items[begin:end]) for begin, end in pairwise(edges)]
+        sent = []
+        for k, task in enumerate(tasks):
+            place = places[k * len(places) // count]
+            sent.append((place, self.submit(place, *task.message(self.known.get(self.at.get(place, ""), set())))))
+        return [result for task, (place, answer) in zip(tasks, sent, strict=True) for result in self._done(task, place, answer)]
+
+    def _done(self, task: Task, place: Hashable, answer: Any) -> list[Any]:
+        """Results of a task; sent again, in full, where the worker lacked something."""
+        worker, data = answer.result()
+        if data is None:
+            self.known.pop(worker, None)
+            worker, data = self.submit(None, *task.message(set())).result()
+        results = task.results(data)
+        self.at[place] = worker
+        self.known.setdefault(worker, set()).update(task.known)
+        return results
 
 
 def _inside(work: _Map) -> Iterator[None]:
@@ -131,10 +172,15 @@ def _cluster(address: str) -> Iterator[_Map]:
     with client:
         _check_workers(client, address)
 
-        def work(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-            return list(client.gather(client.map(function, items, pure=False)))
+        def submit(place: str | None, *message: Any) -> Any:
+            where = {} if place is None else {"workers": [place], "allow_other_workers": True}
+            return client.submit(work, *message, pure=False, **where)
 
-        yield work
+        try:
+            yield _Crew(submit, lambda: sorted(client.nthreads()))
+        finally:
+            with suppress(OSError):  # the scheduler may be gone
+                client.run(leave, leave())
 
 
 def _check_workers(client: Any, address: str) -> None:

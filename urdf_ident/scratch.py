@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import OutputError
+from .sending import SentOnce
 
 #: Bytes of a file that several arrays share, and of an array that is worth storing.
 _FILE, _WORTH = 1 << 26, 1 << 12
@@ -160,14 +161,17 @@ def _file_of(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
     return None
 
 
-class Stored:
+class Stored(SentOnce):
     """Base of records whose arrays may be stored: they are sent to another process as places in files."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: _Place.of(value) if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: value.open() if isinstance(value, _Place) else value for name, value in state.items()})
+        for name, value in state.items():
+            vars(self)[name] = value.open() if isinstance(value, _Place) else value
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
 
 
 class _Place:

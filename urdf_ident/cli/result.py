@@ -90,26 +90,26 @@ def identify(
     with workers(jobs, scheduler):
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
-    if loaded:
-        check_loaded(robot, recordings, loaded, payload_link)
-    check_writable(out)
-    report, weighed = [] if no_report else [out / "report.html"], [out / "payload.json"] if loaded else []
-    following_too = [] if following is None else [following]
-    for output in [*(out / name for name in result_names(robot)), *report, *weighed, *following_too]:
-        check_output(output)
-    say_replaced(out)
-    with workers(jobs, scheduler), work_bars() as progress, _refusal_in_json(as_json):
-        ident = run(
-            model,
-            recordings,
-            held_out=held_out,
-            sweeps=runs,
-            project=project,
-            force=force,
-            skip_bad_logs=skip_bad_logs,
-            left_out=left_out,
-            progress=progress,
-        )
+        if loaded:
+            check_loaded(robot, recordings, loaded, payload_link)
+        check_writable(out)
+        report, weighed = [] if no_report else [out / "report.html"], [out / "payload.json"] if loaded else []
+        following_too = [] if following is None else [following]
+        for output in [*(out / name for name in result_names(robot)), *report, *weighed, *following_too]:
+            check_output(output)
+        say_replaced(out)
+        with work_bars() as progress, _refusal_in_json(as_json):
+            ident = run(
+                model,
+                recordings,
+                held_out=held_out,
+                sweeps=runs,
+                project=project,
+                force=force,
+                skip_bad_logs=skip_bad_logs,
+                left_out=left_out,
+                progress=progress,
+            )
     notes = write_all(ident, out)
     if not as_json:
         typer.echo(coloured(ident.summary(verbose=verbose)))

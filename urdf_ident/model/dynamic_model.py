@@ -22,6 +22,7 @@ from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
 from ..scratch import room
+from ..sending import SentOnce
 from .base import BaseParameters
 from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
@@ -33,7 +34,7 @@ from .term_chunks import columns_of, term_chunks, torque_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
 
 
-class DynamicModel:
+class DynamicModel(SentOnce):
     """A robot, its terms and its drive train as one linear model ``tau = W theta``.
 
     Args:

@@ -20,6 +20,7 @@ import pinocchio as pin
 from ..errors import ModelError, UrdfError, check_shape, nearest
 from ..files import read_text
 from ..linalg import Array
+from ..sending import SentOnce
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
@@ -46,7 +47,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(SentOnce):
     """A robot whose joints are revolute, continuous or prismatic.
 
     Build it with :meth:`from_urdf`. Joint-space arrays are ordered like :attr:`joints` (Pinocchio's order).

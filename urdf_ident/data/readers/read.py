@@ -127,7 +127,7 @@ def _read_all(
     logs = [log_source(source, layout or LogLayout()) for source in sources]
     with workers(min(jobs, len(logs))) if jobs > 1 else nullcontext():
         found = attempts(partial(read_recording, robot=robot, layout=layout), logs)
-    return logs, [item if isinstance(item, UrdfIdentError) else replace(item) for item in found]  # anew: arrays arrive writable
+    return logs, found
 
 
 def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:

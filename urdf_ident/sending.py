@@ -1,0 +1,225 @@
+"""What goes from process to process: what the other one has seen already goes as its name.
+
+Samples, models and large arrays that nobody changes stay with a worker that was sent them or made them, for as long as the
+process that asks for work has them. So a task names its logs instead of holding them, and they are the same objects in every
+task. A worker that lacks one, because it was started anew or does what a lost one was to do, says so and is sent it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+#: Bytes of an array that is worth a name.
+_LARGE = 1 << 12
+
+
+class SentOnce:
+    """Base of records that nobody changes, and that every process holds once."""
+
+
+class _NotHereError(LookupError):
+    """A name of something that this process does not have."""
+
+
+class _Here:
+    """The objects that this process has in common with others.
+
+    Attributes:
+        own: Name of the process.
+        things: Name → the object, while somebody uses it.
+        held: Objects that stay until the asking process lets go of them; a worker's alone.
+        shared: Names that the asking process knows, in a worker; else those that have come in the last answer.
+        client: For whom a worker works; "" in a process that asks.
+    """
+
+    def __init__(self) -> None:
+        self.process, self.own, self.client = os.getpid(), uuid4().hex, ""
+        self.things: dict[str, weakref.ref[Any]] = {}
+        self.held: dict[str, Any] = {}
+        self.shared: set[str] = set()
+        self._names: dict[int, str] = {}
+
+    @classmethod
+    def get(cls) -> _Here:
+        """That of this process, also after a fork."""
+        global _HERE
+        if _HERE is None or _HERE.process != os.getpid():
+            _HERE = cls()
+        return _HERE
+
+    def name(self, thing: Any) -> str:
+        """Of an object, a new one where it has none."""
+        return self._names.get(id(thing)) or self.take(uuid4().hex, thing)
+
+    def known(self, name: str) -> Any:
+        """The object of a name that has come from the other process; None where it is not here."""
+        self.shared.add(name)
+        thing = self.things.get(name)
+        return None if thing is None else thing()
+
+    def take(self, name: str, thing: Any) -> str:
+        """Gives an object its name."""
+        place = id(thing)
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            if self.things.get(name) is gone:
+                del self.things[name]
+                self._names.pop(place, None)
+
+        self._names[place], self.things[name] = name, weakref.ref(thing, forget)
+        if self.client:
+            self.held[name] = thing
+        return name
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Lets go of what the asking process no longer has."""
+        for name in names:
+            self.held.pop(name, None)
+            self.shared.discard(name)
+
+
+_HERE: _Here | None = None
+
+
+class _Pickler(pickle.Pickler):
+    """Writes names of what the other process knows, and notes what it will know."""
+
+    def __init__(self, file: io.BytesIO, known: set[str]) -> None:
+        super().__init__(file, 5)
+        self.here, self.known = _Here.get(), known
+
+    def reducer_override(self, thing: Any) -> Any:
+        """See :mod:`pickle`."""
+        large = isinstance(thing, np.ndarray) and thing.nbytes >= _LARGE and not thing.flags.writeable
+        if not large and not isinstance(thing, SentOnce):
+            return NotImplemented
+        name = self.here.name(thing)
+        if name in self.known:
+            return _named, (name,)
+        self.known.add(name)
+        return _new, (name, *thing.__reduce_ex__(5)[:3])
+
+
+def _named(name: str) -> Any:
+    thing = _Here.get().known(name)
+    if thing is None:
+        raise _NotHereError(name)
+    return thing
+
+
+def _new(name: str, make: Callable[..., Any], arguments: Sequence[Any], state: Any = None) -> Any:
+    here = _Here.get()
+    thing = here.known(name)
+    if thing is not None:
+        return thing
+    thing = make(*arguments)
+    if state is not None and hasattr(thing, "__setstate__"):
+        thing.__setstate__(state)
+    elif state is not None:
+        vars(thing).update(state)
+    if isinstance(thing, np.ndarray):
+        thing.setflags(write=False)
+    here.take(name, thing)
+    return thing
+
+
+def _packed(content: Any, known: set[str]) -> bytes:
+    file = io.BytesIO()
+    _Pickler(file, known).dump(content)
+    return file.getvalue()
+
+
+class Task:
+    """A call of a function with some items, for one worker, and what comes of it.
+
+    Args:
+        function: Of a module, or a partial of one.
+        items: Its arguments.
+
+    Attributes:
+        known: Names that the worker knows once it has answered.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        self.content = (function, list(items))
+        self.known: set[str] = set()
+
+    def message(self, known: set[str]) -> tuple[str, list[str], bytes]:
+        """What is sent: arguments of :func:`work`.
+
+        Args:
+            known: Names that the worker knows; what is gone here is taken out.
+
+        Returns:
+            This process, what it no longer has, and the task.
+        """
+        here = _Here.get()
+        gone = [name for name in known if name not in here.things]
+        known.difference_update(gone)
+        self.known = set(known)
+        return here.own, gone, _packed(self.content, self.known)
+
+    def results(self, data: bytes) -> list[Any]:
+        """What the function returned for the items.
+
+        Args:
+            data: The second part of the answer; :attr:`known` grows by what is in it.
+
+        Returns:
+            One result an item.
+        """
+        here = _Here.get()
+        if not here.client:
+            here.shared = set()
+        try:
+            found: list[Any] = pickle.loads(data)
+        except _NotHereError:  # let go of in the meantime
+            function, items = self.content
+            return [function(item) for item in items]
+        self.known |= here.shared
+        return found
+
+
+def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | None]:
+    """What a worker does.
+
+    Args:
+        client: Name of the process that asks.
+        gone: Names of what that process no longer has.
+        data: The function and its items.
+
+    Returns:
+        Name of the worker, and what the function returned; None where something was not here.
+    """
+    here = _Here.get()
+    if here.client != client:
+        here.held, here.shared, here.client = {}, set(), client
+    here.forget(gone)
+    try:
+        function, items = pickle.loads(data)
+    except _NotHereError:
+        return here.own, None
+    return here.own, _packed([function(item) for item in items], here.shared)
+
+
+def leave(client: str | None = None) -> str:
+    """Lets go of all that is held for a client.
+
+    Args:
+        client: Its name; None: only tells that of this process.
+
+    Returns:
+        Name of this process.
+    """
+    here = _Here.get()
+    if client is not None and here.client == client:
+        here.held, here.shared, here.client = {}, set(), ""
+    return here.own
