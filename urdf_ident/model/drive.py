@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ModelError
 from ..linalg import Array
 from ..samples import freeze_arrays
+from ..sending import SentOnce
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class Drive(SentOnce):
     """Drive train of a robot with n joints; motor k is named after joint k.
 
     Attributes:

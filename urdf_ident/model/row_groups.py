@@ -66,5 +66,6 @@ def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, .
         matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * present
         matrix[len(own) :, len(inertial) :] = np.eye(terms)
         places = np.concatenate([np.searchsorted(inertial, kept[own]), len(inertial) + np.arange(terms)])
+        matrix.setflags(write=False)
         found.append(Compact(places.astype(np.intp), matrix))
     return tuple(found)

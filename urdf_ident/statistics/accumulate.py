@@ -20,7 +20,7 @@ from ..samples import Segment
 from .kept import KeptRows
 from .motions import motions
 from .rows import RowFilter, filtered_rows
-from .statistic import Layout, Statistic, StatisticSet
+from .statistic import Entries, Layout, Statistic, StatisticSet, together
 
 #: Time blocks a log is cut into, those of many logs together, and each of many, at least.
 BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8
@@ -107,7 +107,7 @@ def accumulate(
     place = {layout.group: g for g, layout in enumerate(layouts)}
     entries.sort(key=lambda entry: (entry.block, place[entry.group]))
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, tuple(entries), digest)
+    return StatisticSet(model.names, layouts, Entries(entries), digest)
 
 
 class _Gathered:
@@ -143,10 +143,10 @@ def _statistic(
     blocks: int,
     log: tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None],
     *,
-    kept: KeptRows | int | None,
+    kept: KeptRows | None,
     progress: Progress | None = None,
 ) -> StatisticSet:
-    """Of one log: its name, segments, conditioning and weights; all that comes back from another process."""
+    """Of one log: its name, segments, conditioning and weights."""
     name, segments, conditioned, weights = log
     row_filter = RowFilter(conditioned.factor)
     rows = row_filter.factor * sum(row_filter.output_rows(len(segment)) for segment in segments)
@@ -159,7 +159,7 @@ def _statistic(
         conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
         progress=None if progress is None else partial(_told, progress, name, row_filter.factor, rows),
         weights=weights,
-        kept=KeptRows(kept) if isinstance(kept, int) else kept,
+        kept=kept,
     )
 
 
@@ -197,13 +197,11 @@ def build_statistics(
     own = [None if weights is None else weights[log.name] for log in logs]
     sent = [(log.name, log.segments, replace(log.conditioned, segments=()), some) for log, some in zip(logs, own, strict=True)]
     work = partial(_statistic, model, blocks or blocks_of(len(logs)))
-    if shared() and (kept is None or not kept.holds(model, logs)):  # rows that are not kept are made where there is room
-        parts = each(partial(work, kept=None if kept is None else kept.most), sent)
+    if shared():
+        parts = each(partial(work, kept=kept), sent)
     else:
         parts = [work(log, kept=kept, progress=progress) for log in sent]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.merged(part)
+    total = together(parts)
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     kept.motions = alike or kept.motions or motions(total)

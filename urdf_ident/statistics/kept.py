@@ -7,16 +7,17 @@ they are small, so they are kept; only what reads the rigid torque, which change
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
 from ..samples import Segment
+from ..sending import SentOnce
 from .rows import RowFilter, filtered_rows
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
@@ -25,8 +26,8 @@ MOST = 12_000_000
 AT_ONCE = 2_000_000
 
 
-class KeptRows:
-    """Rows of some logs, as long as this object lives.
+class KeptRows(SentOnce):
+    """Rows of some logs, as long as this object lives; every process keeps those that it has made.
 
     Args:
         most: Numbers that are kept.
@@ -59,19 +60,8 @@ class KeptRows:
             raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
 
-    def holds(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> bool:
-        """Whether there is room for the rows of all logs.
-
-        Args:
-            model: The model.
-            logs: The logs.
-
-        Returns:
-            True if so.
-        """
-        width = sum(len(some.places) + 1 for some in model.compact)
-        counts = (RowFilter(log.conditioned.factor).output_rows(len(part)) for log in logs for part in log.segments)
-        return width * sum(counts) <= self.most
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(KeptRows(self.most))}
 
     def clear(self) -> None:
         """Lets go of all rows; those that are asked for again are kept again."""

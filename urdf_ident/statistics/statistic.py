@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,7 +101,36 @@ class Statistic:
     repeats: float = 1.0
 
     def __post_init__(self) -> None:
-        freeze_arrays(self)
+        if self.R.flags.writeable:
+            freeze_arrays(self)
+
+
+class Entries(tuple[Statistic, ...]):
+    """Entries of a log, which go to another process as one array of each width instead of hundreds."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Callable[..., Entries], tuple[Any, ...]]:
+        stacks: dict[int, list[Array]] = {}
+        facts = []
+        for entry in self:
+            stacks.setdefault(entry.R.shape[1], []).append(entry.R)
+            facts.append((entry.log, entry.block, entry.group, entry.R.shape, entry.rows, entry.repeats))
+        return _entries, ([np.vstack(stack) for stack in stacks.values()], facts)
+
+
+def _entries(stacks: Sequence[Array], facts: Sequence[tuple[str, int, str, tuple[int, int], int, float]]) -> Entries:
+    """What :class:`Entries` were in another process."""
+    used, of_width = {}, {}
+    for stack in stacks:
+        stack.setflags(write=False)
+        of_width[stack.shape[1]], used[stack.shape[1]] = stack, 0
+    made = []
+    for log, block, group, (length, width), rows, repeats in facts:
+        begin = used[width]
+        used[width] = begin + length
+        made.append(Statistic(log, block, group, of_width[width][begin : begin + length], rows, repeats))
+    return Entries(made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,16 +280,7 @@ class StatisticSet:
         Raises:
             FingerprintError: They belong to different models or conditionings, or share a log's name.
         """
-        if other.fingerprint != self.fingerprint:
-            raise FingerprintError(
-                "statistics of different models or conditionings cannot be merged",
-                got=other.fingerprint,
-                expected=self.fingerprint,
-            )
-        both = set(self.logs) & set(other.logs)
-        if both:
-            raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
-        return replace(self, entries=self.entries + other.entries, motions=None)
+        return together([self, other])
 
     def compressed(self) -> StatisticSet:
         """One factor per log and group: faster to merge many times, when blocks are not needed.
@@ -392,6 +413,33 @@ class StatisticSet:
         """
         layout = self.layout(group)
         return float(np.sum(self.factor(group)[:, len(layout.instruments) + len(layout.columns)] ** 2))
+
+
+def together(sets: Sequence[StatisticSet]) -> StatisticSet:
+    """Several sets as one.
+
+    Args:
+        sets: Statistics of different logs, from the same model and conditioning; at least one.
+
+    Returns:
+        The union.
+
+    Raises:
+        FingerprintError: They belong to different models or conditionings, or share a log's name.
+    """
+    first, known = sets[0], set[str]()
+    for some in sets:
+        if some.fingerprint != first.fingerprint:
+            raise FingerprintError(
+                "statistics of different models or conditionings cannot be merged",
+                got=some.fingerprint,
+                expected=first.fingerprint,
+            )
+        both = known & set(some.logs)
+        if both:
+            raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
+        known.update(some.logs)
+    return replace(first, entries=tuple(entry for some in sets for entry in some.entries), motions=None)
 
 
 def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:

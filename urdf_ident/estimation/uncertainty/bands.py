@@ -22,7 +22,7 @@ from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Layout, Statistic, StatisticSet
+from ...statistics.statistic import Entries, Layout, Statistic, StatisticSet
 
 #: Bands one coefficient of the longest piece wide, from zero frequency on.
 SINGLE = 16
@@ -204,7 +204,7 @@ def _layouts(model: DynamicModel, bands: int) -> list[list[Layout]]:
     ]
 
 
-def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[list[Statistic], dict[Kind, int]]:
+def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[Entries, dict[Kind, int]]:
     """The cosine coefficients of a log's rows as factors by group and band, and how many pieces of each kind there are."""
     from scipy.fft import dct
 
@@ -216,16 +216,21 @@ def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[
         kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
         counts[kind] = counts.get(kind, 0) + 1
         cuts = np.searchsorted(band, np.arange(bands + 1))
+        filled = np.flatnonzero(np.diff(cuts)).tolist()
         for g, rows in enumerate(piece.rows):
             cosines = dct(rows, axis=0, norm="ortho")
-            for b in map(int, np.unique(band)):
+            for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
-                old, number = factors.get((g, b), (part[:0], 0))
-                stacked = np.vstack([old, part])
-                factors[g, b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked, number + len(part)
+                old = factors.get((g, b))
+                stacked = part if old is None else np.vstack([old[0], part])
+                number = len(part) if old is None else old[1] + len(part)
+                factors[g, b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked, number
     made: list[Statistic] = []
     for g, layouts in enumerate(_layouts(model, bands)):
         own = [(layouts[b], R, number) for (group, b), (R, number) in factors.items() if group == g]
-        wide = np.split(layouts[0].expanded(np.vstack([R for _, R, _ in own])), np.cumsum([len(R) for _, R, _ in own])[:-1])
-        made += [Statistic(log.name, 0, layout.group, R, number) for (layout, _, number), R in zip(own, wide, strict=True)]
-    return made, counts
+        wide = layouts[0].expanded(np.vstack([R for _, R, _ in own]))
+        wide.setflags(write=False)
+        ends = np.cumsum([len(R) for _, R, _ in own])
+        for (layout, R, number), end in zip(own, ends, strict=True):
+            made.append(Statistic(log.name, 0, layout.group, wide[end - len(R) : end], number))
+    return Entries(made), counts
