@@ -12,6 +12,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.terms import RotorInertia
+from ..parallel import each
 from ..samples import Segment, freeze_arrays
 
 SCHEMA = "urdf-ident-series/1"
@@ -163,14 +165,8 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     bodies = np.array(theta, dtype=float)
     bodies[model.n_inertial :][[name != RotorInertia.name for name in laws]] = 0.0
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
-    speeds, friction = [], []
-    for log in logs:
-        for part in log.segments:
-            torque = lowpass(_measured(log.name, part), part.rate, cutoff)[::stride]
-            thin = _thinned(part, stride)
-            speeds.append(thin.v)
-            friction.append(torque - model.torque_along(bodies, thin))
-    v, f = np.vstack(speeds), np.vstack(friction)
+    parts = [part for log in logs for part in log.segments]
+    v, f = (np.vstack(x) for x in zip(*each(partial(_friction_of, model, bodies, cutoff, stride), parts), strict=True))
     reach = np.maximum(np.abs(v).max(axis=0), 1e-9)
     edges = np.linspace(-reach, reach, BINS + 1, axis=1)
     count, mean = np.zeros((model.n, BINS)), np.full((model.n, BINS), np.nan)
@@ -180,6 +176,13 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
         count[j] = number / len(v)
         mean[j, number > 0] = np.bincount(place, f[:, j], BINS)[number > 0] / number[number > 0]
     return SpeedProfile(edges, count, mean)
+
+
+def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
+    """Velocities, and torque without that of the bodies, of every so manieth sample of a piece."""
+    torque = lowpass(_measured(part.log, part), part.rate, cutoff)[::stride]
+    thin = _thinned(part, stride)
+    return thin.v, torque - model.torque_along(bodies, thin)
 
 
 def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
+from ...parallel import each
 from ...samples import Segment
 from ..conditioning.filters import lowpass
 from .candidates import Reading
 from .delay import reversing
 from .evidence import EXACT, friction_columns, significance, solved
-from .sampled import MotionSamples, thinned
+from .sampled import MotionSamples, ThinnedPiece, thinned
 from .trial import Case
 
 #: Waves a radian of an encoder's error that are tried; of a slide half as many in its range.
@@ -115,8 +117,10 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     rows = _Rows.of(case)
     promising: list[tuple[float, _Columns, _Trial]] = []
     late: dict[int, float] = {}
-    for j in map(int, np.flatnonzero(case.moves)):
-        trial, faults = rows.with_faults_of(j, _play(logs, j))
+    moving = np.flatnonzero(case.moves)
+    play = _play(logs, moving)
+    for k, j in enumerate(moving.tolist()):
+        trial, faults = rows.with_faults_of(j, play[:, :, k])
         plain = {fault.guard: trial.seen(fault.guard) for fault in faults}
         gains = [plain[fault.guard] - trial.seen(fault.guard, fault) for fault in faults]
         promising += [(gain, fault, trial) for gain, fault in zip(gains, faults, strict=True) if gain > _WORTH]
@@ -357,23 +361,26 @@ def _friction(motion: MotionSamples, sizes: Sequence[Array], drag: Array) -> Arr
     return np.column_stack([friction_columns(motion, j) @ (own / sizes[j]) for j, own in enumerate(drag)])
 
 
-def _play(logs: Sequence[tuple[Sequence[Segment], float]], j: int) -> Array:
+def _play(logs: Sequence[tuple[Sequence[Segment], float]], joints: NDArray[np.intp]) -> Array:
     """Where in its play a joint is that drives its encoder, and that number's first two derivatives, at the samples looked at.
 
     1 where the joint has pushed its encoder forwards, -1 backwards; while the encoder stands still after a reversal the joint
     goes from one to the other with even acceleration.
 
     Returns:
-        Shape (N, 3) [1, 1/s, 1/s²].
+        Shape (N, 3, joints) [1, 1/s, 1/s²].
     """
     every = thinned(logs)
-    least = _TURNED * max(float(np.ptp(np.concatenate([item.part.q[:, j] for item in every]))), 1e-12)
-    out = []
-    for item in every:
-        place = lowpass(_place(item.part.q[:, j], least), item.part.rate, item.cutoff)
-        rate = np.gradient(place) * item.part.rate
-        out.append(np.column_stack([place, rate, np.gradient(rate) * item.part.rate])[:: item.step])
-    return np.concatenate(out)
+    ends = np.array([(item.part.q.min(axis=0), item.part.q.max(axis=0)) for item in every])[:, :, joints]
+    least = _TURNED * np.maximum(ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0), 1e-12)
+    return np.concatenate(each(partial(_play_of, joints, least), every))
+
+
+def _play_of(joints: NDArray[np.intp], least: Array, item: ThinnedPiece) -> Array:
+    places = np.column_stack([_place(item.part.q[:, j], far) for j, far in zip(joints, least, strict=True)])
+    place = lowpass(places, item.part.rate, item.cutoff)
+    rate = np.gradient(place, axis=0) * item.part.rate
+    return np.stack([place, rate, np.gradient(rate, axis=0) * item.part.rate], axis=1)[:: item.step].copy()
 
 
 def _place(q: Array, least: float) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array, quantiles
+from ...parallel import each
 from ...samples import Segment
 from ...scratch import room
 from ..conditioning.filters import delayed, lowpass
@@ -132,7 +133,7 @@ def sampler(
     pieces = thinned(logs, samples)
     if not pieces:
         return None
-    smooth = [_smooth(item.part, item.cutoff) for item in pieces]  # once: every delay only shifts it
+    smooth = each(_smooth, pieces)  # once: every delay only shifts it
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
@@ -164,7 +165,9 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
     return block
 
 
-def _smooth(part: Segment, cutoff: float) -> Array:
+def _smooth(item: ThinnedPiece) -> Array:
+    """Torque of a whole stretch, without outliers, filtered like the motion."""
+    part, cutoff = item.part, item.cutoff
     known = _SMOOTH.get(part)
     if known is not None and known[0] == cutoff:
         return known[1]

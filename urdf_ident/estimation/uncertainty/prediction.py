@@ -166,13 +166,13 @@ def held_out_residual(
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
     band = min(score_band(log.conditioned.rate) for log in logs)
     shown = [part for log in logs for part in log.segments if part.tau is not None]
-    measured = [lowpass(part.total, part.rate, band) for part in shown]
+    measured = each(partial(_measured, band), shown)
     predicted = [torque for own in held.parts for torque in own]
     errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
     wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
     relative = wrong / np.maximum(size, 1e-300)
     factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
-    rows = np.concatenate([_some_rows(model, part, count) for part in shown])
+    rows = np.concatenate(each(partial(_some_rows, model, count), shown))
     variance = posterior_variance(factor, prior, weight, rows)
     found = _classed(errors, shown, variance.mean(axis=0), band, held.blocks)
     return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative)
@@ -341,7 +341,11 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     return tuple(own)
 
 
-def _some_rows(model: DynamicModel, part: Segment, count: int) -> Array:
+def _measured(band: float, part: Segment) -> Array:
+    return lowpass(part.total, part.rate, band)
+
+
+def _some_rows(model: DynamicModel, count: int, part: Segment) -> Array:
     """Torque at some samples of a segment as a function of the parameters, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
     found: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
