@@ -13,7 +13,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
-from urdf_ident import parallel
+from urdf_ident import parallel, sending
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
@@ -62,6 +62,48 @@ def test_processes_return_what_one_returns_in_the_same_order() -> None:
         together = parallel.each(square, range(20))
     assert [value for value, _ in together] == [value for value, _ in alone]
     assert os.getpid() not in {pid for _, pid in together}
+
+
+def size(log: Recording) -> tuple[float, Recording]:
+    return float(log.position.sum()), log
+
+
+def held(_: int) -> int:
+    return sum(isinstance(thing, Recording) for thing in sending._Here.get().held.values())
+
+
+def lose(_: int) -> None:
+    sending._Here.get().held.clear()
+
+
+def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    recordings = logs(Robot.from_urdf(robot_path("zollo_2r")), 8)
+    expected, sent = [size(log)[0] for log in recordings], [0]
+    message = sending.Task.message
+
+    def counted(task: sending.Task, known: set[str]) -> tuple[str, list[str], bytes]:
+        made = message(task, known)
+        sent[0] += len(made[2])
+        return made
+
+    def result() -> int:
+        sent[0] = 0
+        found = parallel.each(size, recordings)
+        assert [value for value, _ in found] == expected
+        assert all(ours is theirs for (_, ours), theirs in zip(found, recordings, strict=True))  # nor do they come back
+        return sent[0]
+
+    monkeypatch.setattr(sending.Task, "message", counted)
+    with parallel.workers(2):
+        whole = result()
+        assert whole > 8 * 600 * 5 * 8
+        assert result() < 0.05 * whole
+        parallel.each(lose, range(2))  # as a worker that was started anew
+        assert result() > whole
+        assert result() < 0.05 * whole
+        assert parallel.each(held, range(2)) == [4, 4]
+        del recordings[2:]
+        assert sum(parallel.each(held, range(2))) == 2  # what nobody needs is let go of
 
 
 def test_an_error_of_a_worker_is_that_of_the_log() -> None:

@@ -105,7 +105,7 @@ class _Crew:
     """Workers that share the items of every call in the same way.
 
     Args:
-        submit: Sends a message to a worker; None is any.
+        submit: Sends a message to a worker, or to another one where that one is gone.
         places: Which workers there are.
     """
 
@@ -128,9 +128,9 @@ class _Crew:
     def _done(self, task: Task, place: Hashable, answer: Any) -> list[Any]:
         """Results of a task; sent again, in full, where the worker lacked something."""
         worker, data = answer.result()
-        if data is None:
-            self.known.pop(worker, None)
-            worker, data = self.submit(None, *task.message(set())).result()
+        if not isinstance(data, bytes):
+            self.known.setdefault(worker, set()).difference_update(task.named.difference(data))
+            worker, data = self.submit(place, *task.message(set())).result()
         results = task.results(data)
         self.at[place] = worker
         self.known.setdefault(worker, set()).update(task.known)
@@ -173,11 +173,11 @@ def _cluster(address: str) -> Iterator[_Map]:
         _check_workers(client, address)
 
         def submit(place: str | None, *message: Any) -> Any:
-            where = {} if place is None else {"workers": [place], "allow_other_workers": True}
+            where: dict[str, Any] = {} if place is None else {"workers": [place], "allow_other_workers": True}
             return client.submit(work, *message, pure=False, **where)
 
         try:
-            yield _Crew(submit, lambda: sorted(client.nthreads()))
+            yield _Crew(submit, lambda: sorted(client.nthreads()) or [None])
         finally:
             with suppress(OSError):  # the scheduler may be gone
                 client.run(leave, leave())

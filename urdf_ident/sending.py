@@ -90,11 +90,11 @@ _HERE: _Here | None = None
 
 
 class _Pickler(pickle.Pickler):
-    """Writes names of what the other process knows, and notes what it will know."""
+    """Writes names of what the other process knows, and notes them and what it will know."""
 
     def __init__(self, file: io.BytesIO, known: set[str]) -> None:
         super().__init__(file, 5)
-        self.here, self.known = _Here.get(), known
+        self.here, self.known, self.named = _Here.get(), known, set[str]()
 
     def reducer_override(self, thing: Any) -> Any:
         """See :mod:`pickle`."""
@@ -103,6 +103,7 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         name = self.here.name(thing)
         if name in self.known:
+            self.named.add(name)
             return _named, (name,)
         self.known.add(name)
         return _new, (name, *thing.__reduce_ex__(5)[:3])
@@ -131,10 +132,12 @@ def _new(name: str, make: Callable[..., Any], arguments: Sequence[Any], state: A
     return thing
 
 
-def _packed(content: Any, known: set[str]) -> bytes:
+def _packed(content: Any, known: set[str]) -> tuple[bytes, set[str]]:
+    """The content, and what of it are names."""
     file = io.BytesIO()
-    _Pickler(file, known).dump(content)
-    return file.getvalue()
+    pickler = _Pickler(file, known)
+    pickler.dump(content)
+    return file.getvalue(), pickler.named
 
 
 class Task:
@@ -146,11 +149,13 @@ class Task:
 
     Attributes:
         known: Names that the worker knows once it has answered.
+        named: Names that went instead of their objects.
     """
 
     def __init__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
         self.content = (function, list(items))
         self.known: set[str] = set()
+        self.named: set[str] = set()
 
     def message(self, known: set[str]) -> tuple[str, list[str], bytes]:
         """What is sent: arguments of :func:`work`.
@@ -165,7 +170,8 @@ class Task:
         gone = [name for name in known if name not in here.things]
         known.difference_update(gone)
         self.known = set(known)
-        return here.own, gone, _packed(self.content, self.known)
+        data, self.named = _packed(self.content, self.known)
+        return here.own, gone, data
 
     def results(self, data: bytes) -> list[Any]:
         """What the function returned for the items.
@@ -188,7 +194,7 @@ class Task:
         return found
 
 
-def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | None]:
+def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | list[str]]:
     """What a worker does.
 
     Args:
@@ -197,7 +203,7 @@ def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | No
         data: The function and its items.
 
     Returns:
-        Name of the worker, and what the function returned; None where something was not here.
+        Name of the worker, and what the function returned; the names of what is here, where something was not.
     """
     here = _Here.get()
     if here.client != client:
@@ -206,8 +212,8 @@ def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | No
     try:
         function, items = pickle.loads(data)
     except _NotHereError:
-        return here.own, None
-    return here.own, _packed([function(item) for item in items], here.shared)
+        return here.own, list(here.things)
+    return here.own, _packed([function(item) for item in items], here.shared)[0]
 
 
 def leave(client: str | None = None) -> str:
