@@ -8,11 +8,13 @@ process.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -174,13 +176,31 @@ def _cluster(address: str) -> Iterator[_Map]:
 
         def submit(place: str | None, *message: Any) -> Any:
             where: dict[str, Any] = {} if place is None else {"workers": [place], "allow_other_workers": True}
-            return client.submit(work, *message, pure=False, **where)
+            return client.submit(_work_there, *message, pure=False, **where)
 
         try:
             yield _Crew(submit, lambda: sorted(client.nthreads()) or [None])
         finally:
             with suppress(OSError):  # the scheduler may be gone
                 client.run(leave, leave())
+
+
+def _work_there(*message: Any) -> Any:
+    """:func:`.sending.work` on a cluster."""
+    _keep_memory()
+    return work(*message)
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Dask has its workers give memory back to the system at once: to get room for arrays of 100 kB then takes as long as to
+    fill them."""
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None  # of the GNU C library alone
+    if mallopt is not None:
+        mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD [bytes]
+        mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD [bytes]
 
 
 def _check_workers(client: Any, address: str) -> None:
