@@ -13,11 +13,12 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
+from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, folds_of, independent_stretches, repeated
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
+from urdf_ident.statistics.statistic import Layout, StatisticSet
 
 MODEL = coupled_model()
 BASE = MODEL.base()

@@ -11,9 +11,10 @@ import pytest
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.result.file import plain
 from urdf_ident.statistics.changes import FrictionChanges
+from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.log_effects import PARTS, _Moments, friction_changes, reml
-from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
+from urdf_ident.statistics.statistic import Layout, StatisticSet
 from urdf_ident.statistics.varying import varying
 
 LOGS, ROWS, BLOCKS = 7, 320, 16

@@ -29,8 +29,9 @@ from urdf_ident.model.structure import random_motion
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.limits import Limits
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
+from urdf_ident.statistics.statistic import Layout, StatisticSet
 
 #: The order in which the paper's row echelon form takes the columns of a link.
 ORDER = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "m", "mx", "my", "mz")

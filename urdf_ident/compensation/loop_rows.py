@@ -13,8 +13,9 @@ from ..errors import EstimationError, LogError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment, freeze_arrays
+from ..statistics.entries import Statistic
 from ..statistics.rows import RowFilter, filtered_rows
-from ..statistics.statistic import Layout, Statistic, StatisticSet
+from ..statistics.statistic import Layout, StatisticSet
 from .friction_curve import FrictionCurve, friction_columns
 
 

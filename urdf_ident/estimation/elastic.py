@@ -30,8 +30,9 @@ from ..model.base import BaseParameters
 from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..statistics.entries import Statistic
 from ..statistics.fit import Fit, fit_base
-from ..statistics.statistic import Layout, Statistic, StatisticSet
+from ..statistics.statistic import Layout, StatisticSet
 
 #: Stiffness has converged when it changes by less than this fraction.
 TOLERANCE = 1e-9

@@ -33,8 +33,9 @@ from ..progress import Progress
 from ..result.identification import Identification
 from ..result.scores import predict, score
 from ..statistics.accumulate import build_statistics
+from ..statistics.entries import Statistic
 from ..statistics.fit import fit_base
-from ..statistics.statistic import Statistic, StatisticSet
+from ..statistics.statistic import StatisticSet
 from .physics import complete
 from .prepare import trained_range
 

@@ -20,7 +20,8 @@ from ..model.posterior import posterior_covariance
 from ..model.prior import Prior
 from ..model.robot import Robot
 from ..motion.limits import Limits
-from ..statistics.statistic import Statistic, StatisticSet
+from ..statistics.entries import Statistic
+from ..statistics.statistic import StatisticSet
 
 #: Random states at which torques are compared; the median over 20 seeds moves by less than 5 % from 100 on.
 STATES = 150

@@ -17,10 +17,11 @@ from ..model.dynamic_model import DynamicModel
 from ..parallel import each, shared
 from ..progress import Progress
 from ..samples import Segment
+from .entries import Entries, Statistic
 from .kept import KeptRows
 from .motions import motions
 from .rows import RowFilter, filtered_rows
-from .statistic import Entries, Layout, Statistic, StatisticSet, together
+from .statistic import Layout, StatisticSet, together
 
 #: Time blocks a log is cut into, those of many logs together, and each of many, at least.
 BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from .statistic import Statistic, StatisticSet
+from .entries import Statistic
+from .statistic import StatisticSet
 
 #: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions,
 #: with noise or a payload, and cuts of one log were at 0.30 at most (so was the same path at 95 % of the speed), all others

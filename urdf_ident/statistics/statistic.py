@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, triangle
-from ..samples import freeze_arrays
+from .entries import Statistic
 
 #: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
 STRETCHES = 16
@@ -80,57 +79,6 @@ class Layout:
     def width(self) -> int:
         """Number of columns of the factors."""
         return len(self.instruments) + len(self.columns) + len(self.channels)
-
-
-@dataclass(frozen=True, eq=False)
-class Statistic:
-    """One factor of the rows of one (log, block, group).
-
-    Attributes:
-        log, block, group: Which rows.
-        R: Shape (≤ width, width); with ``RᵀR`` as of the rows, not always triangular.
-        rows: Their number.
-        repeats: Periods that each is the mean of; such rows are √repeats times their size.
-    """
-
-    log: str
-    block: int
-    group: str
-    R: Array
-    rows: int
-    repeats: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.R.flags.writeable:
-            freeze_arrays(self)
-
-
-class Entries(tuple[Statistic, ...]):
-    """Entries of a log, which go to another process as one array of each width instead of hundreds."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[Callable[..., Entries], tuple[Any, ...]]:
-        stacks: dict[int, list[Array]] = {}
-        facts = []
-        for entry in self:
-            stacks.setdefault(entry.R.shape[1], []).append(entry.R)
-            facts.append((entry.log, entry.block, entry.group, entry.R.shape, entry.rows, entry.repeats))
-        return _entries, ([np.vstack(stack) for stack in stacks.values()], facts)
-
-
-def _entries(stacks: Sequence[Array], facts: Sequence[tuple[str, int, str, tuple[int, int], int, float]]) -> Entries:
-    """What :class:`Entries` were in another process."""
-    used, of_width = {}, {}
-    for stack in stacks:
-        stack.setflags(write=False)
-        of_width[stack.shape[1]], used[stack.shape[1]] = stack, 0
-    made = []
-    for log, block, group, (length, width), rows, repeats in facts:
-        begin = used[width]
-        used[width] = begin + length
-        made.append(Statistic(log, block, group, of_width[width][begin : begin + length], rows, repeats))
-    return Entries(made)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,10 +22,11 @@ from ...linalg import Array, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...statistics.accumulate import blocks_of
+from ...statistics.entries import Statistic
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Layout, Statistic, StatisticSet
+from ...statistics.statistic import Layout, StatisticSet
 
 #: ConvergedFit when no parameter moves by more than this share of its standard error; rounds at most.
 CONVERGED, ROUNDS = 1e-3, 100

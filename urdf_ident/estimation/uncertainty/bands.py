@@ -20,9 +20,10 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
+from ...statistics.entries import Entries, Statistic
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Entries, Layout, Statistic, StatisticSet
+from ...statistics.statistic import Layout, StatisticSet
 
 #: Bands one coefficient of the longest piece wide, from zero frequency on.
 SINGLE = 16

@@ -38,8 +38,9 @@ from ...model.trained import sliders
 from ...parallel import each
 from ...samples import Segment, columns, freeze_arrays
 from ...scratch import room, stored
+from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
-from ...statistics.statistic import Statistic, StatisticSet
+from ...statistics.statistic import StatisticSet
 
 #: Levels whose quantiles are kept; others lie between.
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
