@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from conftest import arm_urdf
 
-from urdf_ident.estimation.friction_selection.candidates import chosen_by_data, wide_model
+from urdf_ident.estimation.friction_selection.candidates import wide_model
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
@@ -35,15 +35,3 @@ def test_shapes_follow_the_speeds_of_the_motion() -> None:
 
 def test_no_law_is_tried_on_an_axis_that_rests() -> None:
     assert shapes_tried(0.0) == {}
-
-
-def test_the_offset_of_an_upright_slider_is_no_question_to_the_data() -> None:
-    """It looks like the weight that the slider carries; a slider that lies, and joints that turn, are asked."""
-    for urdf, asked in (
-        (arm_urdf("zyx", kind="prismatic"), False),
-        (arm_urdf("xyx", kind="prismatic"), True),
-        (arm_urdf("zyx"), True),
-    ):
-        model = DynamicModel(Robot.from_urdf(urdf), friction="auto")
-        free = {item.term.name for item in chosen_by_data(model) if item.axis == 0}
-        assert free == {"viscous", "coulomb"} | ({"offset"} if asked else set())

@@ -10,6 +10,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
+from urdf_ident.consistency.first_fit import UNASKED
 from urdf_ident.consistency.friction import completed_prior
 from urdf_ident.consistency.ordinary import matter_acceleration, ordinary_columns
 from urdf_ident.data.conditioning.signals import SignalConfig
@@ -90,10 +91,16 @@ def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
     logs = prepare_logs([log], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
-    prior = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()).weights)
-    spread = dict(zip(model.names, prior.std * ordinary_columns(model), strict=True))  # [N]
+    weights = fit_base(statistics, model.base()).weights
+    asked, unasked = (
+        completed_prior(model, inertial_prior(robot), statistics, weights, joints) for joints in ((), ("j1", "j2"))
+    )
+    spread = dict(zip(model.names, asked.std * ordinary_columns(model), strict=True))  # [N]
     assert 0 < spread["Ia_j1"] < 2.0
     assert 0 < spread["Fc_j1"] < 2.0
+    smaller = dict(zip(model.names, unasked.std / asked.std, strict=True))
+    assert smaller["offset_j2"] == pytest.approx(UNASKED)
+    assert smaller["offset_j1"] == smaller["offset_j3"] == 1.0  # no data can ask for what looks like the weight
 
 
 def test_small_arms_turn_faster_and_sliders_move_at_a_tenth_of_g() -> None:

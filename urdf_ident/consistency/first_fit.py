@@ -9,7 +9,7 @@ not tell it from friction: a joint that never reverses shows only its sum with C
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,8 @@ Columns = NDArray[np.intp]
 _STILL = 0.3
 #: How large a bias may be beside the torque, a fraction: where it looks like friction, and where it is told from it.
 BIAS, TOLD_BIAS = 0.03, 0.1
+#: Part of that where held-out data do not ask for one.
+UNASKED = 0.3
 #: A bias is the same as a weight where bodies and rotors leave at most this part of its square.
 _SAME = 1e-12
 #: Parameters of the springs of elastic joints: not bounded, for they balance each other.
@@ -70,6 +72,7 @@ def first_fit(
     physics: HalfSpaces | None = None,
     inertial: Prior | None = None,
     ordinary: Array | None = None,
+    unasked: Collection[str] = (),
 ) -> FirstFit:
     """Estimates joint terms while the bodies are held, or as free as their prior allows.
 
@@ -81,6 +84,7 @@ def first_fit(
         physics: What the parameters must satisfy, beside their signs; half-spaces of other parameters are left out.
         inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:mod:`.ordinary`); None: as in the data.
+        unasked: Joints whose bias the data do not ask for: it is expected to be smaller.
 
     Returns:
         The estimate of ``columns``.
@@ -91,7 +95,7 @@ def first_fit(
     bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
     blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])
-    size = _sizes(parameters, chosen, blocks, rights, efforts, own_units, counts, ordinary)
+    size = _sizes(parameters, chosen, blocks, rights, efforts, own_units, counts, ordinary, unasked)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
@@ -124,6 +128,7 @@ def _sizes(
     own_units: Array,
     counts: Array,
     ordinary: Array | None,
+    unasked: Collection[str],
 ) -> Array:
     """The value with which each parameter alone would be as large as what the URDF leaves of the torque, shape (k,)."""
     bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
@@ -133,7 +138,7 @@ def _sizes(
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
     torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left[:, None]) ** 2, axis=0))
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
-    share = _shares(parameters, chosen, columns, bodies, biased)
+    share = _shares(parameters, chosen, columns, bodies, biased, unasked)
     seen = length > 0
     length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
     if ordinary is not None:
@@ -142,19 +147,25 @@ def _sizes(
 
 
 def _shares(
-    parameters: Sequence[Parameter], chosen: Columns, columns: Array, bodies: Array, biased: NDArray[np.bool_]
+    parameters: Sequence[Parameter],
+    chosen: Columns,
+    columns: Array,
+    bodies: Array,
+    biased: NDArray[np.bool_],
+    unasked: Collection[str],
 ) -> Array:
     """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction.
 
-    A bias that bodies and rotor make exactly is the weight on a vertical slider, and is taken for the weight.
+    A bias that bodies and rotor make exactly is the weight on a vertical slider, and is taken for the weight, which data
+    cannot tell it from.
     """
     found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
     dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
     for k in np.flatnonzero(biased):
         same = (owners == owners[k]) & (np.arange(len(chosen)) != k)
-        from_friction = _apart(columns[:, k], columns[:, dissipates & same])
-        told = from_friction if _apart(columns[:, k], np.hstack([bodies, columns[:, same]])) > _SAME else 0.0
-        found[k] = BIAS + (TOLD_BIAS - BIAS) * told
+        weight = _apart(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
+        told = 0.0 if weight else _apart(columns[:, k], columns[:, dissipates & same])
+        found[k] = (BIAS + (TOLD_BIAS - BIAS) * told) * (UNASKED if owners[k] in unasked and not weight else 1.0)
     return found
 
 

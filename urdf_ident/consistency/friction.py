@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -101,18 +101,25 @@ def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
     )
 
 
-def completed_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet, weights: Mapping[str, float]) -> Prior:
+def completed_prior(
+    model: DynamicModel,
+    prior: Prior,
+    statistics: StatisticSet,
+    weights: Mapping[str, float],
+    unasked: Collection[str] = (),
+) -> Prior:
     """The inertial prior with friction and rotor inertia from a bounded first fit in which friction dissipates.
 
     Args:
         prior: Of the inertial parameters.
         weights: Row group → weight on its rows [1/unit of torque].
+        unasked: Joints whose bias the data do not ask for.
 
     Returns:
         The prior of all parameters.
     """
-    physics = friction_demands(model, loads(model, statistics))
-    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary_columns(model))
+    physics, ordinary = friction_demands(model, loads(model, statistics)), ordinary_columns(model)
+    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unasked)
 
 
 def dissipating(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ def prior_with_first_fit(
     weights: Mapping[str, float],
     physics: HalfSpaces | None = None,
     ordinary: Array | None = None,
+    unasked: Collection[str] = (),
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
@@ -62,13 +63,14 @@ def prior_with_first_fit(
         weights: Row group → weight on its rows [1/unit of torque].
         physics: What friction must satisfy beside the signs of its parameters, or None.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
+        unasked: Joints whose bias the data do not ask for.
 
     Returns:
         The prior of all parameters.
     """
     n, p = len(prior.theta0), len(parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary)
+    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unasked)
     return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 

@@ -122,7 +122,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
         model,
         statistics,
         fit,
-        completed_prior(model, prior, statistics, fit.weights),
+        completed_prior(model, prior, statistics, fit.weights, selected.unasked),
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),

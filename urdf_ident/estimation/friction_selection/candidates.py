@@ -77,7 +77,7 @@ class Wide:
 
     Attributes:
         model: The model; a law comes as often as it has shapes to try.
-        kept: Terms that take no part in the choice: rotor inertias, motor-side laws that were given, offsets like a weight.
+        kept: Terms that take no part in the choice: rotor inertias, motor-side laws that were given.
         common: Indices into theta of the columns of every sub-model, shape (c,).
         candidates: By axis.
         trained: By axis and side, how fast and how loaded it was.
@@ -141,10 +141,7 @@ def wide_model(
 
 
 def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
-    """The terms that selection may take out: friction that was not given, but for offsets that look like a weight.
-
-    The offset of a slider that stays upright cannot be told from the weight that it carries: data never ask for it, and without
-    it the mass would take it in as if it were known.
+    """The terms that selection may change: friction that was not given.
 
     Args:
         model: The model with the simple laws.
@@ -152,17 +149,10 @@ def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
     Returns:
         Neither rotor inertias nor motor-side laws that were given.
     """
-    like_weight = set[str]()
-    if model.robot.prismatic.any():
-        projection, bodies = model.base().projection, model.n_inertial
-        with_a_body = np.flatnonzero(projection[projection[:, :bodies].any(axis=1)].any(axis=0))
-        like_weight = {model.parameters[k].owner for k in with_a_body if model.parameters[k].symbol in Offset.symbols}
     return tuple(
         item
         for item in model.terms
-        if item.term.name != RotorInertia.name
-        and not (item.side == "motor" and item.axis in model.motor_listed)
-        and not (item.term.name == Offset.name and item.side == "joint" and model.robot.joints[item.axis] in like_weight)
+        if item.term.name != RotorInertia.name and not (item.side == "motor" and item.axis in model.motor_listed)
     )
 
 

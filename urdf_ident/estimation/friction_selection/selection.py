@@ -13,6 +13,9 @@ stay. Excitation: a column that the data hardly tell from
 those already there, or a load that is no more than noise, does not come into question at that joint. Physics: what
 cannot be negative (:attr:`Term.nonnegative`) must not come out so.
 
+A bias that is not missed stays in the model, and is expected to be smaller: gravity stands in for a missing one, in
+held-out parts of the same motion, too, and first moments are then wrong by many of their standard errors.
+
 Load-dependent laws read the rigid torque of the fit before; the search is repeated with that of its own result.
 """
 
@@ -39,7 +42,7 @@ from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
-from .structure import SWEEPS, StructureSearch, Trial, listed
+from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
 
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
 _RESTING = 0.01
@@ -59,6 +62,7 @@ class Selected:
         folds: What was held out in turn.
         groups: Row groups.
         before, after: Held-out RMSE with the simple laws and with the chosen ones, shape (groups,) [unit of torque].
+        unasked: Joints that have a bias although held-out data do not ask for one.
         notes: What a user should know, in words.
     """
 
@@ -68,6 +72,7 @@ class Selected:
     groups: tuple[str, ...] = ()
     before: Array = field(default_factory=lambda: np.zeros(0))
     after: Array = field(default_factory=lambda: np.zeros(0))
+    unasked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -134,19 +139,22 @@ def select_friction(
         state = search.run(state, many=zoom == ZOOMS[-1])
         visits.next_zoom()
         chosen = [law.item for law in listed(state)]
-        narrow = wide.narrow(listed(state))
-        converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
+        if zoom != ZOOMS[-1]:
+            narrow = wide.narrow(listed(state))
+            converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
         return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
+    biases = unasked_biases(wide, state)
     return Selected(
-        narrow,
-        search.trials(state),
+        wide.narrow([*listed(state), *biases]),
+        search.trials(state, biases),
         statistics.logs,
         statistics.groups,
         first,
         after,
+        tuple(model.robot.joints[law.item.axis] for law in biases),
         _notes(statistics.logs, first, after) + _one_way(model, motion),
     )
 

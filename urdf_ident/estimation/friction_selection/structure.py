@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...friction import Offset
 from ...linalg import Array
 from ...statistics.statistic import StatisticSet
-from .candidates import Candidate, Key, Wide
+from .candidates import REPLACES, Candidate, Key, Wide
 from .joint_search import JointSearch, Laws
 from .springs import APART, told_apart, varying_torque
 from .subsets import SubModels
@@ -62,6 +62,23 @@ def listed(state: State) -> list[Candidate]:
         Joint by joint.
     """
     return [law for laws in state.values() for law in laws.values()]
+
+
+def unasked_biases(wide: Wide, state: State) -> list[Candidate]:
+    """Biases of the joints of which no chosen law holds one.
+
+    Args:
+        wide: The candidates.
+        state: The chosen laws.
+
+    Returns:
+        One a joint at the most.
+    """
+    found = []
+    for axis, candidates in enumerate(wide.candidates):
+        held = {name for law in state[axis].values() for name in (law.key[0], *REPLACES.get(law.key[0], ()))}
+        found += [law for law in candidates if law.key == (Offset.name, "joint") and Offset.name not in held]
+    return found
 
 
 class StructureSearch:
@@ -145,21 +162,24 @@ class StructureSearch:
         sigma = np.array(list(self.sigma.values()))
         return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
 
-    def trials(self, state: State) -> tuple[Trial, ...]:
+    def trials(self, state: State, unasked: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
         """What every law is worth at every joint, beside the chosen ones.
 
         Args:
             state: The chosen laws.
+            unasked: Biases that the joints have all the same.
 
         Returns:
             Joint by joint, in the order of the family.
         """
-        found = []
+        found, kept = [], {(law.item.axis, law.key) for law in unasked}
         for axis, candidates in enumerate(self.wide.candidates):
             joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
-                one = search.judge(state[axis], key)
-                found.append(Trial(joint, *key, one.law.shapes, key in state[axis], one.gain, one.std_error, one.reason))
+                one, spare = search.judge(state[axis], key), (axis, key) in kept
+                reason = "not missed, but kept: gravity would stand in for it" if spare else one.reason
+                chosen = spare or key in state[axis]
+                found.append(Trial(joint, *key, one.law.shapes, chosen, one.gain, one.std_error, reason))
         return tuple(found)
 
     def _columns(self, laws: list[Candidate]) -> list[int]:
