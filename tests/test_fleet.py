@@ -23,7 +23,8 @@ from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.fleet import departures, random_effects
-from urdf_ident.statistics.log_effects import _Moments, reml
+from urdf_ident.statistics.log_effects import reml
+from urdf_ident.statistics.mixed_rows import Moments
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 
@@ -62,8 +63,10 @@ def test_spreads_are_those_of_restricted_likelihood() -> None:
     found = random_effects(value, error)
     for k in range(5):
         white = 1.0 / error[:, k]
-        rows = [[np.array([[w, w, w * y]])] for w, y in zip(white, value[:, k], strict=True)]
-        assert found.spread[k] ** 2 == pytest.approx(reml(_Moments.of(rows, 1, 1), np.ones(1))[0], rel=1e-4, abs=1e-6)
+        rows = np.array([[w, w, w * y] for w, y in zip(white, value[:, k], strict=True)])
+        assert found.spread[k] ** 2 == pytest.approx(
+            reml(Moments.of(rows[:, :, None] * rows[:, None], 1), np.ones(1))[0], rel=1e-4, abs=1e-6
+        )
     assert (found.spread > 0).sum() >= 3
     with pytest.raises(EstimationError, match="needs several"):
         random_effects(value[:1], error[:1])

@@ -13,7 +13,8 @@ from urdf_ident.result.file import plain
 from urdf_ident.statistics.changes import FrictionChanges
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.log_effects import PARTS, _Moments, friction_changes, reml
+from urdf_ident.statistics.log_effects import friction_changes, reml
+from urdf_ident.statistics.mixed_rows import PARTS, Moments
 from urdf_ident.statistics.statistic import Layout, StatisticSet
 from urdf_ident.statistics.varying import varying
 
@@ -88,7 +89,8 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     free = mixed.MixedLMParams.from_components(fe_params=np.ones(4), cov_re=np.eye(2))
     found = mixed.MixedLM(y, W, group, exog_re=W[:, 2:]).fit(reml=True, free=free, gtol=1e-9)
     scale = np.sqrt(found.scale)
-    logs = _Moments.of([[np.column_stack([X, X[:, 2:], z]) / scale] for X, z in raw], 4, 2)
+    rows = np.array([np.column_stack([X, X[:, 2:], z]) / scale for X, z in raw])
+    logs = Moments.of(rows.transpose(0, 2, 1) @ rows, 4)
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
 
 

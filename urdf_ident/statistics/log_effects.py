@@ -13,7 +13,7 @@ log shows (:func:`_effective_weights`), so that autocorrelated noise and what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from .changes import FrictionChanges
 from .fit import Fit
-from .least_squares import solve
+from .mixed_rows import PARTS, MixedRows, Moments
 from .statistic import StatisticSet
 from .varying import Varying, varying
 
@@ -32,96 +32,13 @@ from .varying import Varying, varying
 _STRETCHES = 8
 #: Logs whose scatter is looked at, at most, evenly spread over all.
 _NOISE_LOGS = 24
-#: Parts of a log that tell drift within it.
-PARTS = 3
 #: Twice the logarithm of the likelihood ratio by which bodies that come and go must explain the logs better.
 _SURE = 30.0
 #: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
 _FREE = 1e3
-#: Logs times row groups whose rows are kept.
-_KEPT = 100
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """Second moments of whitened rows of logs (or parts): X in the solution's coordinates, Z, y; the first axis is the logs."""
-
-    xx: Array
-    xz: Array
-    zz: Array
-    xy: Array
-    zy: Array
-    yy: Array
-
-    @classmethod
-    def of(cls, logs: Iterable[Iterable[Array]], r: int, q: int) -> _Moments:
-        """From the rows ``[X | Z | y]`` of each log, shapes (m, r + q + 1); those of one log are held at a time."""
-        stacked = (np.vstack([np.zeros((1, r + q + 1)), *rows]) for rows in logs)
-        G = np.stack([rows.T @ rows for rows in stacked])
-        z = slice(r, r + q)
-        return cls(G[:, :r, :r], G[:, :r, z], G[:, z, z], G[:, :r, -1], G[:, z, -1], G[:, -1, -1])
-
-    def __len__(self) -> int:
-        return len(self.yy)
-
-
-class _Rows:
-    """The factors of a statistic set as rows of the mixed model, made when they are asked for, and those of :data:`_KEPT` logs
-    and groups kept: all at once they take more memory than the factors."""
-
-    def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
-        self.statistics, self.fit, self.parts = statistics, fit, tuple(parts)
-        weights = fit.row_weights or fit.weights
-        solution = solve(statistics.stacked(weights, fit.base.independent), fit.rows)
-        self.root = solution.root
-        self.r, self.q = self.root.shape[1], len(self.parts)
-        self.combine = np.zeros((statistics.p, self.q))
-        for k, part in enumerate(self.parts):
-            self.combine[list(part.columns), k] = 1.0
-        self._turns: dict[str, Array] = {}
-        self._made: dict[tuple[str, str], list[Array]] = {}
-        self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
-        for entry in statistics.entries:
-            own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
-            own.append((entry.block, entry.R, entry.rows))
-
-    def _wide(self, R: Array, group: str) -> Array:
-        """Factors as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
-        if group not in self._turns:
-            layout = self.statistics.layout(group)
-            turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
-            friction = np.vstack([self.combine[layout.columns], np.zeros((1, self.q))])
-            turned = np.hstack([turned[:, : self.r], friction, turned[:, self.r :]])
-            self._turns[group] = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
-        return np.asarray(R @ self._turns[group])
-
-    def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
-        """Factors of one log (or of one of its :data:`PARTS`) and group in order of time."""
-        made = self._made.get((log, group))
-        if made is None:
-            factors = [R for _, R, _ in self._in_time(log, group, None)]
-            ends = np.cumsum([len(R) for R in factors])
-            made = np.split(self._wide(np.vstack(factors), group), ends[:-1]) if factors else []
-            if len(self._made) < _KEPT:
-                self._made[log, group] = made
-        return made if part is None else [made[i] for i in np.array_split(np.arange(len(made)), PARTS)[part]]
-
-    def number(self, log: str, group: str, part: int | None = None) -> int:
-        """How many rows are behind them."""
-        return sum(rows for _, _, rows in self._in_time(log, group, part))
-
-    def _in_time(self, log: str, group: str, part: int | None) -> list[tuple[int, Array, int]]:
-        own = sorted(self._entries[log].get(group, ()), key=lambda item: item[0])
-        return own if part is None else [own[i] for i in np.array_split(np.arange(len(own)), PARTS)[part]]
-
-    def moments(self, units: Sequence[tuple[str, int | None]], weights: Mapping[str, float]) -> _Moments:
-        """Of logs, or of some of their :data:`PARTS`."""
-        groups = self.statistics.groups
-        rows = ([weights[group] * R for group in groups for R in self.of(log, group, part)] for log, part in units)
-        return _Moments.of(rows, self.r, self.q)
-
-
-def _marginal(logs: _Moments, spread: Array) -> tuple[Array, Array, Array]:
+def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
     """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, which Woodbury's identity asks for."""
     middle = spread[:, None] * np.linalg.solve(_inner(logs, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
     half = logs.xz @ middle
@@ -131,7 +48,7 @@ def _marginal(logs: _Moments, spread: Array) -> tuple[Array, Array, Array]:
     return normal + lost * np.eye(len(normal)), score, middle
 
 
-def _inner(logs: _Moments, spread: Array) -> Array:
+def _inner(logs: Moments, spread: Array) -> Array:
     return np.asarray(np.eye(len(spread)) + spread[:, None] * logs.zz * spread)
 
 
@@ -140,7 +57,7 @@ def _side_by_side(x: Array) -> Array:
     return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
 
 
-def _criterion(logs: _Moments, variance: Array) -> tuple[float, Array]:
+def _criterion(logs: Moments, variance: Array) -> tuple[float, Array]:
     """Minus twice the restricted log-likelihood, and its gradient by the variances, shape (q,)."""
     spread = np.sqrt(variance)
     normal, score, middle = _marginal(logs, spread)
@@ -153,7 +70,7 @@ def _criterion(logs: _Moments, variance: Array) -> tuple[float, Array]:
     return value, np.asarray((zpz - zpy**2).sum(axis=0))
 
 
-def _projected(logs: _Moments, middle: Array, factor: tuple[Array, bool], beta: Array) -> tuple[Array, Array]:
+def _projected(logs: Moments, middle: Array, factor: tuple[Array, bool], beta: Array) -> tuple[Array, Array]:
     """Diagonal of ``Zᵀ P Z``, and ``Zᵀ P y``, of each log, shape (logs, q)."""
     gap = np.eye(middle.shape[1]) - logs.zz @ middle
     zvx = gap @ logs.xz.transpose(0, 2, 1)
@@ -163,7 +80,7 @@ def _projected(logs: _Moments, middle: Array, factor: tuple[Array, bool], beta: 
     return zpz, np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
 
 
-def reml(logs: _Moments, start: Array) -> Array:
+def reml(logs: Moments, start: Array) -> Array:
     """Variances of the deviations by restricted maximum likelihood.
 
     Args:
@@ -214,15 +131,16 @@ def friction_changes(
     parts = [part for part, known in zip(every, told, strict=True) if known]
     if not parts:
         raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
-    rows = _Rows(statistics, fit, [*parts, *carried])
+    rows = MixedRows(statistics, fit, [*parts, *carried])
     first = np.array([place[part.columns[0]] for part in parts])
     q = len(parts)
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
-    weights = _effective_weights(rows)
+    weights, part_weights = (_effective_weights(rows, parts=parts) for parts in (False, True))
+    squares = [np.array(x) for x in zip(*(rows.squares(log, weights, part_weights) for log in statistics.logs), strict=True)]
     if len(statistics.logs) > 1:
-        logs = rows.moments([(log, None) for log in statistics.logs], weights)
+        logs = Moments.of(squares[0].sum(axis=1), rows.r)
         found = _mixed(logs, size, unknown)
         if carried and _evidence(logs, found.spread, size, q) < _SURE:
             raise EstimationError("no body that some logs carry and others do not")
@@ -231,7 +149,7 @@ def friction_changes(
     moved = rows.root[first] @ found.beta[: rows.r]
     mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
-    inside, inside_error = _within(rows, _effective_weights(rows, parts=True), found.beta[: rows.r], prior)
+    inside, inside_error = _within(Moments.of(np.concatenate(squares[1]), rows.r), found.beta[: rows.r], prior)
     return FrictionChanges(
         parameters=tuple(part.name for part in parts),
         axes=np.array([part.axis for part in parts], dtype=np.intp),
@@ -273,7 +191,7 @@ class _Mixed:
     left: Array
 
 
-def _evidence(logs: _Moments, spread: Array, size: Array, q: int) -> float:
+def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
     """Restricted likelihood ratio of all deviations against the first q alone, shape ()."""
     alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
     without = _criterion(alone, reml(alone, _first_guess(alone, size[:q])))[0]
@@ -286,7 +204,7 @@ def _single(r: int, q: int) -> _Mixed:
     return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
 
 
-def _mixed(logs: _Moments, size: Array, known: Array | None) -> _Mixed:
+def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     """REML spreads, then the mixed-model equations with them."""
     q = len(size)
     spread = np.sqrt(reml(logs, _first_guess(logs, size)))
@@ -302,7 +220,7 @@ def _mixed(logs: _Moments, size: Array, known: Array | None) -> _Mixed:
     return _Mixed(beta, root, spread, dof, deviation, error, *slopes)
 
 
-def _slopes(logs: _Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
+def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
     """Slope by the covariate, its error and the spread that it leaves, shape (q,) each; NaN where it tells nothing."""
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = np.sqrt(reml(wide, _first_guess(logs, size)))
@@ -313,7 +231,7 @@ def _slopes(logs: _Moments, size: Array, known: Array) -> tuple[Array, Array, Ar
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 
 
-def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
+def _effective_weights(rows: MixedRows, *, parts: bool = False) -> dict[str, float]:
     """Row group → weight of a row, so small that the scores of friction scatter between stretches as independent rows would.
 
     Each log (or each of its :data:`PARTS`) has its own friction here, free, so that what differs between logs is no noise. With
@@ -326,7 +244,8 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
     some = [statistics.logs[k * count_of // min(_NOISE_LOGS, count_of)] for k in range(min(_NOISE_LOGS, count_of))]
     units = [(log, part) for log in some for part in (range(PARTS) if parts else (None,))]
     stretches = max(_STRETCHES // PARTS, 3) if parts else _STRETCHES
-    logs = rows.moments(units, plain)
+    whole = np.concatenate([rows.squares(log, plain)[0] for log in some])
+    logs = Moments.of(whole if parts else whole.reshape(-1, PARTS, *whole.shape[1:]).sum(axis=1), rows.r)
     scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
     normal, score, middles = _marginal(logs, free)
@@ -361,13 +280,13 @@ def _effective_weights(rows: _Rows, *, parts: bool = False) -> dict[str, float]:
     return found
 
 
-def _first_guess(logs: _Moments, size: Array) -> Array:
+def _first_guess(logs: Moments, size: Array) -> Array:
     """Variances to begin with: a tenth of the parameter, or what a log alone can tell if that is less sharp."""
     sharp = 1.0 / np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0), 1e-300))
     return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
 
 
-def _with_covariates(logs: _Moments, known: Array) -> _Moments:
+def _with_covariates(logs: Moments, known: Array) -> Moments:
     """Adds one column a parameter, its own columns times the covariate's deviation from its mean over the logs."""
     x = np.nan_to_num(known - known.mean(axis=0))
     cross, r = logs.xz * x[:, None], logs.xx.shape[1]
@@ -378,7 +297,7 @@ def _with_covariates(logs: _Moments, known: Array) -> _Moments:
     return replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
 
 
-def _spread_dof(logs: _Moments, variance: Array) -> Array:
+def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where it is zero."""
     spread = np.sqrt(variance)
     normal, _, middles = _marginal(logs, spread)
@@ -388,12 +307,10 @@ def _spread_dof(logs: _Moments, variance: Array) -> Array:
     return np.asarray(2.0 * variance**2 * information)
 
 
-def _within(rows: _Rows, weights: Mapping[str, float], beta: Array, prior: Array) -> tuple[Array, Array]:
+def _within(moments: Moments, beta: Array, prior: Array) -> tuple[Array, Array]:
     """Deviations in each part of each log, shape (logs, parts, q), and their errors."""
-    logs = rows.statistics.logs
-    moments = rows.moments([(log, part) for log in logs for part in range(PARTS)], weights)
     covariance = prior[:, None] * np.linalg.solve(_inner(moments, prior), np.broadcast_to(np.diag(prior), moments.zz.shape))
     values = np.einsum("lqk,lk->lq", covariance, moments.zy - np.einsum("lrq,r->lq", moments.xz, beta))
     errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
-    shape = (len(logs), PARTS, rows.q)
+    shape = (-1, PARTS, len(prior))
     return values.reshape(shape), errors.reshape(shape)

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from ...data.prepare import PreparedLog
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import columns
@@ -72,16 +73,25 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     Raises:
         EstimationError: A log holds no torque.
     """
-    from scipy.ndimage import median_filter
-
-    parts = [part for own in each(partial(sample_residuals, model, fit), logs) for part in own]
+    made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
+    parts, apart = ([pair[k] for pair in made] for k in (0, 1))
     targets = [stored(model.row_targets(s.tau, s.external)) for log in logs for s in log.segments if s.tau is not None]
     found = []
-    for g, (group, residuals, target) in enumerate(zip(model.groups, columns(parts), columns(targets), strict=True)):
-        away = np.concatenate([part[:, g] - median_filter(part[:, g], NEIGHBOURS, mode="nearest") for part in parts])
+    for group, residuals, away, target in zip(model.groups, columns(parts), columns(apart), columns(targets), strict=True):
         torque = np.sqrt(np.mean(target**2))
         outlying = np.abs(away) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
         squares = residuals**2
         power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
         found.append(Outliers(group.name, float(outlying.mean()), float(power)))
     return max(found, key=lambda outliers: outliers.power)
+
+
+def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
+    """Residuals of each piece of a log, and how far they are from their neighbours, shape (N, groups) each."""
+    from scipy.ndimage import median_filter
+
+    found = []
+    for own in sample_residuals(model, fit, log):
+        near = np.column_stack([median_filter(x, NEIGHBOURS, mode="nearest") for x in own.T])
+        found.append((own, stored(own - near)))
+    return found

@@ -1,0 +1,158 @@
+"""Rows of the mixed model of friction that differs from log to log (:mod:`.log_effects`), from the factors that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import Array
+from .fit import Fit
+from .least_squares import solve
+from .statistic import StatisticSet
+from .varying import Varying
+
+#: Parts of a log that tell drift within it.
+PARTS = 3
+#: Logs times row groups whose rows are kept: those of the logs whose scatter is looked at, of six joints.
+_KEPT = 150
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Second moments of whitened rows of logs (or parts): X in the solution's coordinates, Z, y; the first axis is the logs."""
+
+    xx: Array
+    xz: Array
+    zz: Array
+    xy: Array
+    zy: Array
+    yy: Array
+
+    @classmethod
+    def of(cls, squares: Array, r: int) -> Moments:
+        """From squares of rows.
+
+        Args:
+            squares: Of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
+            r: Columns of X.
+
+        Returns:
+            The moments.
+        """
+        z = slice(r, -1)
+        return cls(
+            squares[:, :r, :r], squares[:, :r, z], squares[:, z, z], squares[:, :r, -1], squares[:, z, -1], squares[:, -1, -1]
+        )
+
+    def __len__(self) -> int:
+        return len(self.yy)
+
+
+class MixedRows:
+    """The factors of a statistic set as rows of the mixed model, made when they are asked for, and those of :data:`_KEPT` logs
+    and groups kept: all at once they take more memory than the factors.
+
+    Args:
+        statistics: The factors, with their blocks in time.
+        fit: What was estimated from them.
+        parts: What may differ from log to log, the columns of Z.
+    """
+
+    def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
+        self.statistics, self.fit, self.parts = statistics, fit, tuple(parts)
+        weights = fit.row_weights or fit.weights
+        solution = solve(statistics.stacked(weights, fit.base.independent), fit.rows)
+        self.root = solution.root
+        self.r, self.q = self.root.shape[1], len(self.parts)
+        self.combine = np.zeros((statistics.p, self.q))
+        for k, part in enumerate(self.parts):
+            self.combine[list(part.columns), k] = 1.0
+        self._turns: dict[str, Array] = {}
+        self._made: dict[tuple[str, str], tuple[Array, NDArray[np.intp]]] = {}
+        self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
+        for entry in statistics.entries:
+            own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
+            own.append((entry.block, entry.R, entry.rows))
+
+    def _wide(self, R: Array, group: str) -> Array:
+        """Factors as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
+        if group not in self._turns:
+            layout = self.statistics.layout(group)
+            turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
+            friction = np.vstack([self.combine[layout.columns], np.zeros((1, self.q))])
+            turned = np.hstack([turned[:, : self.r], friction, turned[:, self.r :]])
+            self._turns[group] = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
+        return np.asarray(R @ self._turns[group])
+
+    def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
+        """Factors of one log (or of one of its :data:`PARTS`) and group.
+
+        Args:
+            log: Its name.
+            group: Name of the row group.
+            part: Index of the part; None: all.
+
+        Returns:
+            In order of time, shape (m, r + q + 1) each.
+        """
+        rows, edges = self._whole(log, group)
+        begin, end = self._blocks(len(edges) - 1, part)
+        return np.split(rows[edges[begin] : edges[end]], edges[begin + 1 : end] - edges[begin]) if end > begin else []
+
+    def number(self, log: str, group: str, part: int | None = None) -> int:
+        """How many rows are behind them.
+
+        Args:
+            log: Its name.
+            group: Name of the row group.
+            part: Index of the part; None: all.
+
+        Returns:
+            Their number.
+        """
+        own = self._in_time(log, group)
+        return sum(rows for _, _, rows in own[slice(*self._blocks(len(own), part))])
+
+    def _whole(self, log: str, group: str) -> tuple[Array, NDArray[np.intp]]:
+        """Factors of one log and group, one below the other in order of time, and where each begins, and their number."""
+        made = self._made.get((log, group))
+        if made is None:
+            factors = [R for _, R, _ in self._in_time(log, group)]
+            wide = self._wide(np.vstack(factors), group) if factors else np.zeros((0, self.r + self.q + 1))
+            made = wide, np.cumsum([0, *(len(R) for R in factors)])
+            if len(self._made) < _KEPT:
+                self._made[log, group] = made
+        return made
+
+    def _in_time(self, log: str, group: str) -> list[tuple[int, Array, int]]:
+        return sorted(self._entries[log].get(group, ()), key=lambda item: item[0])
+
+    @staticmethod
+    def _blocks(count: int, part: int | None) -> tuple[int, int]:
+        """First block of a part, and the one after its last; the first parts have one more where they are not alike."""
+        size, more = divmod(count, PARTS)
+        return (0, count) if part is None else (part * size + min(part, more), (part + 1) * size + min(part + 1, more))
+
+    def squares(self, log: str, *weights: Mapping[str, float]) -> list[Array]:
+        """Squares of one log's rows in each of its :data:`PARTS`.
+
+        Args:
+            log: Its name.
+            weights: Of the row groups; several at once.
+
+        Returns:
+            For each of the weights shape (parts, r + q + 1, r + q + 1).
+        """
+        found = [np.zeros((PARTS, self.r + self.q + 1, self.r + self.q + 1)) for _ in weights]
+        for group in self.statistics.groups:
+            rows, edges = self._whole(log, group)
+            for part in range(PARTS):
+                begin, end = self._blocks(len(edges) - 1, part)
+                own = rows[edges[begin] : edges[end]]
+                square = own.T @ own
+                for total, weight in zip(found, weights, strict=True):
+                    total[part] += weight[group] ** 2 * square
+        return found
