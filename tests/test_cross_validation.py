@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
+from logs import fourier
 from motion_samples import coupled_model, make_segment, raw_rows
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
@@ -180,3 +183,12 @@ def test_a_log_cut_out_of_another_is_the_same_motion() -> None:
     part = replace(whole, log="part", q=q, v=v, a=a, tau=tau)
     statistics = as_set(MODEL, {"whole": whole, "part": part, "other": make_segment(MODEL, 1600, log="other", seed=9)})
     assert motions(statistics) == (("whole", "part"), ("other",))
+
+
+def test_different_motions_of_sliders_are_no_repetitions() -> None:
+    """Acceleration, a constant and friction are all that a slider shows, and their second moments are alike in all motions."""
+    model, logs = DynamicModel(Robot.from_urdf(arm_urdf("xy", kind="prismatic"))), {}
+    for name, seed, begin in (("a", 1, 0), ("cut", 1, 981), ("b", 2, 0), ("c", 3, 0), ("d", 4, 0)):
+        motion = (x[begin:] for x in fourier(2, 20.0, 100.0, seed)[1:])
+        logs[name] = Segment(name, 0.0, 100.0, *motion, np.zeros((2000 - begin, 2)))
+    assert motions(as_set(model, logs)) == (("a", "cut"), ("b",), ("c",), ("d",))

@@ -8,7 +8,7 @@ Two logs are compared by the second moments of their columns, ``G = RᵀR`` per 
 the difference ``(G_a − G_b)/2`` has eigenvalues between −1 and 1, whatever the units and the choice of parameters; their root
 mean square is the distance. One log may have begun later than the other, or be cut out of it: the stretch that both share is
 found by the columns' lengths, block by block, and must be at least half of the shorter log. It is compared in two halves, which
-a path run backwards exchanges.
+a path run backwards exchanges, or in more parts where the columns are few.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from .statistic import StatisticSet
 SAME = 0.32
 #: Part of the shorter log that both must share.
 _SHARED = 0.5
-#: The shared stretch is compared in so many parts: a path run backwards has its parts in another order.
+#: The shared stretch is compared in so many parts at least: a path run backwards has its parts in another order.
 _PARTS = 2
+#: Few independent columns (a slider's are acceleration, a constant and friction) have much the same second moments in all
+#: motions: moments times parts are so many at least, as long as a part has so many blocks of the factors.
+_MOMENTS, _BLOCKS = 56, 3
 #: Eigenvalues of the mean below this fraction of the largest are noise.
 _CUT = 1e-3
 #: Column lengths that differ by more than this (on the scale of the distance) belong to other motions.
@@ -210,10 +213,14 @@ def _distance(a: _Log, b: _Log) -> float:
     if apart[best] > _FAR:
         return 1.0
     groups = [g for g in range(len(a.rows)) if a.factors[g] and b.factors[g]]
+    (begin_a, end_a), (begin_b, end_b) = ((float(e[best, 0]), float(e[best, -1])) for e in (edges_a, edges_b))
+    seen = float(np.mean([_seen(a.moments(g, begin_a, end_a) + b.moments(g, begin_b, end_b)) for g in groups]))
+    blocks = min(len(a.edges[0]) * (end_a - begin_a), len(b.edges[0]) * (end_b - begin_b))
+    wanted = np.ceil(_MOMENTS / max(seen * (seen + 1) / 2, 1.0))
+    parts = int(np.clip(wanted, _PARTS, max(_PARTS, blocks // _BLOCKS)))
     squares = []
-    for k in range(_PARTS):
-        (x, y), (z, w) = ((float(edges[best, k]), float(edges[best, k + 1])) for edges in (edges_a, edges_b))
-        squares += [_whitened(a.moments(g, x, y), b.moments(g, z, w)) for g in groups]
+    for x, y in zip(*(pairwise(np.linspace(*ends, parts + 1)) for ends in ((begin_a, end_a), (begin_b, end_b))), strict=True):
+        squares += [_whitened(a.moments(g, *x), b.moments(g, *y)) for g in groups]
     return float(np.sqrt(np.mean(squares)))
 
 
@@ -247,15 +254,21 @@ def _halved(edges: Array) -> Array:
     return np.sort(np.concatenate([edges, (edges[..., 1:] + edges[..., :-1]) / 2], axis=-1), axis=-1)
 
 
+def _seen(moments: Array) -> int:
+    """How many independent directions columns with these second moments have."""
+    return int(_root(moments).shape[1])
+
+
 def _whitened(x: Array, y: Array) -> float:
     """Mean square eigenvalue of half the difference, whitened by the mean."""
-    mean, half = (x + y) / 2, (x - y) / 2
+    root = _root((x + y) / 2)
+    return float(np.mean(np.linalg.eigvalsh(root.T @ ((x - y) / 2) @ root) ** 2)) if root.shape[1] else 0.0
+
+
+def _root(mean: Array) -> Array:
+    """Columns that whiten second moments, weak directions left out, shape (K, directions)."""
     scale = np.sqrt(np.maximum(np.diag(mean), 0.0))
-    kept = scale > 0
-    if not kept.any():
-        return 0.0
-    scale = np.outer(scale[kept], scale[kept])
-    values, vectors = np.linalg.eigh(mean[np.ix_(kept, kept)] / scale)
-    seen = values > _CUT * values.max()
-    root = vectors[:, seen] / np.sqrt(values[seen])
-    return float(np.mean(np.linalg.eigvalsh(root.T @ (half[np.ix_(kept, kept)] / scale) @ root) ** 2))
+    inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
+    values, vectors = np.linalg.eigh(mean * np.outer(inverse, inverse))
+    seen = values > _CUT * max(float(values.max()), 1e-300)
+    return np.asarray(inverse[:, None] * vectors[:, seen] / np.sqrt(values[seen]))
