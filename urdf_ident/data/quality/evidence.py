@@ -104,6 +104,16 @@ class Grams:
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
 
+    @cached_property
+    def usual(self) -> Array:
+        """Unexplained parts of the rows when the efforts are read as logged, for weights, shape (n,).
+
+        Held between 0.03 and 0.3: neither a row without noise nor one that is wrong rules the others.
+        """
+        as_logged = readings(self.n)[:, None]
+        squares = held_out(self, as_logged, 1.0 / self.size**2).squares
+        return np.asarray(np.clip(unexplained(self, squares, as_logged)[:, 0], 0.03, 0.3))
+
     def summed(self) -> Grams:
         """All blocks as one: for what needs no folds."""
         return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
@@ -338,17 +348,6 @@ def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
     n = found.n
     size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
     return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()) / size, EXACT))
-
-
-def usual_parts(found: Grams) -> Array:
-    """Unexplained parts of the rows when the efforts are read as logged, for weights.
-
-    Returns:
-        Shape (n,), held between 0.03 and 0.3: neither a row without noise nor one that is wrong rules the others.
-    """
-    as_logged = readings(found.n)[:, None]
-    squares = held_out(found, as_logged, 1.0 / found.size**2).squares
-    return np.asarray(np.clip(unexplained(found, squares, as_logged)[:, 0], 0.03, 0.3))
 
 
 def material(before: Array, after: Array) -> bool:

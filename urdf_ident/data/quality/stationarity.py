@@ -24,7 +24,6 @@ from .evidence import (
     significance,
     solved,
     unexplained,
-    usual_parts,
 )
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
@@ -82,7 +81,7 @@ class _Steady:
 
     @classmethod
     def of(cls, found: Grams, order: Array) -> _Steady:
-        errors = held_out(found, order, 1.0 / (usual_parts(found) * found.size) ** 2)
+        errors = held_out(found, order, 1.0 / (found.usual * found.size) ** 2)
         left = unexplained(found, errors.squares, order)[:, 0]
         weights = 1.0 / (left * found.size) ** 2
         seen = unexplained(found, in_sample(found, order, weights), order)
@@ -151,8 +150,9 @@ def within(found: Grams, reading: Array) -> Change | None:
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is not None:
         return best
-    usual = 1.0 / (usual_parts(found) * found.size) ** 2
-    told = _contact(found, base.squares, in_sample(found, order, usual)[:, :, 0]) or _push(found, order, usual)
+    usual = 1.0 / (found.usual * found.size) ** 2
+    fitted = in_sample(found, order, usual)
+    told = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
     return told or _offset_drift(found, order, base.weights)
 
 
@@ -163,13 +163,13 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
 
-def _push(found: Grams, order: Array, weights: Array) -> Change | None:
+def _push(found: Grams, order: Array, weights: Array, fitted: Array) -> Change | None:
     """Two neighbouring blocks in which every joint carries a constant torque of its own: a push that the fit smears over all.
 
     The errors of the blocks do not show it, because offsets, gravity and friction of all blocks give way to it.
     """
     blocks = len(found.count)
-    before = unexplained(found, in_sample(found, order, weights), order)[:, 0]
+    before = unexplained(found, fitted, order)[:, 0]
     number, begin = np.arange(blocks), np.arange(1, blocks - _PUSHED)[:, None]
     if not len(begin):
         return None

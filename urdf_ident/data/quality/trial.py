@@ -15,7 +15,7 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import reversals
 from .candidates import Reading
-from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained, usual_parts
+from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained
 from .sampled import MotionSamples
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Case:
     sampled: Callable[[float], MotionSamples]
     moves: NDArray[np.bool_]
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
-    _evidence: dict[tuple[object, ...], tuple[Grams, Array]] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], Grams] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], Grams] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
@@ -121,18 +121,18 @@ class Case:
             if item not in self._judged:
                 groups.setdefault(item.motion(), []).append(item)
         for group in groups.values():
-            found, usual = self._gathered(group[0])
+            found = self.evidence(group[0])
             alike: dict[tuple[object, ...], list[Reading]] = {}
             for item in group:  # what differs only in signs has the same weights, hence one solution
                 alike.setdefault((item.order, tuple(abs(g) for g in item.gain)), []).append(item)
             for items in alike.values():
-                self._judge_alike(found, usual, items)
+                self._judge_alike(found, items)
         return [self._judged[item] for item in candidates]
 
-    def _judge_alike(self, found: Grams, usual: Array, items: list[Reading]) -> None:
+    def _judge_alike(self, found: Grams, items: list[Reading]) -> None:
         R = np.stack([item.efforts() for item in items], axis=1)
         size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
-        errors = held_out(found, R, 1.0 / (usual * size[:, 0]) ** 2)
+        errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
         driven = drives(errors.power) & self.moves[:, None]
@@ -150,10 +150,10 @@ class Case:
         Returns:
             Sum of the logarithms of the unexplained parts of the rows that move; lower is better.
         """
-        found, usual = self._gathered(reading)
+        found = self.evidence(reading)
         R = reading.efforts()[:, None]
         size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
-        squares = in_sample(found, R, 1.0 / (usual * size[:, 0]) ** 2)
+        squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
     def evidence(self, reading: Reading) -> Grams:
@@ -165,7 +165,13 @@ class Case:
         Returns:
             The evidence.
         """
-        return self._gathered(reading)[0]
+
+        def make() -> Grams:
+            found = gather(self._moved(reading), self._regressor(reading), reading.springs)
+            self._summed[reading.motion()] = found.summed()
+            return found
+
+        return _kept(self._evidence, reading.motion(), make)
 
     def with_urdf(self, reading: Reading) -> float:
         """How well the URDF's own inertias explain the efforts, beside free friction: a tie-breaker, no evidence.
@@ -246,18 +252,10 @@ class Case:
         theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
         return theta
 
-    def _gathered(self, reading: Reading) -> tuple[Grams, Array]:
-        def make() -> tuple[Grams, Array]:
-            found = gather(self._moved(reading), self._regressor(reading), reading.springs)
-            self._summed[reading.motion()] = found.summed()
-            return found, usual_parts(found)
-
-        return _kept(self._evidence, reading.motion(), make)
-
     def _whole(self, reading: Reading) -> Grams:
         """The evidence in one block: small enough to be kept for all motions."""
         if reading.motion() not in self._summed:
-            self._gathered(reading)
+            self.evidence(reading)
         return self._summed[reading.motion()]
 
     def _moved(self, reading: Reading) -> MotionSamples:
