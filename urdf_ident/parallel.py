@@ -9,6 +9,7 @@ process.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -120,12 +121,14 @@ class _Crew:
         places = self.places()
         count = min(len(places) * _PARTS, len(items))
         edges = [k * len(items) // count for k in range(count + 1)]
-        tasks = [Task(function, items[begin:end]) for begin, end in pairwise(edges)]
-        sent = []
-        for k, task in enumerate(tasks):
-            place = places[k * len(places) // count]
-            sent.append((place, self.submit(place, *task.message(self.known.get(self.at.get(place, ""), set())))))
-        return [result for task, (place, answer) in zip(tasks, sent, strict=True) for result in self._done(task, place, answer)]
+        sent = deque[tuple[Task, Hashable, Any]]()
+        for k, (begin, end) in enumerate(pairwise(edges)):
+            task, place = Task(function, items[begin:end]), places[k * len(places) // count]
+            sent.append((task, place, self.submit(place, *task.message(self.known.get(self.at.get(place, ""), set())))))
+        results = []
+        while sent:  # answers go once they are read: together they may be as large as all that is made of them
+            results += self._done(*sent.popleft())
+        return results
 
     def _done(self, task: Task, place: Hashable, answer: Any) -> list[Any]:
         """Results of a task; sent again, in full, where the worker lacked something."""
