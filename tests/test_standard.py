@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from logs import make_log
 
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.lmi import LmiProblem
-from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, consistent_parameters, held_out_weight, prior_with_first_fit
+from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters, prior_with_first_fit
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -62,25 +63,35 @@ def test_significance_is_the_paired_difference_of_folds() -> None:
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, 300.0), (3.0, USUAL_WEIGHT)])
-def test_chance_does_not_move_the_weight(case, monkeypatch, noise: float, expected: float) -> None:
+def test_chance_does_not_move_the_weight(noise: float, expected: float) -> None:
     rng = np.random.default_rng(0)
     folds = {w: 50.0 + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
-    monkeypatch.setattr(standard, "_descend", lambda _: folds)
-    problem = LmiProblem(case.prior, case.model.parameters)
-    weight, record = held_out_weight(problem, case.statistics, case.fit)
+    weights = HeldOutWeights(lambda w: folds[w], folds)
     best = min(folds, key=lambda w: folds[w].mean())
-    assert weight == expected
-    assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
+    assert weights.chosen == expected
+    assert weights.best == best
+    assert ("not significantly worse" in weights.as_dict(weights.chosen)["weight_choice"]) == (weights.chosen != best)
 
 
-def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one(case, monkeypatch) -> None:
+def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one() -> None:
     """The usual weight is surely worse than 1000, weight 1 only doubtfully: it is further from the best all the same."""
     folds = {w: 50.0 + 0.1 * abs(np.log(w / 1000.0)) * np.ones(5) for w in WEIGHTS}
     folds[1.0] = folds[1.0] + 3.0 * np.random.default_rng(0).standard_normal(5)
     assert folds[1000.0].mean() < folds[1.0].mean()
-    monkeypatch.setattr(standard, "_descend", lambda _: folds)
-    weight, _ = held_out_weight(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
-    assert weight == 1000.0
+    assert HeldOutWeights(lambda w: folds[w], folds).chosen == 1000.0
+
+
+@pytest.mark.parametrize(("errors", "supported"), [(1.0, True), (1e3, False)])
+def test_masses_that_nothing_supports_raise_the_weight(case, errors: float, supported: bool) -> None:
+    """Data that ask for masses four times as large, and how sure they say they are of it."""
+    change = np.zeros(len(case.prior.theta0))
+    change[: 10 * case.model.n] = 3.0 * case.prior.theta0[: 10 * case.model.n]
+    moved = case.statistics.shifted(change)
+    params = case.fit.params + case.fit.base.of(change)
+    fit = replace(case.fit, params=params, covariance=errors**2 * case.fit.covariance)
+    found = consistent_parameters(moved, fit, case.prior, case.model.parameters)
+    assert ("raised to" in found.solver["weight_choice"]) == (not supported)
+    assert (found.solver["weight"] > USUAL_WEIGHT) == (not supported)
 
 
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:

@@ -22,6 +22,7 @@ from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 from .options import LmiOptions
+from .support import farthest_mass
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
@@ -30,6 +31,8 @@ WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SPREAD = 0.3
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
+#: Masses farther from what data and prior say together, in standard deviations, ask for a larger weight of the prior.
+_UNSUPPORTED = 8.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
 _CERTAIN = 12.0
 
@@ -142,7 +145,8 @@ def consistent_parameters(
 
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
     roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
-    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken.
+    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is
+    raised while masses come out that neither data nor prior support (:mod:`.support`).
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -167,9 +171,18 @@ def consistent_parameters(
         solution = problem.point_to_set(*factor, slack)
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
     else:
+        choice = held_out_weights(problem, statistics, fit) if weight is None else None
         if weight is None:
-            weight, record = held_out_weight(problem, statistics, fit)
+            weight = choice.chosen if choice else USUAL_WEIGHT
+            record = {"weight_choice": "the usual one: too short to hold anything out"}
         solution = problem.solve(*factor, weight)
+        if choice:
+            masses = np.flatnonzero([parameter.symbol == "m" for parameter in parameters])
+            for heavier in (other for other in WEIGHTS if other > weight):
+                if farthest_mass(fit, prior, solution.theta, masses) <= _UNSUPPORTED:
+                    break
+                solution = problem.solve(*factor, heavier)
+            record = choice.as_dict(solution.weight)
     kept = {**solution.as_dict(), **record}
     least = fit_squares(factor, fit.base.independent, fit.params)
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
@@ -182,15 +195,53 @@ def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
     return factor[:, :-1], factor[:, -1]
 
 
-def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> tuple[float, dict[str, Any]]:
-    """Cross-validation over logs (or parts in time); errors are whitened, so that all joints count alike.
+@dataclass(frozen=True, eq=False)
+class HeldOutWeights:
+    """Weights of the prior and what they make of data that took no part.
+
+    Attributes:
+        squares: Whitened held-out squares of a weight, shape (folds,): all joints count alike.
+        errors: The same of those that were tried.
+    """
+
+    squares: Callable[[float], Array]
+    errors: dict[float, Array]
+
+    @property
+    def best(self) -> float:
+        """The weight with the least held-out error."""
+        return min(self.errors, key=lambda weight: float(self.errors[weight].mean()))
+
+    @property
+    def chosen(self) -> float:
+        """Of the weights between the best and the usual one that are not significantly worse, the nearest to the usual one."""
+        between = [weight for weight in self.errors if min(self.best, USUAL_WEIGHT) <= weight <= max(self.best, USUAL_WEIGHT)]
+        near = [weight for weight in between if not self._worse(weight)]
+        return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
+
+    def _worse(self, weight: float) -> bool:
+        return _worse(self.errors[weight] - self.errors[self.best])
+
+    def as_dict(self, weight: float) -> dict[str, Any]:
+        """How a weight was chosen, for the result."""
+        word = f"held-out error over {len(self.errors[self.best])} folds"
+        doubtful = f": least at {self.best:g}, {self.chosen:g} is not significantly worse"
+        word += " is least" if self.chosen == self.best else doubtful
+        if weight > self.chosen:
+            word += f"; raised to {weight:g}, for masses came out that neither the URDF nor the errors of the data support"
+        table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
+        return {"weight_choice": word, "weights_tried": table}
+
+
+def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> HeldOutWeights | None:
+    """Cross-validation over logs, or parts in time.
 
     Args:
         problem: Constraints and prior.
         fit: For the weights of the row groups.
 
     Returns:
-        The weight, and how it was chosen.
+        The weights tried; None where the data are too short to hold anything out.
 
     Raises:
         SolverError: No robot satisfies the constraints.
@@ -198,7 +249,7 @@ def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> 
     try:
         split = folds_of(statistics)
     except EstimationError:
-        return USUAL_WEIGHT, {"weight_choice": "the usual one: too short to hold anything out"}
+        return None
     folds = [(_data(split.left_out(fold), fit), split.only([fold])) for fold in split.logs]
     tests = [(*_data(test, fit), sum(test.rows.values())) for _, test in folds]
     roughly = problem.rough_solver([data for data, _ in folds])
@@ -207,16 +258,7 @@ def held_out_weight(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> 
         thetas = [roughly(k, weight) for k in range(len(folds))]
         return np.array([np.sum((S @ theta - y) ** 2) / rows for (S, y, rows), theta in zip(tests, thetas, strict=True)])
 
-    errors = _descend(squares)
-    best = min(errors, key=lambda weight: float(errors[weight].mean()))
-    between = [weight for weight in errors if min(best, USUAL_WEIGHT) <= weight <= max(best, USUAL_WEIGHT)]
-    near = [weight for weight in between if not _worse(errors[weight] - errors[best])]
-    chosen = min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
-    table = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
-    word = f"held-out error over {len(folds)} folds: least at {best:g}, {chosen:g} is not significantly worse"
-    if chosen == best:
-        word = f"held-out error over {len(folds)} folds is least"
-    return chosen, {"weight_choice": word, "weights_tried": table}
+    return HeldOutWeights(squares, _descend(squares))
 
 
 def _descend(squares: Callable[[float], Array]) -> dict[float, Array]:
