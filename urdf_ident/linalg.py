@@ -43,6 +43,23 @@ def _below(rows: int, columns: int) -> NDArray[np.bool_]:
 _SMALL = 200
 
 
+def whitening(moments: Array, cut: float) -> Array:
+    """Columns that turn second moments (or a covariance) into 1: ``Wᵀ M W = 1``.
+
+    Args:
+        moments: M, symmetric and positive semidefinite, shape (k, k).
+        cut: Directions are left out whose eigenvalue, once the diagonal is 1, is at most this part of the largest.
+
+    Returns:
+        Shape (k, directions).
+    """
+    scale = np.sqrt(np.maximum(np.diag(moments), 0.0))
+    inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
+    values, vectors = np.linalg.eigh(moments * np.outer(inverse, inverse))
+    kept = values > cut * max(float(values.max(initial=0.0)), 1e-300)
+    return np.asarray(inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
+
+
 def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
     """Quantiles, linear between neighbours: NumPy's, which takes up to eight times as long for a few thousand numbers.
 

@@ -22,7 +22,7 @@ from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 from .options import LmiOptions
-from .support import farthest_mass
+from .support import supported
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
@@ -177,11 +177,11 @@ def consistent_parameters(
             record = {"weight_choice": "the usual one: too short to hold anything out"}
         solution = problem.solve(*factor, weight)
         if choice:
-            masses = np.flatnonzero([parameter.symbol == "m" for parameter in parameters])
-            for heavier in (other for other in WEIGHTS if other > weight):
-                if farthest_mass(fit, prior, solution.theta, masses) <= _UNSUPPORTED:
-                    break
-                solution = problem.solve(*factor, heavier)
+            mean, spread = supported(fit, prior)
+            masses = np.array([parameter.symbol == "m" for parameter in parameters])
+            heavier = [other for other in WEIGHTS if other > weight]
+            while heavier and (np.abs(solution.theta - mean) > _UNSUPPORTED * spread)[masses].any():
+                solution = problem.solve(*factor, heavier.pop(0))
             record = choice.as_dict(solution.weight)
     kept = {**solution.as_dict(), **record}
     least = fit_squares(factor, fit.base.independent, fit.params)
@@ -216,11 +216,8 @@ class HeldOutWeights:
     def chosen(self) -> float:
         """Of the weights between the best and the usual one that are not significantly worse, the nearest to the usual one."""
         between = [weight for weight in self.errors if min(self.best, USUAL_WEIGHT) <= weight <= max(self.best, USUAL_WEIGHT)]
-        near = [weight for weight in between if not self._worse(weight)]
+        near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
         return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
-
-    def _worse(self, weight: float) -> bool:
-        return _worse(self.errors[weight] - self.errors[self.best])
 
     def as_dict(self, weight: float) -> dict[str, Any]:
         """How a weight was chosen, for the result."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, whitening
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
@@ -262,9 +262,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     columns = before.fit.base.projection[own][:, 10 * body : 10 * body + 10]
     columns = columns @ transform_matrix(frame.rotation, frame.translation)
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = values > 1e-10 * values.max()
-    white = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
+    white = whitening(covariance, 1e-10).T
     A, y = white @ columns, white @ difference
     norms = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
     found = np.linalg.lstsq(A / norms, y, rcond=1e-9)[0] / norms

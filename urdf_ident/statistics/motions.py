@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, whitening
 from .entries import Statistic
 from .statistic import StatisticSet
 
@@ -214,7 +214,8 @@ def _distance(a: _Log, b: _Log) -> float:
         return 1.0
     groups = [g for g in range(len(a.rows)) if a.factors[g] and b.factors[g]]
     (begin_a, end_a), (begin_b, end_b) = ((float(e[best, 0]), float(e[best, -1])) for e in (edges_a, edges_b))
-    seen = float(np.mean([_seen(a.moments(g, begin_a, end_a) + b.moments(g, begin_b, end_b)) for g in groups]))
+    both = (a.moments(g, begin_a, end_a) + b.moments(g, begin_b, end_b) for g in groups)
+    seen = float(np.mean([whitening(moments, _CUT).shape[1] for moments in both]))
     blocks = min(len(a.edges[0]) * (end_a - begin_a), len(b.edges[0]) * (end_b - begin_b))
     wanted = np.ceil(_MOMENTS / max(seen * (seen + 1) / 2, 1.0))
     parts = int(np.clip(wanted, _PARTS, max(_PARTS, blocks // _BLOCKS)))
@@ -254,21 +255,7 @@ def _halved(edges: Array) -> Array:
     return np.sort(np.concatenate([edges, (edges[..., 1:] + edges[..., :-1]) / 2], axis=-1), axis=-1)
 
 
-def _seen(moments: Array) -> int:
-    """How many independent directions columns with these second moments have."""
-    return int(_root(moments).shape[1])
-
-
 def _whitened(x: Array, y: Array) -> float:
     """Mean square eigenvalue of half the difference, whitened by the mean."""
-    root = _root((x + y) / 2)
+    root = whitening((x + y) / 2, _CUT)
     return float(np.mean(np.linalg.eigvalsh(root.T @ ((x - y) / 2) @ root) ** 2)) if root.shape[1] else 0.0
-
-
-def _root(mean: Array) -> Array:
-    """Columns that whiten second moments, weak directions left out, shape (K, directions)."""
-    scale = np.sqrt(np.maximum(np.diag(mean), 0.0))
-    inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(mean * np.outer(inverse, inverse))
-    seen = values > _CUT * max(float(values.max()), 1e-300)
-    return np.asarray(inverse[:, None] * vectors[:, seen] / np.sqrt(values[seen]))
