@@ -129,10 +129,9 @@ class AdaptiveModel:
         for name, value in inner.items():
             if value.shape != getattr(self._filter, name).shape:
                 raise ModelError("the state is of another robot", got=value.shape, expected=getattr(self._filter, name).shape)
-            setattr(self._filter, name, value)
         for name, value in row.items():
             check_shape(name, value.shape, self._shape)
             setattr(self, f"_{name}", value)
         self._count = count
-        self._filter.bound()
+        self._filter.restore(**inner)
         self._applied = self._filter.applied[0]

@@ -10,7 +10,7 @@ rest takes nearly all of it; while it stays large on some joint, the rest of all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,9 @@ _JUMP = 64.0
 _LOOSE = 4.0
 #: Time constant of the surprise [s].
 _SURPRISE = 2.0
+#: Entries of the covariance of dry, viscous and the rest that are kept, those of them on the diagonal, and all nine of them.
+_PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+_VARIANCES, _FULL = [0, 2, 5], [0, 1, 3, 1, 2, 4, 3, 4, 5]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,44 +110,57 @@ class FrictionFilter:
 
     Args:
         settings: At least one; all but ``memory`` and ``caution`` equal.
-        seconds: Duration of a row [s].
+        seconds: Duration of a row, of all joints or each, shape (n,) [s].
         robots: Robots that do not know of each other, whose joints stand one after the other in the settings.
     """
 
-    def __init__(self, settings: Sequence[FilterSettings], seconds: float, robots: int = 1) -> None:
+    def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array, robots: int = 1) -> None:
         first = settings[0]
-        self.robots = robots
-        self.settings, self.seconds = first, seconds
-        n = len(first.width)
+        self.settings, self.robots = first, robots
         caution = np.array([item.caution for item in settings])[:, None]
-        forget = np.exp(-seconds / np.array([item.memory for item in settings]))[:, None]
         slow = np.maximum(first.slow**2 - (1 - _SLOW) * first.residual**2, first.residual**2 * _SLOW)
         lasting = slow / (2 * _SLOW * np.maximum(first.residual, 1e-300) ** 2 * first.row_rate)  # [s]
-        self._variance = np.empty((len(settings), n, 3))
-        self._variance[..., :2] = first.spread**2
-        self._variance[..., 2] = caution * _SLOW * first.residual**2
-        self._keep = np.empty((len(settings), n, 3))
-        self._keep[..., :2] = forget[..., None]
-        self._keep[..., 2] = np.exp(-seconds / np.maximum(lasting, 1e-9))
+        self._spread = np.repeat(first.spread.T[:, None] ** 2, len(settings), axis=1)
+        self._slow = caution * _SLOW * first.residual**2
+        self._forget = np.exp(-seconds / np.array([item.memory for item in settings])[:, None])
+        self._rest = np.exp(-seconds / np.maximum(lasting, 1e-9))
         self._loaded = np.exp(-seconds / np.maximum(lasting, _LOAD))
-        self._rest = self._keep.copy()
-        self._rest[..., :2] = 1.0
         self._noise = caution * (1 - _SLOW) * first.residual**2 / (first.row_rate * seconds)
         self._noise = np.maximum(self._noise, 1e-12 * np.maximum(first.residual, 1e-12) ** 2)
-        self._usual = (self._variance[..., 2] + self._noise) * np.maximum(1.0, 1.0 / caution)
+        self._usual = (self._slow + self._noise) * np.maximum(1.0, 1.0 / caution)
         self._gate = _MOVING * first.width
         self._learn = 1.0 - np.exp(-seconds / _SURPRISE)
-        speeds = np.stack([first.width * 3, first.top / 2, first.top], axis=-1)
-        self._at = np.stack([np.ones_like(speeds), speeds ** first.power[:, None]], axis=-1)  # (n, 3, 2)
-        self._h = np.ones((n, 3))
+        self._speeds = np.stack([first.width * 3, first.top / 2, first.top])[:, None] ** first.power  # (3, 1, n)
         self.reset()
 
     def reset(self) -> None:
         """Back to the prior."""
-        self.x = np.zeros_like(self._variance)
-        self.P = self._variance[..., None] * np.eye(3)
-        self.surprise = np.ones(self.x.shape[:2])
-        self.applied = np.zeros((*self.x.shape[:2], 2))
+        shape = self._slow.shape
+        self._mean, self._cov = np.zeros((3, *shape)), np.zeros((6, *shape))
+        self._cov[_VARIANCES] = *self._spread, self._slow
+        self.surprise = np.ones(shape)
+        self.bound()
+
+    @property
+    def x(self) -> Array:
+        """Dry, viscous and the rest, shape (settings, n, 3)."""
+        return np.stack(list(self._mean), axis=-1)
+
+    @property
+    def P(self) -> Array:
+        """Their covariance, shape (settings, n, 3, 3)."""
+        return np.stack(list(self._cov[_FULL]), axis=-1).reshape(*self.surprise.shape, 3, 3)
+
+    def restore(self, x: Array, P: Array, surprise: Array) -> None:
+        """Goes on from a state.
+
+        Args:
+            x, P: As of :attr:`x` and :attr:`P`.
+            surprise: Shape (settings, n).
+        """
+        self._mean, self.surprise = np.stack([x[..., k] for k in range(3)]), surprise
+        self._cov = np.stack([P[..., i, j] for i, j in _PAIRS])
+        self.bound()
 
     def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
         """Takes up a row.
@@ -155,97 +171,130 @@ class FrictionFilter:
             begin, end: First and last velocity, same shape: the joint must not turn back within the row.
         """
         self._take_up(*self._seen(residual, v, begin, end))
+        self.bound()
 
     def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Residual and columns of rows, zero where a joint is not moving, and where it is; shapes (…, n)."""
+        """Residual and columns of rows, zero where a joint is not moving, and where it is; shapes (…, n), (…, n, 2), (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
     def _take_up(self, residual: Array, columns: Array, moving: NDArray[np.bool_]) -> None:
-        """One row of :meth:`_seen`."""
+        """One row of :meth:`_seen`; state and covariance entry by entry, each an array over settings and joints."""
         if not moving.any():
             return
-        keep = np.where(moving[:, None], self._keep, self._rest)
-        variance, noise = self._variance, self._noise
-        own = (len(moving) // self.robots,)
+        x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
+        noise, slow = self._noise, self._slow
+        forget, rest = np.where(moving, self._forget, 1.0), self._rest
+        joints = len(moving) // self.robots
         if self.robots > 1:  # nothing changes in those that rest
-            keep[:, ~np.repeat(moving.reshape(-1, *own).any(axis=1), *own)] = 1.0
+            rest = np.where(np.repeat(moving.reshape(-1, joints).any(axis=1), joints), rest, 1.0)
         # what loads one joint loads the others
-        most = self.surprise.reshape(len(keep), -1, *own).max(axis=-1).repeat(*own, axis=-1)
-        if (most > _LOADED).any():
-            scale = np.where(most > _LOADED, most, 1.0)
-            keep[..., 2] = np.where((most > _LOADED) & (keep[..., 2] < 1.0), self._loaded, keep[..., 2])
-            variance, noise = variance.copy(), noise * scale
-            variance[..., 2] *= scale
-        x = self.x * keep
-        P = self.P * (keep[..., :, None] * keep[..., None, :])
-        np.einsum("...kk->...k", P)[...] += (1.0 - keep * keep) * variance  # the diagonal
-        h = self._h
-        h[:, :2] = columns
-        Ph = np.einsum("snij,nj->sni", P, h)
-        friction, known = h[:, :2], Ph[..., :2] - P[..., :2, 2]
-        s = np.einsum("nj,snj->sn", h, Ph) + noise
-        left = residual - np.einsum("nj,snj->sn", friction, x[..., :2])
-        e = left - x[..., 2]
-        usual = self._usual + np.einsum("nj,snj->sn", friction, known)
+        most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
+        loaded = most > _LOADED
+        if loaded.any():
+            scale = np.where(loaded, most, 1.0)
+            rest = np.where(loaded & (rest < 1.0), self._loaded, rest)
+            noise, slow = noise * scale, slow * scale
+        x[:2] *= forget
+        x[2] *= rest
+        kept = forget * forget
+        P[:3] *= kept
+        P[3:5] *= forget * rest
+        P[5] *= rest * rest
+        P[_VARIANCES[:2]] += (1.0 - kept) * self._spread
+        P[5] += (1.0 - rest * rest) * slow
+        with_friction = np.stack([dry * P[0] + viscous * P[1], dry * P[1] + viscous * P[2], dry * P[3] + viscous * P[4]])
+        seen = with_friction + P[3:]  # covariance of the state and what is measured
+        s = dry * seen[0] + viscous * seen[1] + seen[2] + noise
+        left = residual - (dry * x[0] + viscous * x[1])
+        e = left - x[2]
+        usual = self._usual + dry * with_friction[0] + viscous * with_friction[1]
         square = e * e
         wild = moving & (square > _CONTACT**2 * s)
         if wild.any():  # the rest takes it, or nearly all of it
             more = np.where(wild, _LOOSE * square, 0.0)
-            P[..., 2, 2] += more
-            Ph[..., 2] += more
+            P[5] += more
+            seen[2] += more
             s = s + more
-        K = Ph * (moving / s)[..., None]
-        self.x = x + K * e[..., None]
-        self.P = P - K[..., :, None] * Ph[..., None, :]
+        gain = seen * (moving / s)
+        x += gain * e
+        P[:2] -= gain[0] * seen[:2]
+        P[2] -= gain[1] * seen[1]
+        P[3:] -= gain * seen[2]
         ratio = np.minimum(left * left / usual, _MOST)
         heard = self.surprise + self._learn * (ratio - self.surprise)
         heard = np.where(ratio > _JUMP, np.maximum(heard, ratio), heard)
         self.surprise = np.where(moving, heard, self.surprise)
-        self.bound()
 
     def bound(self) -> None:
-        """Sets the deviations that are applied: so much of them that friction still dissipates."""
-        change = np.einsum("nkj,snj->snk", self._at, self.x[..., :2])
-        share = np.where(change < 0, self.settings.least / np.maximum(-change, 1e-300), 1.0).min(axis=-1)
-        self.applied = np.clip(share, 0.0, 1.0)[..., None] * self.x[..., :2]
+        """Sets the deviations that are applied, shape (settings, n, 2)."""
+        self.applied = np.stack(list(self.bounded(self._mean[:2])), axis=-1)
+
+    def bounded(self, deviations: Array) -> Array:
+        """So much of deviations that friction still dissipates.
+
+        Args:
+            deviations: Dry and viscous, shape (2, …, n).
+
+        Returns:
+            The same shape.
+        """
+        dry, viscous = deviations
+        share = np.ones_like(dry)
+        for speed, least in zip(self._speeds, self.settings.least.T, strict=True):
+            change = dry + speed * viscous
+            share = np.where(change < 0, np.minimum(share, least / np.maximum(-change, 1e-300)), share)
+        return np.asarray(np.maximum(share, 0.0) * deviations)
 
 
-def replay(settings: Sequence[FilterSettings], logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]) -> list[list[Array]]:
-    """What adaptation adds along logs of one rate, each sample from what was before its row; the logs run side by side.
+def replay(
+    settings: Sequence[FilterSettings], logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]
+) -> list[list[Iterator[Array]]]:
+    """What adaptation adds along logs, each sample from what was before its row; the logs run side by side.
 
     Args:
         settings: As for :class:`FrictionFilter`.
         logs: Of each log its pieces with torques, and the static model's torque on each, shape (N, n) [N·m or N].
 
     Returns:
-        Of each log one array a piece, shape (settings, N, n) [N·m or N].
+        Of each piece of each log one array a setting, shape (N, n) [N·m or N], made when it is asked for.
 
     Raises:
         LogError: A piece without torques.
     """
-    rate, n = logs[0][0][0].rate, len(settings[0].width)
-    factor = samples_per_row(rate)
-    rows = [np.concatenate([_rows(*piece, factor) for piece in zip(*log, strict=True)], axis=1) for log in logs]
+    n, rates = len(settings[0].width), [segments[0].rate for segments, _ in logs]
+    factors = [samples_per_row(rate) for rate in rates]
+    rows = [
+        np.concatenate([_rows(*piece, factor) for piece in zip(*log, strict=True)], axis=1)
+        for log, factor in zip(logs, factors, strict=True)
+    ]
     count = max(own.shape[1] for own in rows)
     table = np.zeros((4, count, len(logs), n))
     table[0] = np.nan  # a log that has ended rests
     for k, own in enumerate(rows):
         table[:, : own.shape[1], k] = own
-    running = FrictionFilter([item.repeated(len(logs)) for item in settings], factor / rate, len(logs))
-    applied = np.empty((count + 1, *running.applied.shape))
+    seconds = np.repeat(np.array(factors) / rates, n)
+    running = FrictionFilter([item.repeated(len(logs)) for item in settings], seconds, len(logs))
+    deviations = np.zeros((2, count + 1, *running.surprise.shape))
     for k, row in enumerate(zip(*running._seen(*table.reshape(4, count, -1)), strict=True)):
-        applied[k] = running.applied
         running._take_up(*row)
-    applied[count] = running.applied
-    applied = applied.reshape(count + 1, len(settings), len(logs), n, 2)
+        deviations[:, k + 1] = running._mean[:2]
+    applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
     found = []
-    for k, (segments, _) in enumerate(logs):
+    for k, ((segments, _), factor) in enumerate(zip(logs, factors, strict=True)):
+        own = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
         begins = np.cumsum([0, *(len(part) // factor for part in segments)])
         rows_of = [begin + np.arange(len(part)) // factor for begin, part in zip(begins, segments, strict=False)]
         parts = zip(rows_of, segments, strict=True)
-        found.append([np.einsum("tsnj,tnj->stn", applied[row, :, k], settings[0].columns(part.v)) for row, part in parts])
+        found.append([_added(own, row, settings[0].columns(part.v)) for row, part in parts])
     return found
+
+
+def _added(applied: Array, row: NDArray[np.intp], columns: Array) -> Iterator[Array]:
+    """Torque of the deviations of each setting, shape (2, settings, rows, n), on samples of these rows, shape (N, n)."""
+    dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
+    for of_dry, of_viscous in zip(*applied, strict=True):
+        yield of_dry[row] * dry + of_viscous[row] * viscous
 
 
 def _rows(part: Segment, torque: Array, factor: int) -> Array:

@@ -57,8 +57,7 @@ def judge_adaptation(
     judged = [log for log in with_torque if log[0]]
     judged = [judged[k * len(judged) // min(MOST_LOGS, len(judged))] for k in range(min(MOST_LOGS, len(judged)))]
     together = max(1, _TOGETHER // max(sum(map(len, parts)) for parts, _ in judged))
-    alike = [[log for log in judged if log[0][0].rate == rate] for rate in dict.fromkeys(log[0][0].rate for log in judged)]
-    groups = [some[k : k + together] for some in alike for k in range(0, len(some), together)]
+    groups = [judged[k : k + together] for k in range(0, len(judged), together)]
     squares = [pair for pairs in each(partial(_squares, settings, band), groups) for pair in pairs]
     return _chosen(ident, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
 
@@ -69,11 +68,14 @@ def _squares(
     """Mean squares of each log's error without and with adaptation, shape (n,) and (tried, n)."""
     found = []
     for (parts, torques), changes in zip(logs, replay(settings, logs), strict=True):
-        before, after = [], []
+        before, after = np.zeros(parts[0].v.shape[1]), np.zeros((len(settings), parts[0].v.shape[1]))
         for part, torque, more in zip(parts, torques, changes, strict=True):
-            before.append(lowpass(part.total - torque, part.rate, band))
-            after.append(before[-1] - np.stack([lowpass(added, part.rate, band) for added in more]))
-        found.append((np.mean(np.vstack(before) ** 2, axis=0), np.mean(np.concatenate(after, axis=1) ** 2, axis=1)))
+            static = lowpass(part.total - torque, part.rate, band)
+            adapted = (static - lowpass(added, part.rate, band) for added in more)
+            before += np.sum(static**2, axis=0)
+            after += np.stack([np.sum(error**2, axis=0) for error in adapted])
+        samples = sum(map(len, parts))
+        found.append((before / samples, after / samples))
     return found
 
 

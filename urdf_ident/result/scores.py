@@ -210,7 +210,7 @@ def validate_log(
         exported = predicted[..., list(thetas).index("exported")]
         ends = np.cumsum([len(part) for part in log.segments])[:-1]
         (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
-        adapted = score(log, exported + np.vstack([part[0] for part in added]), model.robot.joints, hertz)
+        adapted = score(log, exported + np.vstack([next(part) for part in added]), model.robot.joints, hertz)
     return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
 
 
