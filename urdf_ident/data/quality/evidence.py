@@ -72,7 +72,7 @@ class Grams:
     Attributes:
         gram: Shape (B, n, p, p): of block b and row i, columns [inertial | friction of i | effort of every joint].
         inertial: Number of inertial columns.
-        active: Which of the regressor's columns they are, shape (10 n,).
+        active: Which of the regressor's columns they are, shape (10 n,); the others follow from these, or are zero.
         scale: What they were divided by, shape (m,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
         count: Samples of each block, shape (B,).
@@ -186,12 +186,13 @@ class Grams:
         return replace(self, gram=gram, inertial=self.inertial + (added if kind in ("payload", "zeros or inertias") else 0))
 
 
-def gather(motion: MotionSamples, inertial: Array, springs: Sequence[int] = ()) -> Grams:
+def gather(motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], springs: Sequence[int] = ()) -> Grams:
     """Gram matrices of a motion.
 
     Args:
         motion: The samples.
-        inertial: Regressor of the inertial parameters, shape (N, n, m).
+        inertial: Regressor of the inertial parameters, shape (N, n, 10 n).
+        kept: Which of its columns the others follow from, shape (k,).
         springs: Joints with a spring or balancer.
 
     Returns:
@@ -199,9 +200,12 @@ def gather(motion: MotionSamples, inertial: Array, springs: Sequence[int] = ()) 
     """
     n = motion.q.shape[1]
     blocks = int(motion.block.max()) + 1
+    active = np.zeros(inertial.shape[2], dtype=bool)
+    inertial = inertial[:, :, kept]
     scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
-    active = scale > 1e-9 * max(float(scale.max()), 1e-300)
-    inertial = inertial[:, :, active] / scale[active]
+    seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
+    active[kept[seen]] = True
+    inertial, scale = inertial[:, :, seen] / scale[seen], scale[seen]
     frictions = [friction_columns(motion, i, springs) for i in range(n)]
     order = [np.flatnonzero(motion.block == b) for b in range(blocks)]
     p = inertial.shape[2] + frictions[0].shape[1] + n
@@ -213,7 +217,7 @@ def gather(motion: MotionSamples, inertial: Array, springs: Sequence[int] = ()) 
             rows = columns[k]
             np.matmul(rows.T, rows, out=gram[b, i])
     size = np.maximum(motion.tau.std(axis=0), 1e-12)
-    return Grams(gram, int(active.sum()), active, scale[active], size, np.array([len(k) for k in order], dtype=float))
+    return Grams(gram, len(scale), active, scale, size, np.array([len(k) for k in order], dtype=float))
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:

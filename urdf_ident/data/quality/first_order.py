@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
+from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...parallel import each
 from ...samples import Segment
@@ -267,8 +268,6 @@ class _Rows:
     def of(cls, case: Case) -> _Rows:
         robot, reading, samples = case.robot, Reading.as_logged(case.robot.n), case.sampled(0.0)
         columns = regressor(robot, samples.q, samples.v, samples.a)
-        scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
-        active = scale > 1e-9 * scale.max()
         friction, sizes = [], []
         for j in range(robot.n):
             own = friction_columns(samples, j)
@@ -284,17 +283,16 @@ class _Rows:
         drag = -x[:, found.inertial : x.shape[1] - robot.n]
         # a step of friction has no slope: rotor inertia and viscous friction do
         drag[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
-        torque, slopes = columns @ theta, np.empty((robot.n, 3, len(samples.q), robot.n))
-        resisting = _friction(samples, sizes, drag)
+        engine, slopes = rigid_of(robot), np.empty((robot.n, 3, len(samples.q), robot.n))
+        torque = engine.torque(theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, drag)
         for j in range(robot.n):
             step = _STEP * (np.arange(robot.n) == j)
             places = (samples.q + step, samples.v, samples.a), (samples.q, samples.v + step, samples.a)
             for k, state in enumerate((*places, (samples.q, samples.v, samples.a + step))):
-                change = regressor(robot, *state) @ theta - torque
-                change += _friction(samples.with_motion(*state), sizes, drag) - resisting
-                slopes[j, k] = change / _STEP
+                moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, drag)
+                slopes[j, k] = (moved - torque) / _STEP
         weight = still @ lumped_inertials(robot).ravel()
-        inertial = columns[:, :, active] / scale[active]
+        inertial = columns[:, :, found.active] / found.scale
         return cls(case, inertial, np.stack(friction), slopes, weight, weights, samples, found.count, found.size)
 
     def with_faults_of(self, j: int, play: Array) -> tuple[_Trial, list[_Columns]]:

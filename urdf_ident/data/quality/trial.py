@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
+from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import reversals
@@ -167,7 +169,8 @@ class Case:
         """
 
         def make() -> Grams:
-            found = gather(self._moved(reading), self._regressor(reading), reading.springs)
+            kept = rigid_of(self.robot).spanning_anywhere[0]
+            found = gather(self._moved(reading), self._regressor(reading), kept, reading.springs)
             self._summed[reading.motion()] = found.summed()
             return found
 
@@ -185,7 +188,7 @@ class Case:
         found = self._whole(reading)
         n, m = found.n, found.inertial
         p = found.gram.shape[2] - n
-        theta = (lumped_inertials(self.robot).ravel()[found.active]) * found.scale
+        theta = self._stated[found.active] * found.scale
         total, efforts, score = found.total, reading.efforts().reshape(n, n), 0.0
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
@@ -207,7 +210,7 @@ class Case:
         found = self._whole(reading)
         n, m = found.n, found.inertial
         x = np.zeros((n, found.gram.shape[2]))
-        x[:, :m] = -lumped_inertials(self.robot).ravel()[found.active] * found.scale
+        x[:, :m] = -self._stated[found.active] * found.scale
         x[:, -n:] = efforts = reading.efforts().reshape(n, n)
         squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / (np.abs(efforts) @ found.size) ** 2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
@@ -225,7 +228,7 @@ class Case:
         n, m = found.n, found.inertial
         p = found.gram.shape[2] - n
         both = np.zeros((p + n, 2))
-        both[:m, 0] = lumped_inertials(self.robot).ravel()[found.active] * found.scale
+        both[:m, 0] = self._stated[found.active] * found.scale
         total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
         for i in np.flatnonzero(self.moves):
             both[p:, 1] = efforts[i]
@@ -238,6 +241,14 @@ class Case:
         left = np.maximum(S[:, 1, 1] - 2 * common * S[:, 0, 1] + common**2 * S[:, 0, 0], EXACT**2)
         return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
 
+    @cached_property
+    def _stated(self) -> Array:
+        """The URDF's inertial parameters, shape (10 n,), moved to those whose columns are kept: the same torque."""
+        kept, expansion = rigid_of(self.robot).spanning_anywhere
+        out = np.zeros(10 * self.robot.n)
+        out[kept] = expansion @ lumped_inertials(self.robot).ravel()
+        return out
+
     def inertial_parameters(self, reading: Reading) -> Array:
         """Mean of the folds' inertial parameters, in the regressor's units.
 
@@ -245,7 +256,7 @@ class Case:
             reading: How the log is read.
 
         Returns:
-            Shape (10 n,); those that never act are zero.
+            Shape (10 n,); those that never act, or whose columns follow from others, are zero.
         """
         found = self._whole(reading)
         theta = np.zeros(len(found.active))

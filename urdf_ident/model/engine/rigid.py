@@ -177,29 +177,30 @@ class Rigid:
         Returns:
             Their indices, shape (b,), and E with ``Y = Y[:, indices] E``, shape (b, 10·n).
         """
-        made = self._sample
-        R = triangle(made.reshape(-1, made.shape[2]))
-        norms = np.linalg.norm(R, axis=0)
-        scaled = R / np.where(norms > 0, norms, 1.0)
-        kept = _independent(scaled, np.arange(len(norms)), _COARSE)
-        rest = np.setdiff1d(np.arange(len(norms)), kept)
-        kept = np.sort(np.concatenate([kept, _independent(scaled, rest, _SAME, kept)])).astype(np.intp)
-        others = np.setdiff1d(np.arange(len(norms)), kept)
-        E = np.zeros((len(kept), len(norms)))
-        E[np.arange(len(kept)), kept] = 1.0
-        E[:, others] = np.linalg.lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
-        E[:, others] *= norms[others] / norms[kept][:, None]
-        return kept, E
+        return _spanning(self._sample, np.arange(10 * self.robot.n))
 
     @cached_property
-    def _sample(self) -> Array:
-        """The regressor on random motion that knows no limits, shape (N, n, 10 n)."""
+    def spanning_anywhere(self) -> tuple[NDArray[np.intp], Array]:
+        """:attr:`spanning` whatever the motion and the direction of gravity; columns of the last bodies are kept first."""
+        q, still = self._states[0], np.zeros_like(self._states[0])
+        sides = [pinocchio.regressor(self.robot.with_gravity(list(side)), q, still, still) for side in np.eye(3)]
+        tips_first = np.arange(10 * self.robot.n).reshape(-1, 10)[::-1].ravel()
+        return _spanning(np.concatenate([self._sample, *sides]), tips_first)
+
+    @cached_property
+    def _states(self) -> tuple[Array, Array, Array]:
+        """Random motion that knows no limits, shape (N, n) each."""
         n, generator = self.robot.n, np.random.default_rng(0)
         count = 40 + 2 * n
         reach = np.where(self.robot.prismatic, 1.0, np.pi)
         q = generator.uniform(-reach, reach, (count, n))
         v, a = (scale * generator.standard_normal((count, n)) for scale in (2.0, 5.0))
-        return pinocchio.regressor(self.robot, q, v, a)
+        return q, v, a
+
+    @cached_property
+    def _sample(self) -> Array:
+        """The regressor on that motion, shape (N, n, 10 n)."""
+        return pinocchio.regressor(self.robot, *self._states)
 
     def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which columns are not zero in a row, whatever the motion.
@@ -214,6 +215,22 @@ class Rigid:
         made = self._sample[:, :, columns]
         size, most = np.linalg.norm(np.tensordot(mix, made, axes=(0, 1)), axis=0), np.linalg.norm(made, axis=(0, 1))
         return np.asarray(size > _ZERO * np.abs(mix).max() * np.maximum(most, 1e-300))
+
+
+def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+    """Columns of a regressor, shape (N, n, p), of which all others are combinations, first ones first; and the combinations."""
+    R = triangle(made.reshape(-1, made.shape[2]))
+    norms = np.linalg.norm(R, axis=0)
+    scaled = R / np.where(norms > 0, norms, 1.0)
+    kept = _independent(scaled, order, _COARSE)
+    rest = order[~np.isin(order, kept)]
+    kept = np.sort(np.concatenate([kept, _independent(scaled, rest, _SAME, kept)])).astype(np.intp)
+    others = np.setdiff1d(order, kept)
+    E = np.zeros((len(kept), len(norms)))
+    E[np.arange(len(kept)), kept] = 1.0
+    E[:, others] = np.linalg.lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
+    E[:, others] *= norms[others] / norms[kept][:, None]
+    return kept, E
 
 
 def _independent(
