@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
-from .data.conditioning.signals import SignalConfig
-from .data.readers.columns import LogLayout
 from .documents import parse_yaml
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files import read_text
-from .model.drive import Drive
-from .model.dynamic_model import DynamicModel
-from .model.elasticity import ElasticModel
-from .model.payload import Payload
 from .model.robot import STANDARD_GRAVITY, Robot
 from .settings.compensation import CompensationSection
 from .settings.consistency import ConsistencySection
 from .settings.estimation import EstimationSection
 from .settings.section import Section
 from .simulation.settings import SimulationSection
+
+if TYPE_CHECKING:
+    from .data.conditioning.signals import SignalConfig
+    from .data.readers.columns import LogLayout
+    from .model.drive import Drive
+    from .model.dynamic_model import DynamicModel
+    from .model.payload import Payload
 
 Column = int | str
 Columns = Column | list[Column]
@@ -205,6 +206,8 @@ class Project(Section):
         Raises:
             ModelError: Wrong lengths or a singular reduction.
         """
+        from .model.drive import Drive
+
         gain = None if self.drive.gain == "auto" else self.drive.gain
         origin = "auto" if self.drive.gain == "auto" else None
         listed = Drive.build(
@@ -225,6 +228,8 @@ class Project(Section):
         Raises:
             ModelError: Its link does not exist, or no body has its inertia.
         """
+        from .model.payload import Payload
+
         return None if self.drive.payload is None else Payload.create(robot, **self.drive.payload.model_dump())
 
     def build_model(self, robot: Robot) -> DynamicModel:
@@ -239,7 +244,11 @@ class Project(Section):
         Raises:
             ModelError: Unknown friction laws or joints.
         """
+        from .model.dynamic_model import DynamicModel
+
         if self.model.elastic is not None:
+            from .model.elasticity import ElasticModel
+
             options = self.model.elastic.model_dump()
             options["encoder_step"] = None if options["encoder_step"] == "auto" else options["encoder_step"]
             drive = None if self.drive.reduction is None else self.build_drive(robot)
@@ -254,11 +263,15 @@ class Project(Section):
 
     def log_layout(self) -> LogLayout:
         """How logs are laid out."""
+        from .data.readers.columns import LogLayout
+
         log = self.log
         return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)
 
     def signal_config(self) -> SignalConfig:
         """How signals are conditioned; a cut-off that logs have still to choose is automatic."""
+        from .data.conditioning.signals import SignalConfig
+
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
@@ -271,6 +284,8 @@ class Project(Section):
         Returns:
             The conditioning.
         """
+        from .data.conditioning.signals import SignalConfig
+
         delay = float(signals.get("delay", {}).get("compensated", 0.0))
         cutoff, decimate = signals["cutoff"], signals["decimate"]
         return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)

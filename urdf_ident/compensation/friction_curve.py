@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
-from ..excitation.sweeps import LEAST_SPEEDS
+from ..excitation.settings import LEAST_SPEEDS
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..linalg import Array
 from ..samples import freeze_arrays

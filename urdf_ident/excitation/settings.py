@@ -11,18 +11,21 @@ from pydantic import Field, PositiveFloat
 
 from ..errors import ProjectError, nearest
 from ..linalg import Array
-from ..model.dynamic_model import DynamicModel
-from ..model.robot import Robot
-from ..motion.limits import Limits, prior_torque
 from ..settings.section import Section
-from .sweeps import LEAST_SPEEDS, BidirectionalExperiment, bidirectional_experiment
 
 if TYPE_CHECKING:
+    from ..model.dynamic_model import DynamicModel
+    from ..model.robot import Robot
     from ..motion.collision.collisions import Collisions
+    from ..motion.limits import Limits
     from .design import Design, Progress
     from .earlier import IdentificationLike
     from .paths import PathExperiment
     from .poses import PosesExperiment
+    from .sweeps import BidirectionalExperiment
+
+#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
+LEAST_SPEEDS = 4
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -143,9 +146,11 @@ class ExcitationSection(Section):
             ProjectError, LimitError: See :meth:`options`.
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
+        from ..motion.limits import prior_torque
         from .design import design_excitation  # the project file is read for many things; these are only for one
         from .paths import design_circle, design_points
         from .poses import design_poses
+        from .sweeps import bidirectional_experiment
 
         robot = model.robot
         options, around = self.options(robot), self.build_collisions(robot, folder)
@@ -185,6 +190,8 @@ class ExcitationSection(Section):
 
     def _limits(self, robot: Robot) -> Limits:
         """The URDF's limits, and what beats them."""
+        from ..motion.limits import Limits
+
         stated = Limits.from_robot(robot)
         both = np.column_stack([stated.lower, stated.upper])
         position = _per_joint(robot, self.limits.position, "limits.position", both)

@@ -23,9 +23,8 @@ from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
 from .planned import PlannedMotion
+from .settings import LEAST_SPEEDS
 
-#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
-LEAST_SPEEDS = 4
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03
 #: Acceleration limit that stands in for an unknown one, in velocity limits per second.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from ..errors import ModelError
 from ..linalg import Array
-from ..model.robot import Robot
 from ..settings.section import Section
-from .controllers import PD, PID, ComputedTorque, Controller, PDGravity, Standing
-from .sensors import Noise, Sensors
+
+if TYPE_CHECKING:
+    from ..model.robot import Robot
+    from .controllers import Controller
+    from .sensors import Noise, Sensors
 
 Positive = Annotated[float, Field(gt=0)]
 PerJoint = float | list[float]
@@ -29,6 +31,8 @@ class NoiseSection(Section):
 
     def build(self) -> Noise:
         """The noise."""
+        from .sensors import Noise
+
         return Noise(**self.model_dump())
 
 
@@ -51,6 +55,8 @@ class SensorSection(Section):
 
     def build(self) -> Sensors:
         """The sensors."""
+        from .sensors import Sensors
+
         values: dict[str, Any] = self.model_dump()
         for key in ("position_noise", "velocity_noise", "torque_noise"):
             section = getattr(self, key)
@@ -89,6 +95,8 @@ class ControllerSection(Section):
         Returns:
             The controller.
         """
+        from .controllers import PD, PID, ComputedTorque, PDGravity, Standing
+
         if self.type == "computed_torque":
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
         kinds: Mapping[str, Any] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
