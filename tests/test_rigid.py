@@ -19,7 +19,7 @@ from urdf_ident.model.engine import compiled, program, rigid
 from urdf_ident.model.engine.batched import program_inputs, regressor_program, tree_of
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.program import Argument, Program, Row, Tape
-from urdf_ident.model.engine.rigid import FEW, Rigid, rigid_of
+from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
@@ -50,7 +50,7 @@ def test_columns_and_torques_are_pinocchios_on_random_trees() -> None:
                 text, lock={robot.joints[int(rng.integers(robot.n))]: 0.7}, gravity=rng.normal(size=3) * 9.0
             )
         seen |= {robot.model.joints[j].shortname() for j in range(1, robot.model.njoints)}
-        engine, (q, v, a) = Rigid(robot), motion(robot, FEW + 5, seed)
+        engine, (q, v, a) = Rigid(robot), motion(robot, SHORT + 5, seed)
         expected, rows = regressor(robot, q, v, a), whole_rows(robot)
         assert engine.tree is not None
         size = np.abs(expected).max()
@@ -85,7 +85,7 @@ def test_numba_and_numpy_agree_to_the_last_bit(arm: Robot, monkeypatch: pytest.M
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("samples", [0, 1, FEW - 1, FEW, 1023, 1025])
+@pytest.mark.parametrize("samples", [0, 1, FEW - 1, SHORT - 1, SHORT, 1023, 1025])
 def test_any_number_of_samples(arm: Robot, samples: int) -> None:
     q, v, a = motion(arm, samples)
     rows = whole_rows(arm)
@@ -166,7 +166,7 @@ def test_long_chains_are_left_to_pinocchio_unless_numba_runs(arm: Robot, monkeyp
     monkeypatch.delenv(compiled.VARIABLE, raising=False)
     chain = Robot.from_urdf(random_urdf(np.random.default_rng(0), links=30, style=Style()))
     monkeypatch.setattr(rigid, "_CARRIED", sum(map(len, chain.subtrees)) - 1)
-    engine, (q, v, a) = Rigid(chain), motion(chain, FEW + 5)
+    engine, (q, v, a) = Rigid(chain), motion(chain, SHORT + 5)
     assert (engine.name(len(q)), Rigid(arm).name(len(q))) == ("pinocchio", "numpy")
     mix = np.zeros(chain.n)
     mix[[0, -1]] = 2.0, -0.5

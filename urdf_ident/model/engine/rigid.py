@@ -28,8 +28,9 @@ CHUNK, COMPILED_CHUNK = 1024, 256
 _WORKSPACE = 1_000_000
 #: For more models than this one regressor is cheaper than a torque for each.
 _MODELS = 8
-#: Fewer samples than this are left to Pinocchio.
-FEW = 96
+#: Fewer samples than this are left to Pinocchio, and motions that are shorter as a whole: to write a program down takes as long
+#: as Pinocchio takes for twenty of these.
+FEW, SHORT = 96, 256
 #: In NumPy, so are robots whose joints carry more bodies than this, each counted for every joint below it (chains of more than
 #: twelve joints): the workspace no longer fits the cache, and 32 joints take 1.2 ms a sample where Pinocchio takes 0.2 ms.
 _CARRIED = 80
@@ -82,7 +83,7 @@ class Rigid:
 
     def _by_pinocchio(self, samples: int, total: int | None) -> bool:
         """Whether Pinocchio makes so many samples of a total."""
-        if self.tree is None or samples < FEW:
+        if self.tree is None or samples < FEW or (total or samples) < SHORT:
             return True
         if self.name(total or samples) != "pinocchio":
             return False
