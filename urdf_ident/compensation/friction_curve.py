@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
-from ..excitation.settings import LEAST_SPEEDS
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
+from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array
 from ..samples import freeze_arrays
 

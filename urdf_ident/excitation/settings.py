@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from ..errors import ProjectError, nearest
+from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array
 from ..settings.section import Section
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from .paths import PathExperiment
     from .poses import PosesExperiment
     from .sweeps import BidirectionalExperiment
-
-#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
-LEAST_SPEEDS = 4
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
+from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array
 from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
@@ -23,7 +24,6 @@ from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
 from .planned import PlannedMotion
-from .settings import LEAST_SPEEDS
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03

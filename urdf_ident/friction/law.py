@@ -18,6 +18,8 @@ from .term import AxisMotion, Term
 
 #: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].
 SIGN_WIDTH = 0.02
+#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
+LEAST_SPEEDS = 4
 #: Stands for a width of 0 among widths per axis: the hard sign without a division by zero [rad/s or m/s].
 _NO_WIDTH = 1e-290
 #: Keys of the trained speeds among shapes that are gathered.
