@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from ..linalg import Array
@@ -104,27 +105,33 @@ def _least_slack(feasible: Feasible, x: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """A block-diagonal positive definite matrix ``RᵀR``: one 10×10 block a body, one number a joint term.
+    """A block-diagonal positive definite matrix ``RᵀR``: a 10×10 block a body, a block a group of joint terms.
 
     Attributes:
         bodies: Its upper-triangular factors, shape (n, 10, 10).
-        joints: Its square roots, shape (p − 10·n,).
+        joints: Those of the groups, shape (m, K, K); a smaller group has rows that stand for nothing.
+        slots: Which row of which group each joint term is, shape (p − 10·n,), counted through all groups.
     """
 
     bodies: Array
     joints: Array
+    slots: NDArray[np.intp]
 
     def half(self, columns: Array) -> Array:
         """``R⁻ᵀ columns``, shape (p, k)."""
-        n, k = len(self.bodies), columns.shape[1]
-        upper = np.linalg.solve(self.bodies.transpose(0, 2, 1), columns[: 10 * n].reshape(n, 10, k)).reshape(10 * n, k)
-        return np.vstack([upper, columns[10 * n :] / self.joints[:, None]])
+        return self._solved(self.bodies.transpose(0, 2, 1), self.joints.transpose(0, 2, 1), columns)
 
     def back(self, vector: Array) -> Array:
         """``R⁻¹ vector``, shape (p,)."""
-        n = len(self.bodies)
-        upper = np.linalg.solve(self.bodies, vector[: 10 * n].reshape(n, 10, 1)).ravel()
-        return np.concatenate([upper, vector[10 * n :] / self.joints])
+        return self._solved(self.bodies, self.joints, vector[:, None])[:, 0]
+
+    def _solved(self, bodies: Array, joints: Array, columns: Array) -> Array:
+        (n, _, _), (m, most, _), k = bodies.shape, joints.shape, columns.shape[1]
+        upper = np.linalg.solve(bodies, columns[: 10 * n].reshape(n, 10, k)).reshape(10 * n, k)
+        padded = np.zeros((m * most, k))
+        padded[self.slots] = columns[10 * n :]
+        lower = np.linalg.solve(joints, padded.reshape(m, most, k)).reshape(m * most, k)
+        return np.vstack([upper, lower[self.slots]])
 
 
 class _Path:
@@ -133,15 +140,23 @@ class _Path:
     def __init__(self, feasible: Feasible, data: DataTerm, weight: float, distance: str) -> None:
         self.feasible, self.data, self.weight, self.distance = feasible, data, weight, distance
         n = feasible.n
-        block = np.concatenate([np.repeat(np.arange(n), 10), np.arange(n, feasible.p - 9 * n)])
+        group = _joined(feasible.G[~feasible.G[:, : 10 * n].any(axis=1), 10 * n :] != 0)
+        self.groups = int(group.max(initial=-1)) + 1, int(np.bincount(group).max(initial=1))
+        self.slots = group * self.groups[1] + _count(group)
+        block = np.concatenate([np.repeat(np.arange(n), 10), n + group])
         first, last = (block[column] for column in _ends(feasible.G))
-        local = first == last  # half-spaces of one body or one joint term; the others couple them, like the data
+        local = first == last  # half-spaces of one body or one group of joint terms; others couple them, like the data
         self.inertial, self.joint = local & (first < n), local & (first >= n)
         self.coupled = ~local
         self.home = first[self.inertial]
         own = 10 * self.home[:, None] + np.arange(10)
         self.normals = np.take_along_axis(feasible.G[self.inertial], own, axis=1)
         self.place = self.home, _count(self.home)
+        spread = np.zeros((int(self.joint.sum()), self.groups[0] * self.groups[1]))
+        spread[:, self.slots] = feasible.G[self.joint, 10 * n :]
+        owner = first[self.joint] - n
+        self.joint_normals = spread.reshape(len(spread), *self.groups)[np.arange(len(spread)), owner]
+        self.joint_place = owner, _count(owner)
         self.cone_place = feasible.cones.body, _count(feasible.cones.body)
         self.U = np.vstack([data.V, feasible.G[self.coupled], feasible.E])
 
@@ -263,8 +278,11 @@ class _Path:
         walls[self.place] = np.sqrt(mu) * self.normals / rows[self.inertial, None]
         # roots, not their squares: near a boundary the barrier's curvature is 1e16 times the prior's
         root = np.asarray(np.linalg.qr(np.concatenate([metric, cones.reshape(n, -1, 10), walls], axis=1), mode="r"))
-        joints = 2.0 + mu * np.sum((feasible.G[self.joint, 10 * n :] / rows[self.joint, None]) ** 2, axis=0)
-        return gradient, _Blocks(root, np.sqrt(joints))
+        walls = np.zeros((self.groups[0], self.joint_place[1].max(initial=0) + 1, self.groups[1]))
+        walls[self.joint_place] = np.sqrt(mu) * self.joint_normals / rows[self.joint, None]
+        metric = np.tile(np.sqrt(2.0) * np.eye(self.groups[1]), (self.groups[0], 1, 1))
+        joints = np.asarray(np.linalg.qr(np.concatenate([metric, walls], axis=1), mode="r"))
+        return gradient, _Blocks(root, joints, self.slots)
 
 
 def _distance(feasible: Feasible, x: Array, distance: str) -> float:
@@ -286,9 +304,21 @@ def _ends(G: Array) -> tuple[Array, Array]:
     return used.argmax(axis=1), G.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
 
 
-def _count(owners: np.ndarray) -> np.ndarray:
+def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Groups of columns that rows have in common, shape (rows, k): the number of each column's group, shape (k,)."""
+    group = np.arange(used.shape[1])
+    for row in np.unique(used, axis=0):
+        group[np.isin(group, group[row])] = group[row].min(initial=used.shape[1])
+    return np.unique(group, return_inverse=True)[1].astype(np.intp)
+
+
+def _count(owners: NDArray[np.intp]) -> NDArray[np.intp]:
     """How many equal entries stand before each."""
-    return np.array([int(np.sum(owners[:k] == owner)) for k, owner in enumerate(owners)], dtype=np.intp)
+    order = np.argsort(owners, kind="stable")
+    begins = np.searchsorted(owners[order], owners)
+    found = np.empty(len(owners), dtype=np.intp)
+    found[order] = np.arange(len(owners))
+    return found - begins
 
 
 def _solve(matrix: Array, right: Array) -> Array:

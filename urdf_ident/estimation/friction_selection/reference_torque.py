@@ -157,7 +157,7 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         def train(part: StatisticSet) -> Fit:
-            return estimate(folds_of(part).left_out(fold))
+            return estimate(folds_of(part).without([fold]))
 
         if model.loaded:
             start, prior = model.reference_theta, converged.prior
