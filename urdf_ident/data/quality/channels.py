@@ -20,6 +20,8 @@ _COPIED = 1e-6
 #: Parts of an effort's largest value below which it is at zero and near it, visits to zero from which its sign is lost, and how
 #: much longer it is within twice the second part than within it, at least: 2 times for a fold, 1.4 for a smooth minimum.
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
+#: Samples on each side of a visit at least, and how much smoother the effort is once its sign is turned there.
+_BESIDE, _SMOOTHER = 4, 0.9
 #: Rows for which a signal holds its values, from which it is slow.
 _HELD = 3.0
 
@@ -80,16 +82,28 @@ def _moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Arr
 
 
 def _folds(x: Array) -> NDArray[np.intp]:
-    """Where a signal comes to zero and turns back as straight as it came."""
+    """Where a signal comes to zero and turns back as straight as it came, if turning its sign there makes it smoother."""
     low = np.flatnonzero(x < 2 * _NEAR * x.max())
     visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
-    at = [
-        visit[int(np.argmin(x[visit]))]
-        for visit in visits
-        if visit[0] > 0 and visit[-1] < len(x) - 1 and x[visit].min() < _ZERO * x.max()
-        if len(visit) > _STRAIGHT * np.count_nonzero(x[visit] < _NEAR * x.max())
-    ]
-    return np.array(at, dtype=np.intp)
+    at, ratios = [], []
+    for visit in visits:
+        lowest = int(visit[np.argmin(x[visit])])
+        if visit[0] == 0 or visit[-1] == len(x) - 1 or x[lowest] >= _ZERO * x.max():
+            continue
+        if len(visit) > _STRAIGHT * np.count_nonzero(x[visit] < _NEAR * x.max()):
+            at.append(lowest)
+            begin = max(min(visit[0], lowest - _BESIDE), 0)
+            part = x[begin : max(visit[-1], lowest + _BESIDE) + 1]
+            side = np.arange(len(part)) + begin - lowest  # noise decides on which one the lowest sample is
+            turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
+            ratios.append(turned / max(_roughness(part), 1e-300))
+    return np.array(at if at and np.median(ratios) < _SMOOTHER else [], dtype=np.intp)
+
+
+def _roughness(x: Array) -> float:
+    """Sum of squares that a parabola leaves of a few samples."""
+    Q, _ = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, len(x)), 3))
+    return float(np.sum((x - Q @ (Q.T @ x)) ** 2))
 
 
 def check_copied(state: Examination, robot: Robot) -> None:
