@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,12 +70,30 @@ def test_columns_go_on_as_tangents(name: str) -> None:
         np.testing.assert_allclose(found[1] - found[0], beyond[0], atol=3 * step**2 * scale * 10)  # and no kink
 
 
+@pytest.mark.parametrize("name", ["viscous", "cubic", "coulomb", "asymmetric"])
+def test_columns_of_chosen_laws_level_off_far_beyond_the_data(name: str) -> None:
+    """Tangents as far as a multiple of the edge, from there the square root of the speed, without a kink."""
+    plain, law = trained(name), friction_term({"term": name, "trained": [-0.8, 0.6], "straight": 3.0})
+    near = np.linspace(-2.4, 1.8, 101)
+    np.testing.assert_allclose(columns(law, near), columns(plain, near), atol=1e-12)  # type: ignore[arg-type]
+    for edge, sign in ((0.6, 1.0), (-0.8, -1.0)):
+        at, slope = columns(plain, np.array([edge]))[0], np.diff(columns(plain, edge * np.array([1.5, 2.5])), axis=0)[0]
+        for times in (4.0, 12.0, 300.0):
+            expected = at + slope * (2 * np.sqrt(3 * times) - 3 - 1)
+            np.testing.assert_allclose(columns(law, np.array([times * edge]))[0], expected, rtol=1e-7)  # type: ignore[arg-type]
+        step = 1e-4 * sign
+        around = np.diff(columns(law, 3 * edge + step * np.array([-1.0, 0.0, 1.0])), axis=0)  # type: ignore[arg-type]
+        np.testing.assert_allclose(around[1], around[0], atol=1e-3 * abs(step) * (1 + np.abs(slope).max()))
+
+
 def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None:
     model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic", "offset"], rotor_inertia=False)
     rng = np.random.default_rng(0)
     theta = np.concatenate([BODIES, rng.uniform(0.5, 2.0, len(model.parameters) - 30)])
     q, v, a = rng.standard_normal((3, 30, 3))
-    model = model.with_terms([type(i)(trained(i.term.name, -0.5 - 0.1 * i.axis, 0.4), i.axis) for i in model.terms])
+    terms = [type(i)(trained(i.term.name, -0.5 - 0.1 * i.axis, 0.4), i.axis) for i in model.terms]
+    terms = [replace(i, term=replace(i.term, straight=1.5)) if i.axis == 1 else i for i in terms]  # type: ignore[call-arg]
+    model = model.with_terms(terms)
     tau = model.torque(theta, q, v, a)
     ident_like = __import__("urdf_ident.compensation.online", fromlist=["OnlineModel"]).OnlineModel(model, theta)
     np.testing.assert_allclose([ident_like(*one) for one in zip(q, v, a, strict=True)], tau, atol=1e-9)
@@ -82,6 +101,7 @@ def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None
     np.testing.assert_array_equal(again.torque(theta, q, v, a), tau)
     data = yaml.safe_load(write_sidecar(tmp_path / "j.yaml", model, theta).read_text(encoding="utf-8"))
     assert data["joints"][ROBOT.joints[1]]["F3"]["trained"] == [-0.6, 0.4]
+    assert [data["joints"][joint]["F3"].get("straight") for joint in ROBOT.joints] == [None, 1.5, None]
     beyond = outside(model, v)
     np.testing.assert_array_equal(beyond, (v > 0.4) | (v < -0.5 - 0.1 * np.arange(3)))
 
@@ -90,6 +110,9 @@ def test_trained_speeds_in_files_are_checked() -> None:
     for bad in ([1.0, 2.0], [-1.0], "fast", [-1.0, float("inf")]):
         with pytest.raises(ModelError, match="trained speeds"):
             friction_term({"term": "viscous", "trained": bad})
+    for bad in (0.5, "far", float("nan")):
+        with pytest.raises(ModelError, match="straight"):
+            friction_term({"term": "viscous", "trained": [-1.0, 1.0], "straight": bad})
 
 
 # --- dissipation ---------------------------------------------------------------------------------------------------------
@@ -116,11 +139,14 @@ def test_laws_that_cancel_are_not_physical() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 3.0), st.floats(0.2, 1.0))
-def test_demands_at_the_edge_are_enough_for_all_speeds(extra: list[float], high: float, ratio: float) -> None:
+@given(
+    st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 3.0), st.floats(0.2, 1.0), st.sampled_from([2.0, np.inf])
+)
+def test_demands_at_the_edge_are_enough_for_all_speeds(extra: list[float], high: float, ratio: float, straight: float) -> None:
     """Whatever satisfies the demands on a fine grid never drives, at no speed and however fast."""
     reach = (-ratio * high, high)
-    laws: list[Law] = [friction_term({"term": n, "trained": list(reach)}) for n in ("coulomb", "viscous", "cubic", "sublinear")]  # type: ignore[misc]
+    names = ("coulomb", "viscous", "cubic", "sublinear")
+    laws: list[Law] = [friction_term({"term": n, "trained": list(reach), "straight": straight}) for n in names]  # type: ignore[misc]
     theta = np.array([1.0, *extra])
     rows, _ = dissipation(laws, Trained(*reach, 0.0), 160)
     if (rows @ theta < 0).any():
@@ -194,6 +220,7 @@ def test_exported_friction_dissipates_where_the_fit_does_not(slow: Identificatio
     assert violated(demands, slow.fit_theta).names, "the case is too easy"
     assert not violated(demands, slow.theta).names
     assert [item.term.name for item in slow.model.terms][:4] == ["viscous", "coulomb", "sublinear", "cubic"]  # never changed
+    assert {item.term.straight for item in slow.model.terms[:4]} == {np.inf}  # type: ignore[attr-defined]
 
 
 def test_friction_beyond_the_data_stays_near_the_truth(slow: Identification) -> None:

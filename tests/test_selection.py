@@ -16,7 +16,7 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
-from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, standard_error
+from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, LEAST_GAIN, least_gain, standard_error
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
@@ -315,6 +315,13 @@ def test_what_gains_in_one_fold_alone_does_not_pass() -> None:
         assert (one.mean(axis=0) < standard_error(one)).all()
         steady = 1.0 + 0.1 * np.random.default_rng(folds).standard_normal((folds, 1))
         assert (steady.mean(axis=0) > standard_error(steady)).all()
+
+
+def test_laws_of_many_columns_must_gain_more() -> None:
+    assert least_gain(0.1, 1) == pytest.approx(0.1)
+    assert least_gain(0.1, 4) == pytest.approx(0.2)
+    assert least_gain(0.1, 0) == pytest.approx(0.1), "another law in the place of one"
+    assert least_gain(0.0, 9) == LEAST_GAIN
 
 
 def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None:

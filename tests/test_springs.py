@@ -10,10 +10,10 @@ from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import read_sidecar, write_sidecar
-from urdf_ident.friction import Balancer, Coulomb, Offset, Spring, Viscous, friction_from_mapping
+from urdf_ident.friction import Balancer, Coulomb, Law, Offset, Spring, Viscous, friction_from_mapping
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import outside, trained_speeds
+from urdf_ident.model.trained import STRAIGHT, outside, trained_speeds
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.result.friction_curves import friction_curves
@@ -160,6 +160,8 @@ def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
     assert outside(ident.model, np.array([0.0, 1.01 * high])).tolist() == [False, True]
     assert not outside(ident.model, np.array([0.0, 0.99 * low])).any()
     assert f"lift {low:.2g} … {high:.2g}" in details(ident)
+    laws = [item.term for item in ident.model.terms if isinstance(item.term, Law) and not item.term.conservative]
+    assert {law.straight for law in laws} == {STRAIGHT}, "laws that the data chose level off far beyond"
     rng = np.random.default_rng(5)
     t, q, v, a = wander(6.0, rng)
     tau = ident.torque(q, 3 * v, 9 * a)

@@ -38,7 +38,8 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
     if not isinstance(spec, str | Mapping):
         raise ModelError("a friction term is neither a name nor a mapping", got=repr(spec), expected="{term: name, ...}")
     options = {"term": spec} if isinstance(spec, str) else dict(spec)
-    name, free, trained = str(options.pop("term", "")), list(options.pop("free", ())), options.pop("trained", None)
+    name, free = str(options.pop("term", "")), list(options.pop("free", ()))
+    trained, straight = options.pop("trained", None), options.pop("straight", np.inf)
     if name not in FRICTION:
         former = next((law.name for law in FRICTION.values() for old in law.former if old.name == name), None)
         remedy = f"its name is '{former}'" if former else nearest(name, FRICTION)
@@ -60,7 +61,9 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
         elif item.name in law.shapes and ratio != 1.0:
             numbers[item.name] = law.shapes[item.name].scaled(float(item.default), ratio)  # type: ignore[arg-type]
     reach = None if trained is None else _trained(name, trained)
-    return replace(law(**numbers), free=tuple(dict.fromkeys(free)), trained=reach)
+    if not isinstance(straight, int | float) or not straight >= 1:
+        raise ModelError(f"'straight' of friction term '{name}'", got=repr(straight), expected="a number >= 1")
+    return replace(law(**numbers), free=tuple(dict.fromkeys(free)), trained=reach, straight=float(straight))
 
 
 def _trained(name: str, value: Any) -> tuple[float, float]:

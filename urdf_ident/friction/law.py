@@ -20,10 +20,10 @@ from .term import AxisMotion, Term
 SIGN_WIDTH = 0.02
 #: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
 LEAST_SPEEDS = 4
-#: Stands for a width of 0 among widths per axis: the hard sign without a division by zero [rad/s or m/s].
-_NO_WIDTH = 1e-290
-#: Keys of the trained speeds among shapes that are gathered.
-_LOW, _HIGH = "trained low", "trained high"
+#: Stands for a width or speed of 0 where it divides [rad/s or m/s].
+_TINY = 1e-290
+#: Keys of what goes for the trained speeds among shapes that are gathered.
+_LOW, _HIGH, _STRAIGHT = "trained low", "trained high", "straight"
 #: Step of the slope at the edge of the trained speeds, a fraction of the edge.
 _STEP = 1e-4
 #: Friction laws by the name that files use; a law enters when its class is made.
@@ -44,8 +44,26 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
         Shape of v, between −1 and 1.
     """
     if isinstance(width, np.ndarray) and width.ndim:
-        return np.asarray(np.tanh(v / np.maximum(width, _NO_WIDTH)))
+        return np.asarray(np.tanh(v / np.maximum(width, _TINY)))
     return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
+
+
+def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
+    """A velocity that goes on in a straight line to a multiple of an edge, and from there with its square root, without a kink.
+
+    Friction of gears and grease rises less and less with speed, and slow data do not show where that begins.
+
+    Args:
+        v: Velocity, any shape [rad/s or m/s].
+        edge: Velocity of the same sign, no further from zero, shape of v [rad/s or m/s].
+        straight: The multiple, at least 1, infinite for a straight line; a number or shape of v.
+
+    Returns:
+        Shape of v [rad/s or m/s].
+    """
+    ratio = np.abs(v) / np.maximum(np.abs(edge), _TINY)
+    knee = np.minimum(straight, ratio)
+    return np.asarray(edge * (2.0 * np.sqrt(knee * ratio) - knee))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +154,8 @@ class Law(Term):
         conservative: Whether it is a spring, which depends on the position alone: it need not dissipate either.
         trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
             on as its tangent, so that the parameters stay linear. None: nowhere.
+        straight: How many times the trained velocity the tangents go; from there on columns rise with the square root of the
+            speed (:func:`levelled`). Infinite for laws that were listed by hand; a number (or shape (K,)).
     """
 
     formula: ClassVar[str]
@@ -146,6 +166,7 @@ class Law(Term):
     power: ClassVar[float] = 1.0
     conservative: ClassVar[bool] = False
     trained: tuple[float, float] | None = field(default=None, kw_only=True)
+    straight: float = field(default=np.inf, kw_only=True)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -156,6 +177,11 @@ class Law(Term):
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ModelError("two friction laws have one name", got=repr(name), remedy="give the new one its own")
         FRICTION[name] = cls
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form: the name, the fixed shapes, and how far the data reached."""
+        reach = {} if self.trained is None else {"trained": list(self.trained)}
+        return {**super().as_dict(), **reach, **({"straight": self.straight} if np.isfinite(self.straight) else {})}
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         """What each parameter multiplies.
@@ -168,7 +194,7 @@ class Law(Term):
         raise NotImplementedError
 
     def continued(self, motion: Sliding) -> Sequence[Array]:
-        """:meth:`basis` inside the trained speeds, beyond them its tangent at the edge.
+        """:meth:`basis` inside the trained speeds, beyond them its tangent at the edge, as far as that goes.
 
         Returns:
             As :meth:`basis`.
@@ -183,7 +209,7 @@ class Law(Term):
         step = _STEP * np.where(np.isfinite(edge), edge, 1.0)
         at_edge = self.basis(replace(motion, v=inside))
         above, below = (self.basis(replace(motion, v=inside + sign * step)) for sign in (1.0, -1.0))
-        beyond = motion.v - inside
+        beyond = levelled(motion.v, inside, self.straight) - inside
         return [
             value + np.where(beyond == 0, 0.0, (up - down) / (2 * step) * beyond)
             for value, up, down in zip(at_edge, above, below, strict=True)
@@ -353,7 +379,7 @@ def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, .
         table = next((t for t in tables if type(t[0]) is type(law) and axis not in t[1]), None)
         if table is None:
             shapes = {name: np.full(n, float(getattr(law, name))) for name in law.shapes}
-            shapes |= {_LOW: np.full(n, -np.inf), _HIGH: np.full(n, np.inf)}
+            shapes |= {_LOW: np.full(n, -np.inf), _HIGH: np.full(n, np.inf), _STRAIGHT: np.full(n, np.inf)}
             table = law, set(), [np.zeros(n) for _ in law.symbols], shapes
             tables.append(table)
         table[1].add(axis)
@@ -363,10 +389,11 @@ def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, .
             table[3][name][axis] = getattr(law, name)
         if law.trained is not None:
             table[3][_LOW][axis], table[3][_HIGH][axis] = law.trained
+            table[3][_STRAIGHT][axis] = law.straight
     return tuple(Friction(_shaped(law, shapes), tuple(columns)) for law, _, columns, shapes in tables)
 
 
 def _shaped(law: Law, shapes: Mapping[str, Any]) -> Law:
     own = {name: value for name, value in shapes.items() if name in law.shapes}
     trained = (shapes[_LOW], shapes[_HIGH]) if _LOW in shapes and np.isfinite(shapes[_HIGH]).any() else None
-    return replace(law, free=(), trained=trained, **own)
+    return replace(law, free=(), trained=trained, straight=shapes.get(_STRAIGHT, law.straight), **own)

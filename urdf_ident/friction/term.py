@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..linalg import Array
@@ -101,7 +101,5 @@ class Term:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the name and the fixed shapes."""
-        shapes = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("free", "trained")}
-        trained = getattr(self, "trained", None)
-        more = {"free": list(self.free)} if self.free else {}
-        return {"term": self.name, **shapes, **more, **({"trained": list(trained)} if trained is not None else {})}
+        more: dict[str, Any] = {"free": list(self.free)} if self.free else {}
+        return {"term": self.name, **{name: getattr(self, name) for name in self.shapes}, **more}

@@ -97,7 +97,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     base = shaped.model.base()
-    model = with_trained(shaped.model, prepared.motion)  # beyond these speeds friction goes on as its tangents
+    model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # how friction goes on beyond them
     reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)

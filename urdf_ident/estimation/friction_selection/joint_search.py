@@ -127,9 +127,9 @@ class JointSearch:
         mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
         more = len(self._index(new)) - len(self._index(old))
         if more > 0:
-            return mean > max(LEAST_GAIN, spread)
+            return mean > least_gain(spread, more)
         if more < 0:
-            return mean > -LEAST_GAIN and mean > -max(LEAST_GAIN, spread)
+            return mean > -LEAST_GAIN and mean > -least_gain(spread, -more)
         return mean > LEAST_SHAPE_GAIN
 
     def _options(self, rest: Laws) -> list[Candidate]:
@@ -226,7 +226,8 @@ class JointSearch:
         for key in laws:
             new = self._without(laws, key)
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            missed = -float(mean[0]) > max(LEAST_GAIN, self._sure(key) * float(spread[0])) and not self._slight(laws, key)
+            least = least_gain(self._sure(key) * float(spread[0]), len(self._index(laws)) - len(self._index(new)))
+            missed = -float(mean[0]) > least and not self._slight(laws, key)
             if not missed and (best is None or mean[0] > best[0]) and not self._offenders(new):
                 best = (float(mean[0]), new)
         return best[1] if best else None
@@ -267,7 +268,8 @@ class JointSearch:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            gains = mean[0] > max(LEAST_GAIN, self._sure(law.key) * spread[0])
+            more = len(self._index(new)) - len(self._index(laws))
+            gains = mean[0] > least_gain(self._sure(law.key) * spread[0], more)
             if gains and not self._slight(new, law.key) and not self._offenders(new):
                 return new
         return None
@@ -341,7 +343,7 @@ class JointSearch:
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
         word = "gains too little"
-        if gain > max(LEAST_GAIN, self._sure(key) * error):
+        if gain > least_gain(self._sure(key) * error, len(self._index(news[k])) - len(self._index(laws))):
             word = "needs parameters that cannot be" if self._offenders(news[k]) else word
             if self._slight(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
@@ -360,6 +362,19 @@ def standard_error(gains: Array) -> Array:
         Shape (...).
     """
     return np.asarray(one_sigma(len(gains) - 1) * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+
+
+def least_gain(spread: float, more: int) -> float:
+    """What laws of more columns must gain: one column a standard error, each further one as if it were found by chance, too.
+
+    Args:
+        spread: Standard error of the gain.
+        more: By how many columns they are more.
+
+    Returns:
+        A fraction of the joint's held-out squared error.
+    """
+    return float(max(LEAST_GAIN, np.sqrt(max(more, 1)) * spread))
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:

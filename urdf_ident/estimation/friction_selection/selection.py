@@ -7,11 +7,11 @@ of the whole robot, while the search goes from joint to joint: add the law that 
 laws, take out what is not missed.
 
 Parsimony: a law stays if it lowers the held-out error by more than one standard error of that gain over the folds (for few
-folds as many as Student's t asks for, so that what gains in one fold alone does not pass), and by more than
-:data:`.joint_search.LEAST_GAIN` of its joint's own error. All chosen laws together must do so too, else the simple ones
-stay. Excitation: a column that the data hardly tell from
-those already there, or a load that is no more than noise, does not come into question at that joint. Physics: what
-cannot be negative (:attr:`Term.nonnegative`) must not come out so.
+folds as many as Student's t asks for, so that what gains in one fold alone does not pass), by √k of them if it has k columns
+more than what it replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. All chosen laws
+together must do so too, else the simple ones stay. Excitation: a column that the data hardly tell from those already there,
+or a load that is no more than noise, does not come into question at that joint. Physics: what cannot be negative
+(:attr:`Term.nonnegative`) must not come out so.
 
 A bias that is not missed stays in the model, and is expected to be smaller: gravity stands in for a missing one, in
 held-out parts of the same motion, too, and first moments are then wrong by many of their standard errors.
