@@ -228,18 +228,15 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     frozen = np.zeros(len(recording), dtype=bool)
     for j in range(robot.n):
         x = recording.position[:, j]
-        runs = [
-            (begin, end)
-            for begin, end in _constant_runs(x, long)
-            if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0
-        ]
+        held = _constant_runs(x, long)
+        runs = [(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0]
         if recording.velocity is not None:
             speed = np.abs(recording.velocity[:, j])
-            runs += [(begin, end) for begin, end in _constant_runs(x, long) if np.median(speed[begin:end]) > 5 * MOVING]
+            runs += [(begin, end) for begin, end in held if np.median(speed[begin:end]) > 5 * MOVING]
         _freeze(state, frozen, runs, "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
-            usual = float(np.percentile(equal_runs(effort)[1], 95))
+            usual = quantiles(equal_runs(effort)[1].astype(float), 0.95)[0]
             runs = [
                 (b, e)
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))

@@ -326,16 +326,17 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
 
 def _sentinels(x: Array) -> NDArray[np.bool_]:
     """Single samples far from their neighbours that all hold one and the same value: what a logger writes for none."""
-    from scipy.ndimage import median_filter
-
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
         return none
-    filled = np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+    filled = _filled(x, known)
     low, high = quantiles(filled, 0.1, 0.9)
-    away = np.abs(filled - median_filter(filled, 7, mode="nearest"))
-    far = known & (away > max(_APART * (high - low), 10 * quantiles(away, 0.5)[0], 1e-9))
+    apart = max(_APART * (high - low), 1e-9)
+    away = _away(filled, 7, apart)
+    if away is None:
+        return none
+    far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
     if far.sum() < _SENTINELS:
         return none
     values, counts = np.unique(x[far], return_counts=True)
@@ -346,16 +347,28 @@ def _sentinels(x: Array) -> NDArray[np.bool_]:
 
 def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
     """Samples far from the median of their five neighbours, which all others follow closely."""
-    from scipy.ndimage import median_filter
-
+    none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
-        return np.zeros(len(x), dtype=bool)
-    filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
-    away = np.abs(filled - median_filter(filled, 5, mode="nearest"))
+        return none
+    filled = _filled(x, known)
     low, high = quantiles(filled, 0.01, 0.99)
-    threshold = max(10 * quantiles(away, 0.99)[0], share * (high - low), 1e-9)
-    return np.asarray((away > threshold) & known)
+    apart = max(share * (high - low), 1e-9)
+    away = _away(filled, 5, apart)
+    return none if away is None else np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
+
+
+def _filled(x: Array, known: NDArray[np.bool_]) -> Array:
+    return x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+
+
+def _away(x: Array, neighbours: int, apart: float) -> Array | None:
+    """How far samples are from their neighbours' median, shape (N,); None where steps are too small for any to be apart."""
+    if neighbours // 2 * np.abs(np.diff(x)).max() <= apart:
+        return None
+    from scipy.ndimage import median_filter
+
+    return np.asarray(np.abs(x - median_filter(x, neighbours, mode="nearest")))
 
 
 def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.bool_]) -> None:

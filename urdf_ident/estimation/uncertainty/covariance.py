@@ -36,6 +36,7 @@ from ...samples import freeze_arrays
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
+from ...statistics.kept import KeptRows
 from ...statistics.least_squares import Solution, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
@@ -94,6 +95,7 @@ def with_covariance(
     model: DynamicModel | None = None,
     logs: Sequence[PreparedLog] = (),
     seed: int = 0,
+    kept: KeptRows | None = None,
 ) -> Fit:
     """The same estimate with other standard errors.
 
@@ -103,6 +105,7 @@ def with_covariance(
         model: The model of the rows; without it, only what needs no second pass over the data.
         logs: The prepared logs behind the statistics.
         seed: Of the bootstrap.
+        kept: Rows of the logs that need not be made again.
 
     Returns:
         The fit.
@@ -114,7 +117,7 @@ def with_covariance(
         raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
     if kind == "model":
         return fit
-    work = _Work(fit, statistics, model, tuple(logs))
+    work = _Work(fit, statistics, model, tuple(logs), kept=kept)
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
@@ -224,8 +227,9 @@ class _Work:
         model: DynamicModel | None,
         logs: tuple[PreparedLog, ...],
         solution: Solution | None = None,
+        kept: KeptRows | None = None,
     ) -> None:
-        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
+        self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
         self.weights = fit.row_weights or fit.weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         self.units = independent_stretches(statistics)
@@ -246,7 +250,7 @@ class _Work:
         root = self.solution.root @ (turned[kept].T / told[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
         solution = replace(self.solution, estimate=estimate, root=root)
-        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
+        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution, self.kept)
 
     @property
     def averaged(self) -> bool:
@@ -260,7 +264,7 @@ class _Work:
     def by_scatter(self, lack: float = 1.0) -> Covariance:
         """The noise's spectrum from the scatter between averaged periods, enlarged by what the residual has more."""
         model = self.need_rows("period")
-        spectrum = build_spectrum(model, self.logs)
+        spectrum = build_spectrum(model, self.logs, self.kept)
         noise = scatter_noise(model, self.logs, spectrum)
         matrix, dof = scatter_covariance(spectrum, noise, self.fit, self.solution)
         words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
@@ -340,7 +344,7 @@ class _Work:
     def autoregressive(self) -> Covariance:
         """The model of autocorrelated noise."""
         model = self.need_rows("ar")
-        spectrum = build_spectrum(model, self.logs)
+        spectrum = build_spectrum(model, self.logs, self.kept)
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
         if noise.coloured:
