@@ -137,7 +137,7 @@ def friction_changes(
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
-    weights, part_weights = (_effective_weights(rows, parts=parts) for parts in (False, True))
+    weights, part_weights = _effective_weights(rows)
     squares = [np.array(x) for x in zip(*(rows.squares(log, weights, part_weights) for log in statistics.logs), strict=True)]
     if len(statistics.logs) > 1:
         logs = Moments.of(squares[0].sum(axis=1), rows.r)
@@ -231,21 +231,27 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 
 
-def _effective_weights(rows: MixedRows, *, parts: bool = False) -> dict[str, float]:
+def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
     """Row group → weight of a row, so small that the scores of friction scatter between stretches as independent rows would.
 
-    Each log (or each of its :data:`PARTS`) has its own friction here, free, so that what differs between logs is no noise. With
-    scores ``s_t`` of stretches t that sum to zero, independent rows of variance σ² would give
+    Each log (for the second weights each of its :data:`PARTS`) has its own friction here, free, so that what differs between
+    logs is no noise. With scores ``s_t`` of stretches t that sum to zero, independent rows of variance σ² would give
     ``E sᵀ S⁻¹ s = σ² tr(S⁻¹ (S_t − S_t S⁻¹ S_t))``.
     """
-    statistics, found = rows.statistics, {}
+    logs = rows.statistics.logs
+    some = [logs[k * len(logs) // min(_NOISE_LOGS, len(logs))] for k in range(min(_NOISE_LOGS, len(logs)))]
     plain = {group: 1.0 / value for group, value in rows.fit.sigma.items()}
-    count_of = len(statistics.logs)
-    some = [statistics.logs[k * count_of // min(_NOISE_LOGS, count_of)] for k in range(min(_NOISE_LOGS, count_of))]
-    units = [(log, part) for log in some for part in (range(PARTS) if parts else (None,))]
-    stretches = max(_STRETCHES // PARTS, 3) if parts else _STRETCHES
     whole = np.concatenate([rows.squares(log, plain)[0] for log in some])
-    logs = Moments.of(whole if parts else whole.reshape(-1, PARTS, *whole.shape[1:]).sum(axis=1), rows.r)
+    by_log = whole.reshape(-1, PARTS, *whole.shape[1:]).sum(axis=1)
+    alone = [(log, None) for log in some]
+    in_parts = [(log, part) for log in some for part in range(PARTS)]
+    return _weights(rows, alone, by_log, _STRETCHES), _weights(rows, in_parts, whole, max(_STRETCHES // PARTS, 3))
+
+
+def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_of: Array, stretches: int) -> dict[str, float]:
+    """One of :func:`_effective_weights`, from the squares of each unit's rows, a log or a part of it."""
+    statistics, found = rows.statistics, {}
+    logs = Moments.of(squares_of, rows.r)
     scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
     normal, score, middles = _marginal(logs, free)
