@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
+from ...model.engine.rigid import rigid_of
 from ...model.robot import Robot
 from ...samples import Segment
 from ..conditioning.filters import HIGHEST, lowpass
@@ -135,7 +136,7 @@ class _Problem:
     @classmethod
     def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> _Problem:
         """Columns of a motion; rows are weighted by what is left of them without a delay."""
-        columns = regressor(robot, motion.q, motion.v, motion.a)
+        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
         scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
         active = scale > 1e-9 * scale.max()
         friction = []
