@@ -22,13 +22,16 @@ from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 from .options import LmiOptions
-from .support import supported
+from .support import overrated, supported
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: One standard deviation of a joint's parameter, in units of the value with which it would explain what the URDF leaves.
 SPREAD = 0.3
+#: Errors of the data over what their noise alone would make them, in variance, from which they ask for this weight at least.
+#: Logs that move enough, simulated and real, are at 4 to 50, half of the slow ones above 1000.
+_OVERRATED, _FLOOR = 100.0, 30.0
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
 #: Masses farther from what data and prior say together, in standard deviations, ask for a larger weight of the prior.
@@ -146,7 +149,9 @@ def consistent_parameters(
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
     roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
     :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is
-    raised while masses come out that neither data nor prior support (:mod:`.support`).
+    raised where the errors of the data are many times what their noise alone would make them (held-out parts of one slow
+    motion miss what friction laws lack as little as the rest does), and while masses come out that neither data nor prior
+    support (:mod:`.support`).
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -172,8 +177,11 @@ def consistent_parameters(
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
     else:
         choice = held_out_weights(problem, statistics, fit) if weight is None else None
-        if weight is None:
-            weight = choice.chosen if choice else USUAL_WEIGHT
+        floor = _FLOOR if choice and overrated(statistics, fit) > _OVERRATED else 0.0
+        if choice:
+            weight = max(choice.chosen, floor)
+        elif weight is None:
+            weight = USUAL_WEIGHT
             record = {"weight_choice": "the usual one: too short to hold anything out"}
         solution = problem.solve(*factor, weight)
         if choice:
@@ -182,7 +190,7 @@ def consistent_parameters(
             heavier = [other for other in WEIGHTS if other > weight]
             while heavier and (np.abs(solution.theta - mean) > _UNSUPPORTED * spread)[masses].any():
                 solution = problem.solve(*factor, heavier.pop(0))
-            record = choice.as_dict(solution.weight)
+            record = choice.as_dict(floor, solution.weight)
     kept = {**solution.as_dict(), **record}
     least = fit_squares(factor, fit.base.independent, fit.params)
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
@@ -219,12 +227,14 @@ class HeldOutWeights:
         near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
         return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
 
-    def as_dict(self, weight: float) -> dict[str, Any]:
-        """How a weight was chosen, for the result."""
+    def as_dict(self, floor: float, weight: float) -> dict[str, Any]:
+        """How a weight was chosen, for the result; ``floor``: what the errors of the data ask for at least."""
         word = f"held-out error over {len(self.errors[self.best])} folds"
         doubtful = f": least at {self.best:g}, {self.chosen:g} is not significantly worse"
         word += " is least" if self.chosen == self.best else doubtful
-        if weight > self.chosen:
+        if floor > self.chosen:
+            word += f"; raised to {floor:g}, for the errors of the data are far larger than their noise alone would make them"
+        if weight > max(self.chosen, floor):
             word += f"; raised to {weight:g}, for masses came out that neither the URDF nor the errors of the data support"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
         return {"weight_choice": word, "weights_tried": table}

@@ -1,4 +1,4 @@
-"""What the data, with the errors that the fit states, and the prior say together of every parameter."""
+"""What the errors that the fit states say of the data's weight, and of every parameter together with the prior."""
 
 from __future__ import annotations
 
@@ -8,9 +8,29 @@ from ..linalg import Array, whitening
 from ..model.posterior import posterior_covariance
 from ..model.prior import Prior
 from ..statistics.fit import Fit
+from ..statistics.statistic import StatisticSet
 
 #: Directions of the estimate whose variance is this part of the largest are rounding.
 _CUT = 1e-10
+
+
+def overrated(statistics: StatisticSet, fit: Fit) -> float:
+    """How many times larger the variance of what the data see is than their noise alone would make it.
+
+    The mean over the seen directions of honest over nominal variance, ``tr(C_nominal⁻¹ C) / n``: by so much a likelihood of
+    independent noise overrates the data against a prior (Müller 2013, "Risk of Bayesian inference in misspecified models",
+    the sandwich posterior).
+
+    Args:
+        statistics: Of the fit's data.
+
+    Returns:
+        The factor; 1 without seen directions.
+    """
+    seen = fit.seen
+    factor = statistics.stacked(fit.weights, fit.base.independent)[:, :-1][:, seen]
+    spread = factor @ fit.of_mean.covariance[np.ix_(seen, seen)]
+    return float(np.sum(spread * factor) / np.count_nonzero(seen)) if seen.any() else 1.0
 
 
 def supported(fit: Fit, prior: Prior) -> tuple[Array, Array]:
