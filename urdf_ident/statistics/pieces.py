@@ -17,7 +17,6 @@ from ..errors import EstimationError
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from .kept import KeptRows
 from .rows import RowFilter, filtered_rows
 
 #: Rows of a piece, at most: half a minute to minutes at the usual row rates.
@@ -63,12 +62,7 @@ class Piece:
 
 
 def row_pieces(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    longest: int = LONGEST,
-    *,
-    compact: bool = False,
-    kept: KeptRows | None = None,
+    model: DynamicModel, logs: Sequence[PreparedLog], longest: int = LONGEST, *, compact: bool = False
 ) -> Iterator[Piece]:
     """Rows of logs as the estimators see them, in order of time.
 
@@ -76,7 +70,6 @@ def row_pieces(
         logs: Prepared logs.
         longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
         compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
-        kept: Rows of models before, with ``compact`` only.
 
     Yields:
         The pieces.
@@ -94,15 +87,14 @@ def row_pieces(
             if total == 0:
                 continue
             length = -(-total // -(-total // longest))
-            begin, waiting = 0, [np.zeros((0, width + 1)) for width in widths]
-            known = kept.rows(model, segment, row_filter) if kept is not None and compact else None
-            for _, made in filtered_rows(model, segment, row_filter, compact=compact) if known is None else known:
-                waiting = [np.vstack([old, new]) for old, new in zip(waiting, made, strict=True)]
-                while len(waiting[0]) >= length or (begin + len(waiting[0]) == total and len(waiting[0]) > 0):
-                    part = tuple(rows[:length] for rows in waiting)
+            begin, kept = 0, [np.zeros((0, width + 1)) for width in widths]
+            for _, made in filtered_rows(model, segment, row_filter, compact=compact):
+                kept = [np.vstack([old, new]) for old, new in zip(kept, made, strict=True)]
+                while len(kept[0]) >= length or (begin + len(kept[0]) == total and len(kept[0]) > 0):
+                    part = tuple(rows[:length] for rows in kept)
                     yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)
                     begin += len(part[0])
-                    waiting = [rows[length:] for rows in waiting]
+                    kept = [rows[length:] for rows in kept]
 
 
 def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[NDArray[np.intp], Array, Array]]:

@@ -21,7 +21,6 @@ from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...statistics.entries import Entries, Statistic
-from ...statistics.kept import KeptRows
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, StatisticSet
@@ -174,12 +173,11 @@ def cosine_power(autocovariance: Array) -> Array:
     return np.asarray(power)
 
 
-def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Spectrum:
+def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
     """Transforms the rows of logs, in one pass.
 
     Args:
         logs: Prepared logs.
-        kept: As for :func:`.row_pieces`.
 
     Returns:
         The rows by frequency.
@@ -188,7 +186,7 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
     longest = max(lengths, default=1)
     rate = max(log.conditioned.decimate_rate for log in logs)
     edges = band_edges(max(1, min(longest, 4096)), rate)
-    made = each(partial(_by_frequency, model, edges, kept), logs)
+    made = each(partial(_by_frequency, model, edges), logs)
     layouts = [layout for own in _layouts(model, len(edges) - 1) for layout in own]
     entries = tuple(entry for own, _ in made for entry in own)
     statistics = StatisticSet(model.names, tuple(layouts), entries, f"{model.fingerprint} cosines")
@@ -207,16 +205,14 @@ def _layouts(model: DynamicModel, bands: int) -> list[list[Layout]]:
     ]
 
 
-def _by_frequency(
-    model: DynamicModel, edges: Array, kept: KeptRows | None, log: PreparedLog
-) -> tuple[Entries, dict[Kind, int]]:
+def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[Entries, dict[Kind, int]]:
     """The cosine coefficients of a log's rows as factors by group and band, and how many pieces of each kind there are."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
     factors: dict[tuple[int, int], tuple[Array, int]] = {}
     counts: dict[Kind, int] = {}
-    for piece in row_pieces(model, [log], compact=True, kept=kept):
+    for piece in row_pieces(model, [log], compact=True):
         band = band_of(len(piece), piece.row_rate, edges)
         kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
         counts[kind] = counts.get(kind, 0) + 1

@@ -36,7 +36,6 @@ from ...samples import freeze_arrays
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
-from ...statistics.kept import KeptRows
 from ...statistics.least_squares import Solution, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
@@ -95,7 +94,6 @@ def with_covariance(
     model: DynamicModel | None = None,
     logs: Sequence[PreparedLog] = (),
     seed: int = 0,
-    kept: KeptRows | None = None,
 ) -> Fit:
     """The same estimate with other standard errors.
 
@@ -105,7 +103,6 @@ def with_covariance(
         model: The model of the rows; without it, only what needs no second pass over the data.
         logs: The prepared logs behind the statistics.
         seed: Of the bootstrap.
-        kept: Rows of the logs that need not be made again.
 
     Returns:
         The fit.
@@ -117,7 +114,7 @@ def with_covariance(
         raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
     if kind == "model":
         return fit
-    work = _Work(fit, statistics, model, tuple(logs), kept=kept)
+    work = _Work(fit, statistics, model, tuple(logs))
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
@@ -227,9 +224,8 @@ class _Work:
         model: DynamicModel | None,
         logs: tuple[PreparedLog, ...],
         solution: Solution | None = None,
-        kept: KeptRows | None = None,
     ) -> None:
-        self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
+        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         self.units = independent_stretches(statistics)
@@ -250,7 +246,7 @@ class _Work:
         root = self.solution.root @ (turned[kept].T / told[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
         solution = replace(self.solution, estimate=estimate, root=root)
-        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution, self.kept)
+        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
 
     @property
     def averaged(self) -> bool:
@@ -264,7 +260,7 @@ class _Work:
     def by_scatter(self, lack: float = 1.0) -> Covariance:
         """The noise's spectrum from the scatter between averaged periods, enlarged by what the residual has more."""
         model = self.need_rows("period")
-        spectrum = build_spectrum(model, self.logs, self.kept)
+        spectrum = build_spectrum(model, self.logs)
         noise = scatter_noise(model, self.logs, spectrum)
         matrix, dof = scatter_covariance(spectrum, noise, self.fit, self.solution)
         words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
@@ -344,7 +340,7 @@ class _Work:
     def autoregressive(self) -> Covariance:
         """The model of autocorrelated noise."""
         model = self.need_rows("ar")
-        spectrum = build_spectrum(model, self.logs, self.kept)
+        spectrum = build_spectrum(model, self.logs)
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
         if noise.coloured:
