@@ -126,11 +126,9 @@ class JointSearch:
         """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
         mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
         more = len(self._index(new)) - len(self._index(old))
-        if more > 0:
-            return mean > least_gain(spread, more)
-        if more < 0:
-            return mean > -LEAST_GAIN and mean > -least_gain(spread, -more)
-        return mean > LEAST_SHAPE_GAIN
+        if more == 0:
+            return mean > LEAST_SHAPE_GAIN
+        return mean > (least_gain(spread, more) if more > 0 else -LEAST_GAIN)
 
     def _options(self, rest: Laws) -> list[Candidate]:
         """Single columns that may be added: not there yet, nor what a law that is there replaces."""
