@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
+from ..friction import Law
 from ..model.trained import trained_speeds
 from .lines import finding_words, table
 from .record import Record
@@ -284,8 +285,10 @@ def _joints(ident: Record) -> list[str]:
         for joint, (low, high) in zip(ident.model.robot.joints, trained_speeds(ident.model), strict=True)
         if np.isfinite(low)
     ]
+    straight = min((item.term.straight for item in ident.model.terms if isinstance(item.term, Law)), default=np.inf)
     if speeds:
-        lines.append(f"  friction was seen at these speeds, beyond them it goes on as straight lines: {', '.join(speeds)}")
+        far = f" (from {straight:g} times them on with the square root of the speed)" if np.isfinite(straight) else ""
+        lines.append(f"  friction was seen at these speeds, beyond them it goes on as straight lines{far}: {', '.join(speeds)}")
     return lines
 
 
