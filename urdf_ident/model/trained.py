@@ -19,8 +19,8 @@ from ..samples import Segment
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
 
-#: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On 14 simulated arms an end of 1
-#: made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
+#: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On seven simulated arms an end
+#: of 1 made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
 STRAIGHT = 2.0
 #: Axis and side of what slides: a joint or a motor.
 Slider = tuple[int, str]
