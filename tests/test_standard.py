@@ -14,7 +14,7 @@ from logs import make_log
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters, prior_with_first_fit
-from urdf_ident.consistency.support import overrated
+from urdf_ident.consistency.support import error_ratio
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -104,7 +104,7 @@ def test_errors_far_above_the_noise_ask_for_a_larger_weight(case, monkeypatch, f
     covariance = np.zeros_like(case.fit.covariance)
     covariance[np.ix_(seen, seen)] = factor * nominal
     fit = replace(case.fit, covariance=covariance)
-    assert overrated(case.statistics, fit) == pytest.approx(factor, rel=1e-6)
+    assert error_ratio(case.statistics.stacked(fit.weights)[:, :-1], fit) == pytest.approx(factor, rel=1e-6)
     choice = HeldOutWeights(lambda weight: np.array([1.0, 1.1]), {USUAL_WEIGHT: np.array([1.0, 1.1])})
     monkeypatch.setattr(standard, "held_out_weights", lambda *_: choice)
     found = consistent_parameters(case.statistics, fit, case.prior, case.model.parameters)

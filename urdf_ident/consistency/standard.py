@@ -19,10 +19,10 @@ from ..statistics.statistic import StatisticSet
 from .first_fit import first_fit
 from .half_spaces import HalfSpaces
 from .limits import fit_squares, limit_notes
-from .lmi import LmiProblem
+from .lmi import LmiProblem, LmiSolution
 from .nearest import essential, frozen, minimum_norm
 from .options import LmiOptions
-from .support import overrated, supported
+from .support import error_ratio, supported
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
@@ -31,7 +31,7 @@ WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SPREAD = 0.3
 #: Errors of the data over what their noise alone would make them, in variance, from which they ask for this weight at least.
 #: Logs that move enough, simulated and real, are at 4 to 50, half of the slow ones above 1000.
-_OVERRATED, _FLOOR = 100.0, 30.0
+_ABOVE_NOISE, _FLOOR = 100.0, 30.0
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
 #: Masses farther from what data and prior say together, in standard deviations, ask for a larger weight of the prior.
@@ -175,27 +175,33 @@ def consistent_parameters(
     if slack is not None:
         solution = problem.point_to_set(*factor, slack)
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
-    else:
-        choice = held_out_weights(problem, statistics, fit) if weight is None else None
-        floor = _FLOOR if choice and overrated(statistics, fit) > _OVERRATED else 0.0
-        if choice:
-            weight = max(choice.chosen, floor)
-        elif weight is None:
-            weight = USUAL_WEIGHT
-            record = {"weight_choice": "the usual one: too short to hold anything out"}
+    elif weight is not None:
         solution = problem.solve(*factor, weight)
-        if choice:
-            mean, spread = supported(fit, prior)
-            masses = np.array([parameter.symbol == "m" for parameter in parameters])
-            heavier = [other for other in WEIGHTS if other > weight]
-            while heavier and (np.abs(solution.theta - mean) > _UNSUPPORTED * spread)[masses].any():
-                solution = problem.solve(*factor, heavier.pop(0))
-            record = choice.as_dict(floor, solution.weight)
+    elif choice := held_out_weights(problem, statistics, fit):
+        solution, record = _solved(problem, factor, fit, choice)
+    else:
+        solution = problem.solve(*factor, USUAL_WEIGHT)
+        record = {"weight_choice": "the usual one: too short to hold anything out"}
     kept = {**solution.as_dict(), **record}
     least = fit_squares(factor, fit.base.independent, fit.params)
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     return Standard(solution.theta, {"method": "lmi", **kept})
+
+
+def _solved(
+    problem: LmiProblem, factor: tuple[Array, Array], fit: Fit, choice: HeldOutWeights
+) -> tuple[LmiSolution, dict[str, Any]]:
+    """The solution with the chosen weight, or the least larger one that errors and masses support; and how it was chosen."""
+    floor = _FLOOR if error_ratio(factor[0], fit) > _ABOVE_NOISE else 0.0
+    weight = max(choice.chosen, floor)
+    mean, spread = supported(fit, problem.prior)
+    masses = np.array([parameter.symbol == "m" for parameter in problem.parameters])
+    solution = problem.solve(*factor, weight)
+    heavier = [other for other in WEIGHTS if other > weight]
+    while heavier and (np.abs(solution.theta - mean) > _UNSUPPORTED * spread)[masses].any():
+        solution = problem.solve(*factor, heavier.pop(0))
+    return solution, choice.as_dict(floor, solution.weight)
 
 
 def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:

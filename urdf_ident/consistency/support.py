@@ -8,27 +8,26 @@ from ..linalg import Array, whitening
 from ..model.posterior import posterior_covariance
 from ..model.prior import Prior
 from ..statistics.fit import Fit
-from ..statistics.statistic import StatisticSet
 
 #: Directions of the estimate whose variance is this part of the largest are rounding.
 _CUT = 1e-10
 
 
-def overrated(statistics: StatisticSet, fit: Fit) -> float:
+def error_ratio(R: Array, fit: Fit) -> float:
     """How many times larger the variance of what the data see is than their noise alone would make it.
 
     The mean over the seen directions of honest over nominal variance, ``tr(C_nominal⁻¹ C) / n``: by so much a likelihood of
     independent noise overrates the data against a prior (Müller 2013, "Risk of Bayesian inference in misspecified models",
-    the sandwich posterior).
+    the sandwich posterior). What the model lacks in one direction counts in full here, and not at all in a median.
 
     Args:
-        statistics: Of the fit's data.
+        R: Weighted factor of the fit's rows, shape (m, p).
 
     Returns:
-        The factor; 1 without seen directions.
+        The ratio; 1 without seen directions.
     """
     seen = fit.seen
-    factor = statistics.stacked(fit.weights, fit.base.independent)[:, :-1][:, seen]
+    factor = R[:, fit.base.independent[seen]]
     spread = factor @ fit.of_mean.covariance[np.ix_(seen, seen)]
     return float(np.sum(spread * factor) / np.count_nonzero(seen)) if seen.any() else 1.0
 

@@ -125,10 +125,14 @@ class JointSearch:
     def _better(self, old: Laws, new: Laws) -> bool:
         """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
         mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
-        more = len(self._index(new)) - len(self._index(old))
+        more = self._more(old, new)
         if more == 0:
             return mean > LEAST_SHAPE_GAIN
         return mean > (least_gain(spread, more) if more > 0 else -LEAST_GAIN)
+
+    def _more(self, old: Laws, new: Laws) -> int:
+        """By how many columns laws are more than others."""
+        return len(self._index(new)) - len(self._index(old))
 
     def _options(self, rest: Laws) -> list[Candidate]:
         """Single columns that may be added: not there yet, nor what a law that is there replaces."""
@@ -195,7 +199,7 @@ class JointSearch:
             return None
         mean, spread = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
         for k in np.argsort(-mean):
-            if mean[k] > max(LEAST_GAIN, spread[k]):
+            if mean[k] > least_gain(spread[k]):
                 new = changed(laws, add=options[k])
                 if not self._offenders(new):
                     return new
@@ -211,7 +215,7 @@ class JointSearch:
                 continue
             mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
             for k, other in enumerate(options):
-                needed = LEAST_SHAPE_GAIN if other.key == key else max(LEAST_GAIN, spread[k])
+                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(spread[k])
                 if mean[k] > max(needed, best[0] if best else 0.0):
                     new = changed(rest, add=other)
                     if not self._offenders(new):
@@ -224,7 +228,7 @@ class JointSearch:
         for key in laws:
             new = self._without(laws, key)
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            least = least_gain(self._sure(key) * float(spread[0]), len(self._index(laws)) - len(self._index(new)))
+            least = least_gain(self._sure(key) * float(spread[0]), self._more(new, laws))
             missed = -float(mean[0]) > least and not self._slight(laws, key)
             if not missed and (best is None or mean[0] > best[0]) and not self._offenders(new):
                 best = (float(mean[0]), new)
@@ -266,8 +270,7 @@ class JointSearch:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            more = len(self._index(new)) - len(self._index(laws))
-            gains = mean[0] > least_gain(self._sure(law.key) * spread[0], more)
+            gains = mean[0] > least_gain(self._sure(law.key) * spread[0], self._more(laws, new))
             if gains and not self._slight(new, law.key) and not self._offenders(new):
                 return new
         return None
@@ -341,7 +344,7 @@ class JointSearch:
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
         word = "gains too little"
-        if gain > least_gain(self._sure(key) * error, len(self._index(news[k])) - len(self._index(laws))):
+        if gain > least_gain(self._sure(key) * error, self._more(laws, news[k])):
             word = "needs parameters that cannot be" if self._offenders(news[k]) else word
             if self._slight(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
@@ -362,7 +365,7 @@ def standard_error(gains: Array) -> Array:
     return np.asarray(one_sigma(len(gains) - 1) * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
 
 
-def least_gain(spread: float, more: int) -> float:
+def least_gain(spread: float, more: int = 1) -> float:
     """What laws of more columns must gain: one column a standard error, each further one as if it were found by chance, too.
 
     Args:
