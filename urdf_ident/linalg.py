@@ -41,6 +41,8 @@ def _below(rows: int, columns: int) -> NDArray[np.bool_]:
 
 #: Rows up to which LAPACK is called without NumPy's preparations.
 _SMALL = 200
+#: Rows per column from which reflections of a triangle on top of the rows are faster than those of the rows alone.
+_TALL = 3
 
 
 def whitening(moments: Array, cut: float) -> Array:
@@ -115,8 +117,9 @@ class Absorber:
             Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular unless there were no more rows than that.
         """
         if self._factor is None:
-            rows = np.vstack([np.zeros((0, self.width)), *self._parts])
-            return rows if len(rows) <= self.width else triangle(rows)
+            if self._count <= max(_SMALL, _TALL * self.width):
+                rows = np.vstack([np.zeros((0, self.width)), *self._parts])
+                return rows if len(rows) <= self.width else triangle(rows)
         if self._parts:
             self._absorb()
         return self._factor

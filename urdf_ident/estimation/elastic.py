@@ -167,16 +167,17 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
     ]
 
 
-def compliant(model: DynamicModel, *, build: Callable[[DynamicModel], StatisticSet], base: BaseParameters) -> StatisticSet:
+def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: BaseParameters, **options: Any) -> StatisticSet:
     """Builds the statistics of any model; those of an elastic one in compliance form.
 
     Args:
         build: Makes its statistics from the data.
+        options: Of the build.
 
     Returns:
         The statistics.
     """
-    statistics = build(model)
+    statistics = build(model, **options)
     return compliance_form(statistics, model, base) if isinstance(model, ElasticModel) else statistics
 
 

@@ -101,7 +101,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
-    converged = converge(model, build, estimate, prior=prior)
+    converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
     kept.clear()  # what follows seldom asks for rows of all logs again
     loop = partial(_closed_loop, converged, logs, prior, project)
     known = "controller" in project.simulation.model_fields_set

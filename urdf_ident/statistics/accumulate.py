@@ -205,5 +205,6 @@ def build_statistics(
     total = together(parts)
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
-    kept.motions = alike or kept.motions or motions(total)
-    return replace(total, motions=kept.motions)
+    if blocks is None:  # fewer would not tell
+        kept.motions = alike or kept.motions or motions(total)
+    return replace(total, motions=alike or kept.motions)

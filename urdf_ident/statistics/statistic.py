@@ -312,12 +312,15 @@ class StatisticSet:
             self._factors[group] = parts[0] if done else self.layout(group).merged(parts)
         return self._factors[group]
 
-    def stacked(self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None) -> Array:
+    def stacked(
+        self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None, more: Array | None = None
+    ) -> Array:
         """One factor of the whole weighted problem, ``[columns | tau]``.
 
         Args:
             weights: Row group → weight on its rows, ``1/σ``; the same factor multiplies W and tau. 1 if None.
             columns: Indices into theta to keep, in this order, shape (c,); all if None.
+            more: Rows that are added, shape (r, c + 1).
 
         Returns:
             Shape (≤ c + 1, c + 1).
@@ -333,7 +336,7 @@ class StatisticSet:
             wide[:, target[target >= 0]] = R[:, : len(target)][:, target >= 0]
             wide[:, -1] = R[:, len(target)]
             blocks.append(wide * (1.0 if weights is None else weights[layout.group]))
-        return triangle(*blocks)
+        return triangle(*blocks, *([] if more is None else [more]))
 
     def residual_squares(self, theta: Array, group: str) -> float:
         """``‖tau − W theta‖²`` of one row group.

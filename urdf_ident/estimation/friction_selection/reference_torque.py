@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit
 from ...statistics.folds import CrossValidation, folds_of, held_out
+from ...statistics.motions import motions
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 
@@ -33,8 +35,8 @@ TOLERANCE, FOLD_TOLERANCE = 1e-6, 1e-4
 #: Rounds before the search is given up.
 ROUNDS = 25
 
-#: Makes the statistics of a model from data that stay the same.
-Build = Callable[[DynamicModel], StatisticSet]
+#: Makes the statistics of a model from data that stay the same; ``blocks`` and ``alike`` as of :func:`.build_statistics`.
+Build = Callable[..., StatisticSet]
 #: Estimates the base parameters from statistics.
 Estimate = Callable[[StatisticSet], Fit]
 
@@ -83,6 +85,7 @@ def converge(
     start: Array | None = None,
     prior: Prior | None = None,
     tolerance: float = TOLERANCE,
+    draft: Build | None = None,
 ) -> ConvergedFit:
     """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
 
@@ -92,6 +95,7 @@ def converge(
         start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
         prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
         tolerance: Relative change of the rigid torque at which it has converged.
+        draft: As ``build``, for rounds of which only the estimate is wanted; ``build`` if None.
 
     Returns:
         The fit; ``converged`` is False if it did not converge (the last round is returned).
@@ -106,11 +110,14 @@ def converge(
     changes: list[float] = []
     while True:
         current = model.with_reference(theta)
-        statistics = build(current)
+        statistics = (draft or build)(current)
         fit = estimate(statistics)
         found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
         changes.append(_change(statistics, fit, found, theta))
         if changes[-1] <= tolerance or len(changes) >= ROUNDS:
+            if draft is not None:
+                statistics = build(current)
+                fit = estimate(statistics)
             return ConvergedFit(current, statistics, fit, tuple(changes), prior)
         theta = found
 
@@ -136,6 +143,20 @@ def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float
     return float(np.linalg.norm(factor @ (new - old))) / max(float(np.linalg.norm(factor @ new)), 1e-300)
 
 
+def for_folds(build: Build, statistics: StatisticSet) -> Build:
+    """The same build for estimates and folds alone: one factor a log where whole motions are held out.
+
+    Args:
+        build: As for :func:`converge`.
+        statistics: Of the same data.
+
+    Returns:
+        The build.
+    """
+    found = motions(statistics)
+    return partial(build, blocks=1, alike=found) if len(found) > 1 else build
+
+
 def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Estimate) -> CrossValidation:
     """Held-out error per fold where each fold has its own frozen rigid torque, from the other folds alone.
 
@@ -152,7 +173,7 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
     Raises:
         EstimationError: One log that is too short to be cut into folds.
     """
-    model = converged.model
+    model, build = converged.model, for_folds(build, converged.statistics)
     split = folds_of(converged.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:

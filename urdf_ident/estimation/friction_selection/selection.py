@@ -41,7 +41,7 @@ from ...statistics.motions import motions
 from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
-from .reference_torque import Build, ConvergedFit, converge, rigid_parameters
+from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
 
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
@@ -116,6 +116,7 @@ def select_friction(
     """
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction)
+    build = for_folds(build, converged.statistics)
     if np.median(counts) < FEWEST_REVERSALS:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
         reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS})"

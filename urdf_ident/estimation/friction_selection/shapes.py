@@ -205,7 +205,7 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
     free = _free_shapes(model, motion)
     if not free:
         return Shaped(model)
-    base = model.base()
+    base, build = model.base(), partial(build, blocks=1)
     first = converge(model, build, partial(fit_base, base=base, method=method))
     current, weights = first.model, first.fit.weights
     by_law = [[item for item in free if item.index == index] for index in dict.fromkeys(item.index for item in free)]

@@ -32,29 +32,35 @@ class _Problem:
     norms: Array
 
     @classmethod
-    def of(cls, factor: Array, common: Columns, others: Columns, norms: Array | None = None) -> _Problem:
-        """``others`` ends with tau."""
-        fixed, free = factor[:, common], factor[:, others]
+    def of(cls, factor: Array, count: int, norms: Array | None = None) -> _Problem:
+        """``factor`` is triangular: the common columns, so many, then the others."""
+        fixed, free, rest = factor[:count, :count], factor[:count, count:], factor[count:, count:]
         scale = np.linalg.norm(fixed, axis=0)
         scaled = fixed / np.where(scale > 0, scale, 1.0)
-        follow = np.linalg.lstsq(scaled, free, rcond=_CUT)[0]
-        lengths = np.linalg.norm(free, axis=0) if norms is None else norms[others]
-        return cls(_square(free - scaled @ follow), follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
+        follow, _, rank, _ = np.linalg.lstsq(scaled, free, rcond=_CUT)
+        lengths = np.linalg.norm(factor[:, count:], axis=0) if norms is None else norms
+        left = _filled(rest) if rank == count else _square(free - scaled @ follow, rest)
+        return cls(left, follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
 
     def of_some(self, common: Columns, others: Columns) -> _Problem:
         """The same with more columns projected out and fewer left."""
         end = int(others[:-1].max(initial=-1)) + 1  # the triangle's rows below hold none of those that are left, but tau
         few = np.append(common, others[-1])
         lower = triangle(self.rest[end:, few])
-        wide = np.zeros((len(lower), self.rest.shape[1]))
-        wide[:, few] = lower
-        return _Problem.of(np.vstack([self.rest[:end], wide]), common, others, self.norms)
+        rows = np.zeros((end + len(lower), len(common) + len(others)))
+        rows[:end, : len(common)], rows[:end, len(common) :] = self.rest[:end, common], self.rest[:end, others]
+        rows[end:, : len(common)], rows[end:, -1] = lower[:, :-1], lower[:, -1]
+        return _Problem.of(triangle(rows), len(common), self.norms[others])
 
 
 def _square(*blocks: Array) -> Array:
     """Triangular factor of stacked blocks, filled up with rows of zeros."""
-    R = triangle(*blocks)
-    return np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))])
+    return _filled(triangle(*blocks))
+
+
+def _filled(R: Array) -> Array:
+    """A factor filled up with rows of zeros."""
+    return R if len(R) == R.shape[1] else np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +103,20 @@ class SubModels:
             The sub-models.
         """
         order = np.concatenate([common, candidates]).astype(np.intp)
-        first, rest = np.arange(len(common)), np.arange(len(common), len(order) + 1)
+        count = len(common)
         known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
         if prior_rows is not None:
-            known[:, first], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
+            known[:, :count], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
         train, held = [], []
         for name in statistics.logs:
-            rows = np.vstack([statistics.left_out(name).stacked(weights, order), known])
-            train.append(_Problem.of(rows, first, rest))
+            train.append(_Problem.of(statistics.left_out(name).stacked(weights, order, known), count))
             factors = _group_factors(statistics.only([name]), weights, order)
-            held.append(tuple(_square(H[:, rest] - H[:, first] @ train[-1].follow) for H in factors))
-        every = _Problem.of(np.vstack([statistics.stacked(weights, order), known]), first, rest)
+            held.append(tuple(H[:, count:] - H[:, :count] @ train[-1].follow for H in factors))
+        every = _Problem.of(statistics.stacked(weights, order, known), count)
         parts = [statistics.only([name]) for name in statistics.logs]
-        count = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
+        rows = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
         weight = np.array([[part.weight[group] for group in statistics.groups] for part in parts])
-        return cls(statistics.logs, count, weight, tuple(train), tuple(held), every)
+        return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
 
     def group_errors(self, chosen: Sequence[int]) -> Array:
         """Squared whitened error of every fold and row group with some candidates.
@@ -122,8 +127,15 @@ class SubModels:
         Returns:
             Shape (folds, groups); about the number of rows where the weights fit.
         """
-        groups = range(len(self.held[0]))
-        return np.stack([self.focus((), chosen, [group]).own_errors(range(len(chosen))) for group in groups], axis=1)
+        index = np.array(sorted(chosen), dtype=np.intp)
+        norms = np.stack([problem.norms for problem in self.train]).min(axis=0)
+        alone, _, _, theta = _solved(np.stack([problem.rest for problem in self.train]), index, norms)
+        return np.array(
+            [
+                [np.sum((H[:, -1] - H[:, index[alone]] @ own) ** 2) for H in groups]
+                for groups, own in zip(self.held, theta, strict=True)
+            ]
+        )
 
     def focus(self, common: Sequence[int], candidates: Sequence[int], own: Sequence[int]) -> Focus:
         """The same with more columns in every sub-model and fewer to choose from.
@@ -186,8 +198,7 @@ class Focus:
         key = tuple(sorted(chosen))
         if key not in self._known:
             index = np.array(key, dtype=np.intp)
-            Q, R, alone = _basis(self._train[:, :, index], self._norms[index])
-            theta = np.asarray(np.linalg.solve(R, Q.transpose(0, 2, 1) @ self._train[:, :, -1:])[:, :, 0], dtype=np.float64)
+            alone, Q, R, theta = _solved(self._train, index, self._norms)
             used = index[alone]
             error: Array = self._whole[:, :, -1] - np.einsum("frk,fk->fr", self._whole[:, :, used], theta)
             self._known[key] = _Solved(used, Q, R, theta, error)
@@ -340,6 +351,13 @@ def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_
         if apart.all():
             return Q, R, alone
         alone[np.flatnonzero(alone)[np.argmin(apart)]] = False
+
+
+def _solved(train: Array, index: Columns, norms: Array) -> tuple[NDArray[np.bool_], Array, Array, Array]:
+    """Least squares of tau on some columns of problems (folds, r, k + 1): which are no repetition, bases, triangles, theta."""
+    Q, R, alone = _basis(train[:, :, index], norms[index])
+    theta = np.linalg.solve(R, Q.transpose(0, 2, 1) @ train[:, :, -1:])[:, :, 0]
+    return alone, Q, R, np.asarray(theta, dtype=np.float64)
 
 
 def _group_factors(part: StatisticSet, weights: Mapping[str, float], order: Columns) -> list[Array]:
