@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,8 +121,8 @@ def test_a_free_shape_on_a_coupled_motor() -> None:
     segment = make_segment(truth_model, 1500, sigma=np.array([0.01, 1e-5, 1e-5]))
     model = DynamicModel(robot_3r(), drive=drive, friction=["viscous"], motor_friction={"j3": [{**law, "width": "auto"}]})
 
-    def build(any_model: DynamicModel) -> StatisticSet:
-        return accumulate(any_model, "log", [segment], RowFilter(1))
+    def build(any_model: DynamicModel, **options: Any) -> StatisticSet:
+        return accumulate(any_model, "log", [segment], RowFilter(1), **options)
 
     found = fit_shapes(model, build, [segment])
     (report,) = found.reports

@@ -116,15 +116,14 @@ class Absorber:
         Returns:
             Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular unless there were no more rows than that.
         """
-        if self._factor is None:
-            if self._count <= max(_SMALL, _TALL * self.width):
-                rows = np.vstack([np.zeros((0, self.width)), *self._parts])
-                return rows if len(rows) <= self.width else triangle(rows)
-        if self._parts:
-            self._absorb()
-        return self._factor
+        if self._factor is not None:
+            return self._absorb() if self._parts else self._factor
+        if self._count > max(_SMALL, _TALL * self.width):
+            return self._absorb()
+        rows = np.vstack([np.zeros((0, self.width)), *self._parts])
+        return rows if len(rows) <= self.width else triangle(rows)
 
-    def _absorb(self) -> None:
+    def _absorb(self) -> Array:
         from scipy.linalg import lapack
 
         rows = np.empty((self.width, self._count)).T  # columns one after the other, as LAPACK has them
@@ -135,6 +134,7 @@ class Absorber:
             if info != 0:
                 raise ValueError(f"LAPACK refuses argument {-info}")
         self._factor, self._parts, self._count = old, [], 0
+        return old
 
 
 #: Reflections at a time; for the few dozen columns of a row group.

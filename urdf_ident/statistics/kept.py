@@ -7,14 +7,17 @@ they are small, so they are kept; only what reads the rigid torque, which change
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array
+from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.robot import Robot
 from ..model.terms import AppliedTerm
 from ..samples import Segment
 from ..sending import SentOnce
@@ -22,6 +25,8 @@ from .rows import RowFilter, filtered_rows
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
 MOST = 12_000_000
+#: Part of them that may be rigid columns at the full rate, from which the rigid torque of any estimate is one product.
+FULL_RATE = 0.25
 #: Numbers of term columns at the full rate that are filtered at a time.
 AT_ONCE = 2_000_000
 
@@ -36,6 +41,8 @@ class KeptRows(SentOnce):
     def __init__(self, most: int = MOST) -> None:
         self.most, self.held = most, 0
         self._kept: dict[Hashable, list[Array]] = {}
+        self._full: dict[tuple[Segment, Robot], list[Array]] = {}  # rows and columns as those of ``_joints``
+        self._joints: dict[Robot, DynamicModel] = {}  # rigid bodies whose motors turn one joint each
         self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid bodies alone
         #: Which of the logs are one motion, once found; it does not change with the laws.
         self.motions: tuple[tuple[str, ...], ...] | None = None
@@ -65,7 +72,7 @@ class KeptRows(SentOnce):
 
     def clear(self) -> None:
         """Lets go of all rows; those that are asked for again are kept again."""
-        self._kept, self.held = {}, 0
+        self._kept, self._full, self.held = {}, {}, 0
 
     def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
         rigid = self._rigid(model, segment, row_filter)
@@ -101,7 +108,7 @@ class KeptRows(SentOnce):
                 found[k] = self._kept[key]
             else:
                 missing.append(k)
-        whole = model.with_reference_torque(segment) if any(model.terms[k].term.loaded for k in missing) else segment
+        whole = self._with_load(model, segment) if any(model.terms[k].term.loaded for k in missing) else segment
         size = max(1, AT_ONCE // max(len(segment), 1))
         for begin in range(0, len(missing), size):
             some = missing[begin : begin + size]
@@ -114,6 +121,24 @@ class KeptRows(SentOnce):
                 if key is not None:
                     self._keep(key, found[k])
         return [column for k in range(len(model.terms)) for column in found[k]]
+
+    def _with_load(self, model: DynamicModel, segment: Segment) -> Segment:
+        """:meth:`.DynamicModel.with_reference_torque`, from columns that are kept."""
+        theta = model.reference_theta
+        if theta is None or segment.reference_torque is not None:
+            return model.with_reference_torque(segment)
+        if model.robot not in self._joints:
+            self._joints = {model.robot: model.with_terms([]).with_drive(Drive.build(model.n))}
+        joints, key = self._joints[model.robot], (segment, model.robot)
+        if key not in self._full:
+            size = len(segment) * sum(len(some.places) for some in joints.compact)
+            if sum(block.size for blocks in self._full.values() for block in blocks) + size > FULL_RATE * self.most:
+                return model.with_reference_torque(segment)
+            ((_, self._full[key]),) = joints.row_blocks(segment, chunk=len(segment), compact=True)
+        torque = np.empty((len(segment), model.n))
+        for j, (group, some, columns) in enumerate(zip(joints.groups, joints.compact, self._full[key], strict=True)):
+            torque[:, j] = columns @ (some.expansion @ theta[group.columns])
+        return replace(segment, reference_torque=torque if segment.external is None else torque - segment.external)
 
     def _keep(self, key: Hashable, arrays: Sequence[Array]) -> None:
         size = sum(array.size for array in arrays)
