@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
+from scipy.linalg import lapack
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, triangle
@@ -34,7 +34,7 @@ class Solution:
         residual_squares: ``‖y − X b‖²``.
         rows: Number of rows.
         rank: Numerical rank r.
-        condition: Condition number of the column-scaled X on what is seen.
+        triangle: Triangular factor of the column-scaled X on what is seen, shape (r, r).
     """
 
     estimate: Array
@@ -43,10 +43,16 @@ class Solution:
     residual_squares: float
     rows: int
     rank: int
-    condition: float
+    triangle: Array
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
+
+    @cached_property
+    def condition(self) -> float:
+        """Condition number of the column-scaled X on what is seen."""
+        singular = np.linalg.svd(self.triangle, compute_uv=False)
+        return float(singular[0] / singular[-1]) if self.rank else np.inf
 
     @property
     def dof(self) -> int:
@@ -77,7 +83,7 @@ class Solution:
 
 
 def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> Solution:
-    """Solves least squares from a triangular factor of ``[X | y]``.
+    """Solves least squares from a factor of ``[X | y]``.
 
     Args:
         factor: Shape (≤ k + 1, k + 1), any array whose Gram matrix is that of ``[X | y]``.
@@ -100,23 +106,25 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     check_shape("reference", reference.shape, (k,))
     norms = np.linalg.norm(full[:, :k], axis=0)
     scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # rounding scaled up is no column
-    R = triangle(np.column_stack([full[:, :k] / scale, full[:, k] - full[:, :k] @ reference]))
-    Q, T, pivots = linalg.qr(R[:, :k], mode="economic", pivoting=True)
+    scaled, target = full[:, :k] / scale, full[:, k:] - full[:, :k] @ reference[:, None]
+    if len(full) > 2 * (k + 1):
+        R = triangle(np.hstack([scaled, target]))
+        scaled, target = R[:, :k], R[:, k:]
+    T, pivots, reflections, *_ = lapack.dgeqp3(scaled)
+    y = lapack.dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
+    T, pivots = np.triu(T[: len(reflections)]), pivots - 1
     diagonal = np.abs(np.diag(T))
     # What is left of a null direction after merging factors reaches several eps·k: too close for a bound of eps·k.
     tolerance = np.finfo(float).eps * max(rows, 10 * k)
     rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
-    z = linalg.solve_triangular(T1, Q[:, :rank].T @ R[:, k])
+    inverse = lapack.dtrtri(T1)[0] if rank else T1
+    z = lapack.dtrtrs(T1, y[:rank])[0] if rank else y[:0]
     estimate, root, seen = reference.copy(), np.zeros((k, rank)), np.zeros(k, dtype=bool)
     estimate[kept] += z / scale[kept]
-    root[kept] = linalg.solve_triangular(T1, np.eye(rank)) / scale[kept][:, None]
-    null = linalg.solve_triangular(T1, T[:rank, rank:])
-    seen[kept] = (np.abs(null) < 1e-7).all(axis=1)
-    residual = R[:, k] - R[:, kept] @ z
-    singular = np.linalg.svd(T1, compute_uv=False)
-    condition = float(singular[0] / singular[-1]) if rank else np.inf
-    return Solution(estimate, root, seen, float(residual @ residual), rows, rank, condition)
+    root[kept] = inverse / scale[kept][:, None]
+    seen[kept] = (np.abs(inverse @ T[:rank, rank:]) < 1e-7).all(axis=1)
+    return Solution(estimate, root, seen, float(y[rank:] @ y[rank:]), rows, rank, T1)
 
 
 def ols(W: ArrayLike, y: ArrayLike) -> Solution:

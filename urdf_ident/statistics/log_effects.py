@@ -34,6 +34,8 @@ _STRETCHES = 8
 _NOISE_LOGS = 24
 #: Twice the logarithm of the likelihood ratio by which bodies that come and go must explain the logs better.
 _SURE = 30.0
+#: Every eigenvalue of the normal equations is so large at least.
+_LEAST = 1e-12
 #: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
 _FREE = 1e3
 
@@ -44,8 +46,11 @@ def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
     half = logs.xz @ middle
     normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
     score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
-    lost = max(1e-12 - float(np.linalg.eigvalsh(normal)[0]), 0.0)  # free deviations may leave a direction nothing but rounding
-    return normal + lost * np.eye(len(normal)), score, middle
+    try:
+        np.linalg.cholesky(normal - _LEAST * np.eye(len(normal)))
+    except np.linalg.LinAlgError:  # free deviations may leave a direction nothing but rounding
+        normal = normal + max(_LEAST - float(np.linalg.eigvalsh(normal)[0]), 0.0) * np.eye(len(normal))
+    return normal, score, middle
 
 
 def _inner(logs: Moments, spread: Array) -> Array:
@@ -65,7 +70,7 @@ def _criterion(logs: Moments, variance: Array) -> tuple[float, Array]:
     beta = linalg.cho_solve(factor, score)
     value = 2.0 * float(np.log(np.diag(factor[0])).sum()) - float(score @ beta)
     value += float(np.linalg.slogdet(_inner(logs, spread))[1].sum() + logs.yy.sum())
-    value -= float(np.einsum("lq,lqk,lk->", logs.zy, middle, logs.zy, optimize=True))
+    value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
     zpz, zpy = _projected(logs, middle, factor, beta)
     return value, np.asarray((zpz - zpy**2).sum(axis=0))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,9 @@ def essential_parameters(
     every = np.flatnonzero(fit.seen)
     effective = _effective_rows(statistics, fit, rows)
     full = solve(_columns(factor, every), rows)
-    reference = _held_out(statistics, base, weights, every)
+    factors: dict[StatisticSet, Array] = {}  # of what is left without each fold; columns of sub-models are taken out of them
+    held_out_error = partial(_held_out, statistics, base, weights, factors)
+    reference = held_out_error(every)
     enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
     kept, solution, steps, models = every, full, [], [every]
     while len(kept) > 1:
@@ -149,7 +152,7 @@ def essential_parameters(
         fewer = np.delete(kept, worst)
         solution = solve(_columns(factor, fewer), rows)
         p_value = _f_test(full, solution, effective)
-        held_out = _held_out(statistics, base, weights, fewer) / max(reference, 1e-300)
+        held_out = held_out_error(fewer) / max(reference, 1e-300)
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
@@ -200,13 +203,20 @@ def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     return f_tail(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free)
 
 
-def _held_out(statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], kept: NDArray[np.intp]) -> float:
+def _held_out(
+    statistics: StatisticSet,
+    base: BaseParameters,
+    weights: Mapping[str, float],
+    factors: dict[StatisticSet, Array],
+    kept: NDArray[np.intp],
+) -> float:
     """Mean over row groups of the held-out error, each in units of its own noise."""
-    columns = base.independent[kept]
 
     def estimate(part: StatisticSet) -> Array:
+        if part not in factors:
+            factors[part] = part.stacked(weights, base.independent)
         theta = np.zeros(part.p)
-        theta[columns] = solve(part.stacked(weights, columns), sum(part.rows.values())).estimate
+        theta[base.independent[kept]] = solve(_columns(factors[part], kept), sum(part.rows.values())).estimate
         return theta
 
     found = cross_validate(statistics, estimate)
