@@ -160,7 +160,7 @@ def test_one_more_column_equals_a_refit_with_it(sub_models) -> None:
         np.testing.assert_allclose(errors, expected.sum(axis=1), rtol=1e-6)
 
 
-def test_a_column_in_the_place_of_another_equals_a_refit_with_it(sub_models) -> None:
+def test_a_column_in_the_place_of_another_or_of_nothing_equals_a_refit(sub_models) -> None:
     wide, _, _, columns, sub = sub_models
     named = {name: [k for k, c in enumerate(columns) if wide.model.term_of(c).name == name] for name in ("coulomb", "viscous")}
     chosen, every = [named["viscous"][0], named["coulomb"][0], named["viscous"][1]], list(range(len(columns)))
@@ -169,6 +169,8 @@ def test_a_column_in_the_place_of_another_equals_a_refit_with_it(sub_models) -> 
     for some in (chosen, [*chosen, chosen[0]]):  # the second repeats a column
         refitted = [focus.errors([k for k in some if k != old] + [new]) for old, new in zip(taken, put, strict=True)]
         np.testing.assert_allclose(focus.exchanged(some, taken, put), np.stack(refitted, axis=1), rtol=1e-9)
+        refitted = [focus.errors([k for k in some if k != old]) for old in chosen]
+        np.testing.assert_allclose(focus.without_each(some, chosen), np.stack(refitted, axis=1), rtol=1e-9)
 
 
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,10 @@ class JointSearch:
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
         self.trained, self._demands = trained or {}, dict[Candidate, Array]()
         self.hidden, self.varying = hidden, varying or {}
-        columns = [int(column) for law in candidates for column in law.columns]
-        self.place = {column: k for k, column in enumerate(columns)}
+        ends = np.cumsum([0, *(len(law.columns) for law in candidates)]).tolist()
+        self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
+        single = [law for law in candidates if len(law.columns) == 1]
+        self.versions = {key: [law for law in single if law.key == key] for key in dict.fromkeys(law.key for law in single)}
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
         """From given laws to some that no step makes better.
@@ -110,10 +113,10 @@ class JointSearch:
         return now
 
     def _index(self, laws: Laws) -> list[int]:
-        return [self.place[int(column)] for law in laws.values() for column in law.columns]
+        return [k for law in laws.values() for k in self.places[law]]
 
     def _places(self, options: Sequence[Candidate]) -> list[int]:
-        return [self.place[int(law.columns[0])] for law in options]
+        return [self.places[law][0] for law in options]
 
     def _gain(self, old: Laws, errors: Array) -> tuple[Array, Array]:
         """Mean over folds of what is gained, as a fraction of the joint's own error, and its :func:`standard_error`."""
@@ -153,7 +156,7 @@ class JointSearch:
         at = {k: row for row, k in enumerate(index)}
         bad = []
         for key, law in laws.items():
-            for k in (self.place[int(column)] for column in law.columns):
+            for k in self.places[law]:
                 negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
                 if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
                     bad.append(key)
@@ -175,7 +178,7 @@ class JointSearch:
         at = {k: row for row, k in enumerate(self._index(laws))}
         parts = {}
         for (key, law), block in zip(own.items(), blocks, strict=True):
-            parts[key] = float(block[worst] @ theta[[at[self.place[int(column)]] for column in law.columns]])
+            parts[key] = float(block[worst] @ theta[[at[k] for k in self.places[law]]])
         return min(parts, key=lambda key: parts[key])
 
     def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:
@@ -225,14 +228,22 @@ class JointSearch:
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Takes out the law that is missed least, if it is not missed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
-        for key in laws:
+        for key, gain, error in zip(laws, *self._gain(laws, self._errors_without(laws)), strict=True):
             new = self._without(laws, key)
-            mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            least = least_gain(self._sure(key) * float(spread[0]), self._more(new, laws))
-            missed = -float(mean[0]) > least and not self._slight(laws, key)
-            if not missed and (best is None or mean[0] > best[0]) and not self._offenders(new):
-                best = (float(mean[0]), new)
+            missed = -gain > least_gain(self._sure(key) * error, self._more(new, laws)) and not self._slight(laws, key)
+            if not missed and (best is None or gain > best[0]) and not self._offenders(new):
+                best = (float(gain), new)
         return best[1] if best else None
+
+    def _errors_without(self, laws: Laws) -> Array:
+        """Errors without each of the laws, shape (folds, laws)."""
+        alone = [key for key, law in laws.items() if len(law.columns) == 1 and key[0] not in REPLACES]
+        found = dict(
+            zip(alone, self.sub.without_each(self._index(laws), self._places([laws[k] for k in alone])).T, strict=True)
+        )
+        return np.stack(
+            [found[key] if key in found else self.sub.errors(self._index(self._without(laws, key))) for key in laws], axis=1
+        )
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
         """The laws without one of them; what it contains takes its place."""
@@ -251,7 +262,7 @@ class JointSearch:
             return False
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
-        own = theta[[at[self.place[int(column)]] for column in laws[key].columns]]
+        own = theta[[at[k] for k in self.places[laws[key]]]]
         return bool(np.linalg.norm(self.varying[key] @ own) < LEAST_SPRING)
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
@@ -298,12 +309,7 @@ class JointSearch:
     def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
         """The same laws with the shapes that gain most, one exchanged after the other."""
         for _ in range(len(self.candidates)):
-            pairs = [
-                (law, other)
-                for law in laws.values()
-                for other in self.candidates
-                if other.key == law.key and other is not law and len(law.columns) == len(other.columns) == 1
-            ]
+            pairs = [(law, other) for law in laws.values() for other in self.versions.get(law.key, ()) if other is not law]
             if not pairs:
                 break
             taken, put = (self._places(some) for some in zip(*pairs, strict=True))
@@ -362,7 +368,8 @@ def standard_error(gains: Array) -> Array:
     Returns:
         Shape (...).
     """
-    return np.asarray(one_sigma(len(gains) - 1) * gains.std(axis=0, ddof=1) / np.sqrt(len(gains)))
+    apart = gains - np.add.reduce(gains) / len(gains)
+    return np.asarray(one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
 
 
 def least_gain(spread: float, more: int = 1) -> float:

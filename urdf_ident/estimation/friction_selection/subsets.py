@@ -190,6 +190,9 @@ class Focus:
 
     def __init__(self, train: Array, norms: Array, whole: Array, own: Array, every: _Problem, rows: float) -> None:
         self._train, self._norms, self._whole, self._own, self._every, self._rows = train, norms, whole, own, every, rows
+        # columns one after the other, as they are taken: shape (folds, k + 1, rows)
+        self._columns, self._left_out = (np.ascontiguousarray(x.transpose(0, 2, 1)) for x in (train, whole))
+        self._room = np.empty(train.size), np.empty(train.size)  # memory that is new each time costs more than the sums in it
         self._known: dict[tuple[int, ...], _Solved] = {}
         self._own_known: dict[tuple[int, ...], Array] = {}
         self._estimates: dict[tuple[int, ...], tuple[Array, Array, NDArray[np.bool_]]] = {}
@@ -241,14 +244,7 @@ class Focus:
         Returns:
             Shape (folds, a); as :meth:`errors`.
         """
-        base, tried = self._solve(chosen), np.asarray(added, dtype=np.intp)
-        C, y = self._train[:, :, tried], self._train[:, :, -1:]
-        part = base.Q.transpose(0, 2, 1) @ C
-        apart = C - base.Q @ part
-        length = np.maximum(_squares(apart), (_SAME * self._norms[tried]) ** 2 + 1e-300)
-        step = np.sum(apart * y, axis=1) / length
-        moved = self._whole[:, :, tried] - self._whole[:, :, base.used] @ np.linalg.solve(base.R, part)
-        return _squares(base.error[:, :, None] - moved * step[:, None, :])
+        return self._with_each(self._solve(chosen), np.asarray(added, dtype=np.intp))
 
     def exchanged(self, chosen: Sequence[int], taken: Sequence[int], put: Sequence[int]) -> Array:
         """Errors with one column in the place of another, for several such pairs.
@@ -265,21 +261,56 @@ class Focus:
         if len(base.used) < len(chosen):  # which of two columns that repeat each other counts depends on what else is there
             pairs = zip(taken, put, strict=True)
             return np.hstack([self.with_each([k for k in chosen if k != old], [new]) for old, new in pairs])
-        tried, inverse = np.asarray(put, dtype=np.intp), np.linalg.inv(base.R)
-        # what each column alone spans beside the others, in the basis: the dual vectors
-        alone = (inverse / np.linalg.norm(inverse, axis=2, keepdims=True)).transpose(0, 2, 1)
-        alone = alone[:, :, np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))]
-        C, y, held = self._train[:, :, tried], self._train[:, :, -1:], self._whole[:, :, base.used] @ inverse
-        turned = base.Q.transpose(0, 2, 1)
-        freed = np.sum(alone * (turned @ y), axis=1, keepdims=True)
-        part = turned @ C
-        part -= alone * np.sum(alone * part, axis=1, keepdims=True)
-        apart = C - base.Q @ part
-        length = np.maximum(_squares(apart), (_SAME * self._norms[tried]) ** 2 + 1e-300)
-        step = (apart.transpose(0, 2, 1) @ y)[:, None, :, 0] / length[:, None, :]
-        error = base.error[:, :, None] + held @ (alone * freed + part * step)
-        error -= self._whole[:, :, tried] * step
-        return _squares(error)
+        inverse = np.linalg.inv(base.R)
+        alone = inverse / np.linalg.norm(inverse, axis=2, keepdims=True)
+        alone = alone[:, np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))]
+        return self._with_each(base, np.asarray(put, dtype=np.intp), alone)
+
+    def _with_each(self, base: _Solved, tried: Columns, alone: Array | None = None) -> Array:
+        """Errors with one more column; ``alone``: what gives way for it, a unit vector in the basis, shape (folds, m, k).
+
+        That is what a column alone spans beside the others: its dual vector.
+        """
+        folds, _, rows = self._columns.shape
+        C, room = (flat[: folds * len(tried) * rows].reshape(folds, len(tried), rows) for flat in self._room)
+        np.take(self._columns, tried, axis=1, out=C, mode="clip")
+        turned, y = base.Q.transpose(0, 2, 1), self._train[:, :, -1:]
+        part = C @ base.Q
+        if alone is not None:
+            part -= alone * np.einsum("fmk,fmk->fm", alone, part)[:, :, None]
+        C -= np.matmul(part, turned, out=room)
+        length = np.maximum(np.einsum("fmr,fmr->fm", C, C), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        step = (C @ y) / length[:, :, None]
+        part *= step
+        if alone is not None:
+            part += alone * (alone @ (turned @ y))
+        held = np.linalg.solve(base.R.transpose(0, 2, 1), self._left_out[:, base.used])
+        error = np.matmul(part, held, out=room)
+        np.take(self._left_out, tried, axis=1, out=C, mode="clip")
+        C *= step
+        error -= C
+        error += base.error[:, None, :]
+        return np.asarray(np.einsum("fmr,fmr->fm", error, error))
+
+    def without_each(self, chosen: Sequence[int], taken: Sequence[int]) -> Array:
+        """Errors with one column less, for each of several columns.
+
+        Args:
+            chosen: Positions of the columns before, shape (k,).
+            taken: Which of them to leave out, one at a time, shape (m,).
+
+        Returns:
+            Shape (folds, m); as :meth:`errors`.
+        """
+        base = self._solve(chosen)
+        if len(base.used) < len(chosen):  # another one may count then
+            return np.stack([self.errors([k for k in chosen if k != old]) for old in taken], axis=1)
+        inverse, at = np.linalg.inv(base.R), np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))
+        row = inverse[:, at]
+        step = row @ inverse.transpose(0, 2, 1) * (base.theta[:, at] / np.sum(row**2, axis=2))[:, :, None]
+        error = step @ self._left_out[:, base.used]
+        error += base.error[:, None, :]
+        return np.asarray(np.einsum("fmr,fmr->fm", error, error))
 
     def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
         """What of each column the common and the chosen columns cannot make; the least over all folds' training data.
