@@ -16,7 +16,7 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model
-from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, LEAST_GAIN, least_gain, standard_error
+from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, LEAST_GAIN, JointSearch, least_gain, standard_error
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
 from urdf_ident.estimation.friction_selection.subsets import SubModels
@@ -171,6 +171,14 @@ def test_a_column_in_the_place_of_another_or_of_nothing_equals_a_refit(sub_model
         np.testing.assert_allclose(focus.exchanged(some, taken, put), np.stack(refitted, axis=1), rtol=1e-9)
         refitted = [focus.errors([k for k in some if k != old]) for old in chosen]
         np.testing.assert_allclose(focus.without_each(some, chosen), np.stack(refitted, axis=1), rtol=1e-9)
+
+
+def test_a_joint_may_be_left_without_any_law(sub_models) -> None:
+    wide, _, _, columns, sub = sub_models
+    laws = [law for law in wide.candidates[0] if law.key == ("cubic", "joint")]
+    own = [columns.index(int(column)) for law in laws for column in law.columns]
+    search = JointSearch(sub.focus([], own, [0]), laws, np.ones(len(own), dtype=bool))
+    assert set(search.run({}, many=True)) <= {laws[0].key}
 
 
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:

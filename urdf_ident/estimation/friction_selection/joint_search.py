@@ -228,6 +228,8 @@ class JointSearch:
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Takes out the law that is missed least, if it is not missed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
+        if not laws:
+            return None
         for key, gain, error in zip(laws, *self._gain(laws, self._errors_without(laws)), strict=True):
             new = self._without(laws, key)
             missed = -gain > least_gain(self._sure(key) * error, self._more(new, laws)) and not self._slight(laws, key)
@@ -238,12 +240,12 @@ class JointSearch:
     def _errors_without(self, laws: Laws) -> Array:
         """Errors without each of the laws, shape (folds, laws)."""
         alone = [key for key, law in laws.items() if len(law.columns) == 1 and key[0] not in REPLACES]
-        found = dict(
-            zip(alone, self.sub.without_each(self._index(laws), self._places([laws[k] for k in alone])).T, strict=True)
-        )
-        return np.stack(
-            [found[key] if key in found else self.sub.errors(self._index(self._without(laws, key))) for key in laws], axis=1
-        )
+        places = self._places([laws[key] for key in alone])
+        found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
+        for key in laws:
+            if key not in found:
+                found[key] = self.sub.errors(self._index(self._without(laws, key)))
+        return np.stack([found[key] for key in laws], axis=1)
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
         """The laws without one of them; what it contains takes its place."""

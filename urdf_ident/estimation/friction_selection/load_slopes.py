@@ -21,7 +21,7 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...linalg import Absorber, Array
 from ...model.dynamic_model import DynamicModel
-from ...model.engine import pinocchio as engine
+from ...model.engine.rigid import rigid_of
 from ...samples import Segment
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
@@ -120,17 +120,18 @@ class LoadSlopes:
         Yields:
             The slice of samples, and per row group its columns and the slopes.
         """
-        model, slopes = self.model, self.factors(segment)
-        pieces = engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a, chunk)
-        for (part, blocks), (_, rigid) in zip(model.row_blocks(segment, chunk=chunk), pieces, strict=True):
-            own = [np.zeros((len(rigid), len(self.columns))) for _ in model.groups]
-            for spread, axis, factor in slopes:
-                moved = factor[part, None] * np.einsum("j,njk->nk", axis, rigid[:, :, self.columns])
+        model, segment = self.model, self.model.with_reference_torque(segment)
+        slopes, engine = self.factors(segment), rigid_of(model.robot)
+        read = [(axis, self.columns) for _, axis, _ in slopes]
+        for part, blocks in model.row_blocks(segment, chunk=chunk):
+            own = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
+            rigid = engine.columns(read, segment.q[part], segment.v[part], segment.a[part], len(segment)) if read else []
+            for (spread, _, factor), rows in zip(slopes, rigid, strict=True):
                 for g, group in enumerate(model.groups):
                     share = float(group.mix @ spread)
                     if share:
-                        own[g] += share * moved
-            yield part, [np.hstack([block, extra]) for block, extra in zip(blocks, own, strict=True)]
+                        own[g] += share * factor[part] * rows
+            yield part, [np.hstack([block, extra.T]) for block, extra in zip(blocks, own, strict=True)]
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
         """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``.
@@ -147,11 +148,9 @@ class LoadSlopes:
             return found
         columns = model.term_columns(segment)
         inverse = np.linalg.inv(model.drive.reduction)
-        reference = segment.reference_torque
+        reference = model.with_reference_torque(segment).reference_torque
         if reference is None:
             reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-            for part, rigid in engine.regressor_chunks(model.robot, segment.q, segment.v, segment.a):
-                reference[part] += rigid @ (model.reference_theta if model.reference_theta is not None else 0.0)
         for item in model.terms:
             if item.term.loaded:  # one column, S(v)·|τ|
                 axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])
