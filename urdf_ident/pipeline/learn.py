@@ -89,7 +89,8 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
     kept = KeptRows()
-    trusted = trust(model, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
+    first = model if model.automatic else with_trained(model, prepared.motion)
+    trusted = trust(first, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
     if trusted.weights is not None:
         kept = KeptRows()  # rows of weighted samples are others
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)

@@ -22,6 +22,7 @@ from ..model.terms import AppliedTerm
 from ..samples import Segment
 from ..sending import SentOnce
 from .rows import RowFilter, filtered_rows
+from .statistic import StatisticSet
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
 MOST = 12_000_000
@@ -44,6 +45,8 @@ class KeptRows(SentOnce):
         self._full: dict[tuple[Segment, Robot], list[Array]] = {}  # rows and columns as those of ``_joints``
         self._joints: dict[Robot, DynamicModel] = {}  # rigid bodies whose motors turn one joint each
         self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid bodies alone
+        #: The last whole statistic, and what it was made for; two models in a row are often the same.
+        self.last: tuple[Hashable, StatisticSet] | None = None
         #: Which of the logs are one motion, once found; it does not change with the laws.
         self.motions: tuple[tuple[str, ...], ...] | None = None
 
@@ -72,7 +75,7 @@ class KeptRows(SentOnce):
 
     def clear(self) -> None:
         """Lets go of all rows; those that are asked for again are kept again."""
-        self._kept, self._full, self.held = {}, {}, 0
+        self._kept, self._full, self.held, self.last = {}, {}, 0, None
 
     def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
         rigid = self._rigid(model, segment, row_filter)
