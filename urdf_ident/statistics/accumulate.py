@@ -211,4 +211,5 @@ def build_statistics(
     if blocks is None:  # fewer would not tell
         kept.motions = alike or kept.motions or motions(total)
         kept.last = asked, replace(total, motions=kept.motions)
+        return kept.last[1]
     return replace(total, motions=alike or kept.motions)
