@@ -10,9 +10,10 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import ndimage
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.linalg import triangle
+from urdf_ident.linalg import running_median, triangle
 from urdf_ident.statistics.least_squares import Solution, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
@@ -178,3 +179,12 @@ def test_solutions_are_read_only() -> None:
     found: Solution = ols(*sample(0))
     with pytest.raises(ValueError, match="read-only"):
         found.estimate[0] = 1.0
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 7, 9])
+@pytest.mark.parametrize("count", [1, 4, 50])
+def test_running_median_is_scipys(size: int, count: int) -> None:
+    x = np.random.default_rng(size).normal(size=(count, 2)).round(1)
+    expected = ndimage.median_filter(x, (size, 1), mode="nearest")
+    np.testing.assert_array_equal(running_median(x, size), expected)
+    np.testing.assert_array_equal(running_median(x[:, 0], size), expected[:, 0])

@@ -85,6 +85,32 @@ def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
     return tuple(found)
 
 
+def running_median(x: Array, size: int) -> Array:
+    """Median of every sample and its neighbours, the first and last sample standing for those beyond the ends.
+
+    For the few neighbours of a filter this takes no more time than SciPy's, whose import costs as much as a thousand of them.
+
+    Args:
+        x: Shape (N, ...), not empty; without NaN.
+        size: Samples that are looked at, odd.
+
+    Returns:
+        Shape of x.
+    """
+    half = size // 2
+    ends = np.concatenate([np.repeat(x[:1], half, axis=0), x, np.repeat(x[-1:], half, axis=0)])
+    shifted = [ends[k : k + len(x)] for k in range(size)]
+    held, rest = shifted[: half + 2], shifted[half + 2 :]
+    while len(held) > 1:  # of more than half of them, neither the least nor the greatest is the median
+        for k in range(1, len(held)):
+            held[0], held[k] = np.minimum(held[0], held[k]), np.maximum(held[0], held[k])
+        for k in range(1, len(held) - 1):
+            held[k], held[-1] = np.minimum(held[k], held[-1]), np.maximum(held[k], held[-1])
+        held = [*held[1:-1], *rest[:1]]
+        rest = rest[1:]
+    return held[0]
+
+
 class Absorber:
     """A triangular factor that takes up rows as they come; rows wait until there are enough of them to be worth it.
 

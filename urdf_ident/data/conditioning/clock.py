@@ -160,10 +160,10 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
 
 def _smooth_velocity(time: Array, position: Array) -> Array:
     """Velocity between neighbouring samples, shape (N - 1, n), smooth enough not to follow the jitter."""
-    from scipy.ndimage import uniform_filter1d
-
     stamps = time
     if np.diff(time).min() < 0.1 * (time[-1] - time[0]) / len(time):  # samples arrived in bursts
+        from scipy.ndimage import uniform_filter1d
+
         stamps = uniform_filter1d(time, 25, mode="nearest")
         stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
     rate = (len(time) - 1) / (stamps[-1] - stamps[0])

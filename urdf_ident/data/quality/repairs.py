@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles
+from ...linalg import Array, quantiles, running_median
 from ...model.robot import Robot
 from ...scratch import stored
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
@@ -366,9 +366,7 @@ def _away(x: Array, neighbours: int, apart: float) -> Array | None:
     """How far samples are from their neighbours' median, shape (N,); None where steps are too small for any to be apart."""
     if neighbours // 2 * np.abs(np.diff(x)).max() <= apart:
         return None
-    from scipy.ndimage import median_filter
-
-    return np.asarray(np.abs(x - median_filter(x, neighbours, mode="nearest")))
+    return np.asarray(np.abs(x - running_median(x, neighbours)))
 
 
 def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.bool_]) -> None:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles
+from ...linalg import Array, quantiles, running_median
 from ...parallel import each
 from ...samples import Segment
 from ...scratch import room
@@ -185,11 +185,9 @@ _SHORT = 20_000
 
 def _without_outliers(tau: Array) -> Array:
     """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
-    from scipy.ndimage import median_filter
-
     out = room(tau.shape)
     for j, x in enumerate(tau.T):
-        usual = median_filter(x, _NEIGHBOURS, mode="nearest")
+        usual = running_median(x, _NEIGHBOURS)
         away = np.abs(x - usual)
         out[:, j] = np.where(away > max(_OUTLIER * quantiles(away, 0.5)[0], _FELT * float(x.std())), usual, x)
     return out

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array
+from ...linalg import Array, running_median
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import columns
@@ -88,10 +88,4 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
     """Residuals of each piece of a log, and how far they are from their neighbours, shape (N, groups) each."""
-    from scipy.ndimage import median_filter
-
-    found = []
-    for own in sample_residuals(model, fit, log):
-        near = np.column_stack([median_filter(x, NEIGHBOURS, mode="nearest") for x in own.T])
-        found.append((own, stored(own - near)))
-    return found
+    return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in sample_residuals(model, fit, log)]
