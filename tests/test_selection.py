@@ -26,7 +26,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
-from urdf_ident.samples import Segment, reversals
+from urdf_ident.samples import Segment, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
@@ -300,6 +300,9 @@ def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:
     t = np.linspace(0, 1, 1001)
     v = np.column_stack([np.sin(6 * np.pi * t), np.ones_like(t), np.where(t < 0.5, 1.0, 1e-3 * np.sin(900 * t))])
     np.testing.assert_array_equal(reversals(v), [5, 0, 0])
+    halves = np.split(np.column_stack([v, np.cos(4 * np.pi * t), np.zeros_like(t)]), [500])
+    assert typical_reversals(halves) == 2.0  # of 5, 0, 0 and 4; what stands still does not count
+    assert typical_reversals([np.zeros((5, 2))]) == 0.0
 
 
 def test_a_joint_that_rests_between_two_moves_turns_back_all_the_same() -> None:
@@ -426,3 +429,13 @@ def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp
     assert len(again.selection["trials"]) == len(result.selection["trials"]) == 33
     _, q, v, a = fourier(3, 3.0, 50.0, 9)
     np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))
+
+
+def test_a_short_log_does_not_take_out_the_friction_of_every_drive() -> None:
+    """It hardly misses viscous or Coulomb friction, or takes another law for it, which is wrong at twice the speed."""
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    truth = [{"viscous": 0.1, "coulomb": 1.0}, {"viscous": 3.0, "coulomb": 0.1}]
+    found = choose(DynamicModel(robot), prepared(DynamicModel(robot), make_logs(robot, truth, 1, seconds=4.0, noise=0.05)))
+    assert all({"viscous", "coulomb"} <= laws_of(found.model, axis) for axis in (0, 1))
+    kept = {(trial.joint, trial.term) for trial in found.trials if "every drive has it" in trial.reason}
+    assert ("j2", "coulomb") in kept

@@ -88,6 +88,17 @@ def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) 
     assert "motion-repeated" in {reason.id for reason in repeated.verdict.reasons}
 
 
+def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Identification) -> None:
+    assert ident.evidence is not None
+    once = replace(ident, validation=(), evidence=replace(ident.evidence, reversals=1.0, folds_repeat=False))
+    often = replace(once, evidence=replace(once.evidence, reversals=2.0))
+    assert "motion-hardly-turns" in {reason.id for reason in once.verdict.reasons}
+    assert "motion-hardly-turns" not in {reason.id for reason in often.verdict.reasons}
+    assert once.verdict.level == "usable"
+    judged = replace(ident, evidence=once.evidence)  # another motion was given
+    assert "motion-hardly-turns" not in {reason.id for reason in judged.verdict.reasons}
+
+
 def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs: list[ui.Recording]) -> None:
     rng = np.random.default_rng(5)
     noise = [0.01 * logs[0].effort.std(axis=0) * rng.standard_normal(logs[0].effort.shape) for _ in range(2)]

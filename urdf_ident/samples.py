@@ -18,6 +18,10 @@ SLOW = 0.05
 #: constant and dry friction are the same to one that does not, and a law that is large only at speeds where it never was would
 #: take the place of both.
 FEWEST_REVERSALS = 2
+#: Joints that turn back so often at most (mean over those that move) hardly do: a log that is too short, or ten times slower than ordinary motion.
+HARDLY_TURNS = 1.0
+#: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
+RESTING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +138,21 @@ def columns(parts: Sequence[Array]) -> Iterator[Array]:
     """
     for j in range(parts[0].shape[1]):
         yield np.concatenate([part[:, j] for part in parts])
+
+
+def typical_reversals(parts: Sequence[Array]) -> float:
+    """How often joints that move turn back, in the mean.
+
+    Args:
+        parts: Velocities, one part after the other, shape (N_k, n) each [rad/s or m/s].
+
+    Returns:
+        The mean; 0 where nothing moves.
+    """
+    counted = [(np.percentile(np.abs(v), 95), reversals(v[:, None])[0]) for v in columns(parts)]
+    fast, turns = np.array(counted).T
+    moves = fast > RESTING * fast.max()
+    return float(np.mean(turns[moves])) if moves.any() else 0.0
 
 
 def reversals(v: Array) -> Array:

@@ -13,29 +13,26 @@ from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import USUAL_WEIGHT, Prior, with_joint_terms
+from ..samples import HARDLY_TURNS
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .first_fit import first_fit
 from .half_spaces import HalfSpaces
 from .limits import fit_squares, limit_notes
-from .lmi import LmiProblem, LmiSolution
+from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 from .options import LmiOptions
-from .support import error_ratio, supported
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: One standard deviation of a joint's parameter, in units of the value with which it would explain what the URDF leaves.
 SPREAD = 0.3
-#: Errors of the data over what their noise alone would make them, in variance, from which they ask for this weight at least.
-#: Logs that move enough, simulated and real, are at 4 to 50, half of the slow ones above 1000.
-_ABOVE_NOISE, _FLOOR = 100.0, 30.0
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
-#: Masses farther from what data and prior say together, in standard deviations, ask for a larger weight of the prior.
-_UNSUPPORTED = 8.0
+#: Least weight where joints hardly turn back.
+FLOOR = 100.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
 _CERTAIN = 12.0
 
@@ -143,15 +140,15 @@ def consistent_parameters(
     weight: float | None = None,
     slack: float | None = None,
     notes: tuple[str, ...] = (),
+    reversals: float = np.inf,
 ) -> Standard:
     """The most plausible physically consistent robot: LMI with the prior's weight chosen by held-out error.
 
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
     roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
-    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is
-    raised where the errors of the data are many times what their noise alone would make them (held-out parts of one slow
-    motion miss what friction laws lack as little as the rest does), and while masses come out that neither data nor prior
-    support (:mod:`.support`).
+    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is at least
+    :data:`FLOOR` where joints hardly turn back: what friction laws lack looks like gravity or acceleration in such a
+    motion, and its held-out parts miss it as little as the rest does.
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -162,6 +159,7 @@ def consistent_parameters(
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the least possible one, or None.
         notes: What to say beside the solver's own notes.
+        reversals: How often the joints that move turn back, median.
 
     Returns:
         The choice.
@@ -178,7 +176,8 @@ def consistent_parameters(
     elif weight is not None:
         solution = problem.solve(*factor, weight)
     elif choice := held_out_weights(problem, statistics, fit):
-        solution, record = _solved(problem, factor, fit, choice)
+        floor = FLOOR if reversals <= HARDLY_TURNS else 0.0
+        solution, record = problem.solve(*factor, max(choice.chosen, floor)), choice.as_dict(floor)
     else:
         solution = problem.solve(*factor, USUAL_WEIGHT)
         record = {"weight_choice": "the usual one: too short to hold anything out"}
@@ -187,21 +186,6 @@ def consistent_parameters(
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     return Standard(solution.theta, {"method": "lmi", **kept})
-
-
-def _solved(
-    problem: LmiProblem, factor: tuple[Array, Array], fit: Fit, choice: HeldOutWeights
-) -> tuple[LmiSolution, dict[str, Any]]:
-    """The solution with the chosen weight, or the least larger one that errors and masses support; and how it was chosen."""
-    floor = _FLOOR if error_ratio(factor[0], fit) > _ABOVE_NOISE else 0.0
-    weight = max(choice.chosen, floor)
-    mean, spread = supported(fit, problem.prior)
-    masses = np.array([parameter.symbol == "m" for parameter in problem.parameters])
-    solution = problem.solve(*factor, weight)
-    heavier = [other for other in WEIGHTS if other > weight]
-    while heavier and (np.abs(solution.theta - mean) > _UNSUPPORTED * spread)[masses].any():
-        solution = problem.solve(*factor, heavier.pop(0))
-    return solution, choice.as_dict(floor, solution.weight)
 
 
 def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
@@ -233,15 +217,13 @@ class HeldOutWeights:
         near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
         return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
 
-    def as_dict(self, floor: float, weight: float) -> dict[str, Any]:
-        """How a weight was chosen, for the result; ``floor``: what the errors of the data ask for at least."""
+    def as_dict(self, floor: float = 0.0) -> dict[str, Any]:
+        """How a weight was chosen, for the result; ``floor``: the least one that the motion asks for."""
         word = f"held-out error over {len(self.errors[self.best])} folds"
         doubtful = f": least at {self.best:g}, {self.chosen:g} is not significantly worse"
         word += " is least" if self.chosen == self.best else doubtful
         if floor > self.chosen:
-            word += f"; raised to {floor:g}, for the errors of the data are far larger than their noise alone would make them"
-        if weight > max(self.chosen, floor):
-            word += f"; raised to {weight:g}, for masses came out that neither the URDF nor the errors of the data support"
+            word += f"; raised to {floor:g}, for the joints hardly turn back"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
         return {"weight_choice": word, "weights_tried": table}
 

@@ -174,7 +174,8 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = with_load_slopes(fit, model, known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     prior = completed_prior(model, prior, statistics, fit.weights)
-    physical = complete(model, statistics, fit, prior, project, trained_range(logs))
+    motion = [part for log in logs for part in log.segments]
+    physical = complete(model, statistics, fit, prior, project, trained_range(logs), motion)
     notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:

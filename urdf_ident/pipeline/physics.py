@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,10 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence import Evidence, Range, gather
+from ..samples import Segment, typical_reversals
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
-from ..statistics.motions import repeats_itself
+from ..statistics.motions import motions, repeats_itself, velocities
 from ..statistics.statistic import StatisticSet
 
 
@@ -45,7 +46,13 @@ class Physical:
 
 
 def complete(
-    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project, trained: Range
+    model: DynamicModel,
+    statistics: StatisticSet,
+    fit: Fit,
+    prior: Prior,
+    project: Project,
+    trained: Range,
+    motion: Sequence[Segment],
 ) -> Physical:
     """Chooses standard parameters by the project's ``consistency`` section, and measures what speaks for them.
 
@@ -54,6 +61,7 @@ def complete(
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.
         trained: Speeds, accelerations and torques of the logs.
+        motion: Segments of the logs.
 
     Returns:
         The parameters, and what they rest on.
@@ -62,7 +70,8 @@ def complete(
         SolverError: The solver failed.
         ModelError: The demands contradict the model.
     """
-    standard = standard_parameters(model, statistics, fit, prior, project)
+    turns = typical_reversals(velocities(motion, motions(statistics)))
+    standard = standard_parameters(model, statistics, fit, prior, project, turns)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
     evidence = gather(
@@ -76,18 +85,22 @@ def complete(
         fitted=fit.theta(prior.theta0),
         seen=float(fit.seen.mean()),
         folds_repeat=repeats_itself(statistics, TIME_FOLDS),
+        reversals=turns,
     )
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence)
 
 
-def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project) -> Standard:
+def standard_parameters(
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project, reversals: float
+) -> Standard:
     """Standard parameters by the project's ``consistency`` section.
 
     Args:
         fit: The base parameters.
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.
+        reversals: How often the joints that move turn back, median.
 
     Returns:
         The parameters and how they were chosen.
@@ -114,6 +127,8 @@ def standard_parameters(model: DynamicModel, statistics: StatisticSet, fit: Fit,
     weight = None if wanted.weight == "auto" else float(wanted.weight)
 
     def choose(asked: LmiOptions, given: float | None) -> Standard:
-        return consistent_parameters(statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes)
+        return consistent_parameters(
+            statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes, reversals
+        )
 
     return dissipating(choose, options, weight, model, statistics)

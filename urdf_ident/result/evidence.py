@@ -71,6 +71,7 @@ class Evidence:
         placeholders: Whether the URDF's inertial parameters look like placeholders, which prove no scale.
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as wide: what the data leave open
             and the URDF fills in.
+        reversals: How often the joints that move turn back, median, repetitions of a motion counted once.
     """
 
     uncertainty: Mapping[str, float]
@@ -83,6 +84,7 @@ class Evidence:
     folds_repeat: bool | None = None
     placeholders: bool = False
     unaided: Mapping[str, float] = field(default_factory=dict)
+    reversals: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -130,6 +132,7 @@ def gather(
     fitted: Array,
     seen: float,
     folds_repeat: bool | None = None,
+    reversals: float | None = None,
 ) -> Evidence:
     """Measures what a verdict rests on.
 
@@ -141,6 +144,7 @@ def gather(
         fitted: Parameters of the unconstrained fit, shape (p,).
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
+        reversals: How often the joints that move turn back, median, repetitions of a motion counted once.
 
     Returns:
         The evidence.
@@ -149,7 +153,7 @@ def gather(
     masses = _masses(model, theta, prior)
     departures = _departures(statistics, fitted)
     if isinstance(model, ElasticModel):
-        return Evidence({}, seen, {}, {}, {}, masses, departures, folds_repeat, placeholders(robot))
+        return Evidence({}, seen, {}, {}, {}, masses, departures, folds_repeat, placeholders(robot), reversals=reversals)
     q, v, a = _states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     tau = rows @ theta
@@ -173,6 +177,7 @@ def gather(
         folds_repeat,
         placeholders(robot),
         uncertain(WIDER),
+        reversals,
     )
 
 

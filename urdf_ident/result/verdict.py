@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..samples import HARDLY_TURNS
 from .evidence import Evidence
 from .record import Record
 
@@ -129,16 +130,10 @@ def _outside(ident: Record) -> Iterator[Reason]:
                 f"without the URDF the data predict what is held out with an error of {100 * alone:.0f} %",
                 "record a richer motion: urdf-ident design --after",
             )
-        if evidence is not None and evidence.folds_repeat:
-            yield Reason(
-                "motion-repeated",
-                "usable",
-                "the logs hold one motion that repeats: no other motion is tested",
-                "record another motion and give it with --validate",
-            )
-            if error > GOOD_ERROR:
-                yield _error("cross-validation", error, "in cross-validation")
-        else:
+        doubt = _no_other_motion(evidence) if evidence is not None else None
+        if doubt is not None:
+            yield doubt
+        if doubt is None or error > GOOD_ERROR:
             yield _error("cross-validation", error, "in cross-validation")
     else:
         yield Reason("not-validated", "usable", "not validated: no held-out data", "give another motion with --validate")
@@ -172,6 +167,25 @@ def _outside(ident: Record) -> Iterator[Reason]:
             f"the exported model is more than 5 % worse than the fit on {', '.join(apart)} (held by {active})",
             "see the limits that are active: consistency.mass_factor, consistency.com_in_box",
         )
+
+
+def _no_other_motion(evidence: Evidence) -> Reason | None:
+    """Why what cross-validation holds out is no other motion."""
+    if evidence.folds_repeat:
+        return Reason(
+            "motion-repeated",
+            "usable",
+            "the logs hold one motion that repeats: no other motion is tested",
+            "record another motion and give it with --validate",
+        )
+    if evidence.reversals is not None and evidence.reversals <= HARDLY_TURNS:
+        return Reason(
+            "motion-hardly-turns",
+            "usable",
+            f"the joints turn back {evidence.reversals:g} times (median): parts of such a motion are no test of another one",
+            "record a longer or faster motion, or give another one with --validate",
+        )
+    return None
 
 
 def error_level(value: float) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array, whitening
+from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
 
@@ -66,6 +67,20 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     for log, one in zip(logs, label, strict=True):
         found.setdefault(one, []).append(log)
     return tuple(tuple(names) for names in found.values())
+
+
+def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> list[Array]:
+    """Velocities in all motions, repetitions of one left out.
+
+    Args:
+        motion: The segments of all logs.
+        moves: Logs that repeat one motion, together.
+
+    Returns:
+        Of each segment, shape (N_k, n) [rad/s or m/s].
+    """
+    first = {logs[0] for logs in moves}
+    return [part.v for part in motion if part.log in first]
 
 
 def log_distances(statistics: StatisticSet) -> Array:

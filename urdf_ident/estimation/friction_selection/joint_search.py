@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...friction import Trained, law_rows
+from ...friction import Coulomb, Trained, Viscous, law_rows
 from ...linalg import Array
 from ...statistics.distributions import one_sigma
 from .candidates import REPLACES, Candidate, Key
@@ -24,6 +24,9 @@ DISTINCT = 0.02
 #: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: that an axis has a
 #: spring is a statement about its mechanics, and something as small is told by chance, or by what friction lacks.
 SURE_SPRING, LEAST_SPRING = 2.0, 0.02
+#: Friction that every drive has. It goes only for another law that gains this many standard errors: what a short log does not
+#: miss of it, or another law takes over there, is missed in faster motion.
+OF_EVERY_DRIVE, SURE_CHANGE = (Viscous.name, Coulomb.name), 2.0
 #: Gears lose at most this share of the load, and the data must tell it to a tenth of that.
 MOST_LOST = 0.5
 
@@ -80,6 +83,8 @@ class JointSearch:
         self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
         single = [law for law in candidates if len(law.columns) == 1]
         self.versions = {key: [law for law in single if law.key == key] for key in dict.fromkeys(law.key for law in single)}
+        side = "motor" if any(law.item.side == "motor" for law in candidates) else "joint"
+        self.usual = frozenset((name, side) for name in OF_EVERY_DRIVE)
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
         """From given laws to some that no step makes better.
@@ -129,6 +134,8 @@ class JointSearch:
         """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
         mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
         more = self._more(old, new)
+        if self.usual & set(old) - set(new):
+            return mean > least_gain(SURE_CHANGE * spread, more)
         if more == 0:
             return mean > LEAST_SHAPE_GAIN
         return mean > (least_gain(spread, more) if more > 0 else -LEAST_GAIN)
@@ -218,7 +225,7 @@ class JointSearch:
                 continue
             mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
             for k, other in enumerate(options):
-                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(spread[k])
+                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._sure(key) * float(spread[k]))
                 if mean[k] > max(needed, best[0] if best else 0.0):
                     new = changed(rest, add=other)
                     if not self._offenders(new):
@@ -233,7 +240,7 @@ class JointSearch:
         for key, gain, error in zip(laws, *self._gain(laws, self._errors_without(laws)), strict=True):
             new = self._without(laws, key)
             missed = -gain > least_gain(self._sure(key) * error, self._more(new, laws)) and not self._slight(laws, key)
-            if not missed and (best is None or gain > best[0]) and not self._offenders(new):
+            if key not in self.usual and not missed and (best is None or gain > best[0]) and not self._offenders(new):
                 best = (float(gain), new)
         return best[1] if best else None
 
@@ -255,8 +262,8 @@ class JointSearch:
         return new
 
     def _sure(self, key: Key) -> float:
-        """Standard errors by which a law must gain."""
-        return SURE_SPRING if key in self.varying else 1.0
+        """Standard errors by which a law, or what takes the place of one of every drive, must gain."""
+        return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.varying else 1.0
 
     def _slight(self, laws: Laws, key: Key) -> bool:
         """Whether a law is a spring of no practical size."""
@@ -338,7 +345,9 @@ class JointSearch:
             return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
         if key in laws:
             mean, spread = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
-            return LawGain(laws[key], -float(mean[0]), float(spread[0]), "missed when it is left out")
+            missed = -float(mean[0]) > least_gain(float(spread[0])) or key not in self.usual
+            word = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
+            return LawGain(laws[key], -float(mean[0]), float(spread[0]), word)
         taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
         if taken:
             return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")

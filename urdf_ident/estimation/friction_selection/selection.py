@@ -13,6 +13,9 @@ together must do so too, else the simple ones stay. Excitation: a column that th
 or a load that is no more than noise, does not come into question at that joint. Physics: what cannot be negative
 (:attr:`Term.nonnegative`) must not come out so.
 
+Viscous and Coulomb friction are those of every drive. They are not taken out because a log does not miss them, and another
+law takes their place only if it gains two standard errors: what stands in for them in a short log is wrong in faster motion.
+
 A bias that is not missed stays in the model, and is expected to be smaller: gravity stands in for a missing one, in
 held-out parts of the same motion, too, and first moments are then wrong by many of their standard errors.
 
@@ -34,18 +37,16 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import FEWEST_REVERSALS, SLOW, Segment, reversals
+from ...samples import FEWEST_REVERSALS, RESTING, SLOW, Segment, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
-from ...statistics.motions import motions
+from ...statistics.motions import motions, velocities
 from ...statistics.ridge import base_prior, fit_ridge
 from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
 
-#: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
-_RESTING = 0.01
 #: A motor that turns at less than this part of what its joints would ask for one by one tells no laws apart.
 _UNDONE = 0.05
 #: A joint moves one way only if it moves the other way by less than this share of the time, slow motion left out.
@@ -202,12 +203,11 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
 
     Nor where its motor hardly moves because joints that it is coupled to undo each other's motion.
     """
-    first = {logs[0] for logs in moves}
-    v = np.vstack([part.v for part in motion if part.log in first])  # a joint may rest between two moves and turn back after
+    v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and turn back after
     fast = np.percentile(np.abs(v), 95, axis=0)
     motor, uncoupled = np.abs(v @ reduction.T), np.abs(v) @ np.abs(reduction).T
     turns = np.percentile(motor, 95, axis=0) > _UNDONE * np.percentile(uncoupled, 95, axis=0)
-    return np.where((fast > _RESTING * fast.max()) & turns, reversals(v), 0)
+    return np.where((fast > RESTING * fast.max()) & turns, reversals(v), 0)
 
 
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
