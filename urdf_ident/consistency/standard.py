@@ -159,7 +159,7 @@ def consistent_parameters(
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the least possible one, or None.
         notes: What to say beside the solver's own notes.
-        reversals: How often the joints that move turn back, median.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The choice.

@@ -100,7 +100,7 @@ def standard_parameters(
         fit: The base parameters.
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.
-        reversals: How often the joints that move turn back, median.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The parameters and how they were chosen.

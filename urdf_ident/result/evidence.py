@@ -71,7 +71,7 @@ class Evidence:
         placeholders: Whether the URDF's inertial parameters look like placeholders, which prove no scale.
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as wide: what the data leave open
             and the URDF fills in.
-        reversals: How often the joints that move turn back, median, repetitions of a motion counted once.
+        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
     """
 
     uncertainty: Mapping[str, float]
@@ -144,7 +144,7 @@ def gather(
         fitted: Parameters of the unconstrained fit, shape (p,).
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
-        reversals: How often the joints that move turn back, median, repetitions of a motion counted once.
+        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
 
     Returns:
         The evidence.

@@ -182,7 +182,7 @@ def _no_other_motion(evidence: Evidence) -> Reason | None:
         return Reason(
             "motion-hardly-turns",
             "usable",
-            f"the joints turn back {evidence.reversals:g} times (median): parts of such a motion are no test of another one",
+            f"the joints turn back {evidence.reversals:.2g} times (mean): parts of such a motion are no test of another one",
             "record a longer or faster motion, or give another one with --validate",
         )
     return None
