@@ -18,7 +18,8 @@ SLOW = 0.05
 #: constant and dry friction are the same to one that does not, and a law that is large only at speeds where it never was would
 #: take the place of both.
 FEWEST_REVERSALS = 2
-#: Joints that turn back so often at most (mean over those that move) hardly do: a log that is too short, or ten times slower than ordinary motion.
+#: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
+#: ordinary motion.
 HARDLY_TURNS = 1.0
 #: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
 RESTING = 0.01
