@@ -199,25 +199,27 @@ def gather(motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], sprin
         The evidence.
     """
     n = motion.q.shape[1]
-    blocks = int(motion.block.max()) + 1
     active = np.zeros(inertial.shape[2], dtype=bool)
     inertial = inertial[:, :, kept]
     scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
     seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
     active[kept[seen]] = True
-    inertial, scale = inertial[:, :, seen] / scale[seen], scale[seen]
-    frictions = [friction_columns(motion, i, springs) for i in range(n)]
-    order = [np.flatnonzero(motion.block == b) for b in range(blocks)]
-    p = inertial.shape[2] + frictions[0].shape[1] + n
-    gram = np.empty((blocks, n, p, p))
-    for i in range(n):
-        own = frictions[i] / np.maximum(np.sqrt(np.mean(frictions[i] ** 2, axis=0)), 1e-12)
-        columns = np.hstack([inertial[:, i], own, motion.tau])
-        for b, k in enumerate(order):
-            rows = columns[k]
-            np.matmul(rows.T, rows, out=gram[b, i])
-    size = np.maximum(motion.tau.std(axis=0), 1e-12)
-    return Grams(gram, len(scale), active, scale, size, np.array([len(k) for k in order], dtype=float))
+    scale = scale[seen]
+    frictions = np.stack([friction_columns(motion, i, springs) for i in range(n)])
+    m, p = len(scale), len(scale) + frictions.shape[2] + n
+    columns = np.empty((n, len(motion), p))
+    np.divide(inertial.transpose(1, 0, 2)[:, :, seen], scale, out=columns[:, :, :m])
+    size = np.maximum(np.sqrt(np.mean(frictions**2, axis=1, keepdims=True)), 1e-12)
+    np.divide(frictions, size, out=columns[:, :, m:-n])
+    columns[:, :, -n:] = motion.tau
+    if (np.diff(motion.block) < 0).any():
+        columns = columns[:, np.argsort(motion.block, kind="stable")]
+    count = np.bincount(motion.block)
+    gram = np.empty((len(count), n, p, p))
+    for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
+        rows = columns[:, end - length : end]
+        np.matmul(rows.transpose(0, 2, 1), rows, out=out)
+    return Grams(gram, m, active, scale, np.maximum(motion.tau.std(axis=0), 1e-12), count.astype(float))
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
