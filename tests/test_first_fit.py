@@ -21,6 +21,7 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
+from urdf_ident.samples import HARDLY_TURNS
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
@@ -101,6 +102,24 @@ def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     smaller = dict(zip(model.names, unasked.std / asked.std, strict=True))
     assert smaller["offset_j2"] == pytest.approx(UNASKED)
     assert smaller["offset_j1"] == smaller["offset_j3"] == 1.0  # no data can ask for what looks like the weight
+
+
+def test_a_rotor_does_not_make_up_for_a_missing_tool_where_joints_hardly_turn_back() -> None:
+    """Gravity of a last link 2.5 times as heavy as in the URDF looks like acceleration in one slow swing."""
+    urdf = arm_urdf("zyx")
+    last = urdf.rindex('mass value="')
+    light = urdf[:last] + urdf[last:].replace('mass value="0.8"', 'mass value="0.32"', 1)
+    t, *motion = fourier(3, 30.0, 100.0, 1)
+    s, pace = np.arange(800) / 100, 0.2
+    q, v, a = (pace**k * np.column_stack([np.interp(pace * s, t, x) for x in every.T]) for k, every in enumerate(motion))
+    model = DynamicModel(Robot.from_urdf(light), friction=["viscous", "coulomb", "offset"])
+    logs = with_torque(Robot.from_urdf(urdf), [(s, q, v, a)], TRUTH, 0.02)
+    statistics = build_statistics(model, prepare_logs(logs, model.robot, model.drive, SignalConfig()))
+    given = (model, inertial_prior(model.robot), statistics, fit_base(statistics, model.base()).weights)
+    rotor = model.names.index("Ia_j3")
+    often, once = (completed_prior(*given, reversals=turns).theta0[rotor] for turns in (HARDLY_TURNS + 0.1, HARDLY_TURNS))
+    assert often > 0.015
+    assert 0 <= once < 0.25 * often
 
 
 def test_small_arms_turn_faster_and_sliders_move_at_a_tenth_of_g() -> None:

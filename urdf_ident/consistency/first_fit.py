@@ -21,7 +21,7 @@ from ..friction import bias_symbols
 from ..linalg import Array
 from ..model.elasticity import SPRING_TERMS
 from ..model.parameters import Parameter
-from ..model.prior import Prior
+from ..model.prior import Prior, least_weight
 from ..samples import freeze_arrays
 from ..statistics.statistic import StatisticSet
 from .half_spaces import HalfSpaces
@@ -73,6 +73,7 @@ def first_fit(
     inertial: Prior | None = None,
     ordinary: Array | None = None,
     unasked: Collection[str] = (),
+    reversals: float = np.inf,
 ) -> FirstFit:
     """Estimates joint terms while the bodies are held, or as free as their prior allows.
 
@@ -85,6 +86,7 @@ def first_fit(
         inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:mod:`.ordinary`); None: as in the data.
         unasked: Joints whose bias the data do not ask for: it is expected to be smaller.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The estimate of ``columns``.
@@ -105,7 +107,10 @@ def first_fit(
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
         signs = _physical_rows(parameters, chosen, physics)[:, usable]
         own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
-        ridge = np.diag(np.where(springs, 0.0, 1.0 / size)[usable])
+        rotors = np.array([parameters[int(k)].symbol in ("Ia", "Iam") for k in chosen])
+        # gravity of a tool that the URDF lacks looks like acceleration where joints hardly turn back
+        weight = np.where(rotors, max(_OVERRATED, least_weight(reversals)), _OVERRATED)
+        ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight / _OVERRATED) / size)[usable])
         prior_rows = block_diag(ridge) if inertial is None else block_diag(inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the noise that is left

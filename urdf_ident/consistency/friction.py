@@ -107,6 +107,7 @@ def completed_prior(
     statistics: StatisticSet,
     weights: Mapping[str, float],
     unasked: Collection[str] = (),
+    reversals: float = np.inf,
 ) -> Prior:
     """The inertial prior with friction and rotor inertia from a bounded first fit in which friction dissipates.
 
@@ -114,12 +115,13 @@ def completed_prior(
         prior: Of the inertial parameters.
         weights: Row group → weight on its rows [1/unit of torque].
         unasked: Joints whose bias the data do not ask for.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The prior of all parameters.
     """
     physics, ordinary = friction_demands(model, loads(model, statistics)), ordinary_columns(model)
-    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unasked)
+    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unasked, reversals)
 
 
 def dissipating(

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
-from ..model.prior import USUAL_WEIGHT, Prior, with_joint_terms
-from ..samples import HARDLY_TURNS
+from ..model.prior import USUAL_WEIGHT, Prior, least_weight, with_joint_terms
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
@@ -31,8 +30,6 @@ WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SPREAD = 0.3
 #: Standard errors by which a held-out error must be worse than the best before it counts.
 _SIGNIFICANT = 2.0
-#: Least weight where joints hardly turn back.
-FLOOR = 100.0
 #: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
 _CERTAIN = 12.0
 
@@ -53,6 +50,7 @@ def prior_with_first_fit(
     physics: HalfSpaces | None = None,
     ordinary: Array | None = None,
     unasked: Collection[str] = (),
+    reversals: float = np.inf,
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
@@ -67,13 +65,14 @@ def prior_with_first_fit(
         physics: What friction must satisfy beside the signs of its parameters, or None.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
         unasked: Joints whose bias the data do not ask for.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The prior of all parameters.
     """
     n, p = len(prior.theta0), len(parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unasked)
+    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unasked, reversals)
     return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 
@@ -147,8 +146,7 @@ def consistent_parameters(
     Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
     roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
     :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is at least
-    :data:`FLOOR` where joints hardly turn back: what friction laws lack looks like gravity or acceleration in such a
-    motion, and its held-out parts miss it as little as the rest does.
+    :func:`least_weight`: held-out parts of a motion that hardly turns back miss what the model lacks as little as the rest.
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -176,7 +174,7 @@ def consistent_parameters(
     elif weight is not None:
         solution = problem.solve(*factor, weight)
     elif choice := held_out_weights(problem, statistics, fit):
-        floor = FLOOR if reversals <= HARDLY_TURNS else 0.0
+        floor = least_weight(reversals)
         solution, record = problem.solve(*factor, max(choice.chosen, floor)), choice.as_dict(floor)
     else:
         solution = problem.solve(*factor, USUAL_WEIGHT)

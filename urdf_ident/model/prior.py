@@ -24,7 +24,7 @@ from scipy.linalg import block_diag, solve_triangular
 
 from ..errors import ModelError, check_shape
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import HARDLY_TURNS, freeze_arrays
 from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
 from .parameters import Parameter
 from .robot import Body, Robot
@@ -32,6 +32,9 @@ from .robot import Body, Robot
 #: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
 #: noise; on real arms the nominal standard errors are three to four times too small; this is their square.
 USUAL_WEIGHT = 10.0
+#: The least one where joints hardly turn back: what friction laws lack has one sign there, and looks like gravity, acceleration
+#: or rotor inertia.
+UNTURNED_WEIGHT = 100.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
 _MASSLESS = 1e-6
 #: Ratio of principal second moments below which a body is singular for every engine that re-reads it.
@@ -198,6 +201,18 @@ def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf)
     white = solve_triangular(factor, half.transpose(2, 1, 0).reshape(4, 40), lower=True).reshape(4, 10, 4)
     mass = np.eye(1, 10) / (mass_std * float(np.asarray(theta)[0]))
     return _triangular(np.vstack([white.transpose(0, 2, 1).reshape(16, 10) / (2.0 * relative_std), mass]))
+
+
+def least_weight(reversals: float) -> float:
+    """The least weight of the prior that a motion asks for.
+
+    Args:
+        reversals: How often the joints that move turn back, mean.
+
+    Returns:
+        :data:`UNTURNED_WEIGHT` or 0.
+    """
+    return UNTURNED_WEIGHT if reversals <= HARDLY_TURNS else 0.0
 
 
 def with_joint_terms(

@@ -32,9 +32,11 @@ from ..parallel import one_thread
 from ..progress import Progress
 from ..result.identification import Identification
 from ..result.scores import predict, score
+from ..samples import typical_reversals
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import Statistic
 from ..statistics.fit import fit_base
+from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
 from .physics import complete
 from .prepare import trained_range
@@ -173,9 +175,9 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     fit = with_load_slopes(fit, model, known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    prior = completed_prior(model, prior, statistics, fit.weights)
-    motion = [part for log in logs for part in log.segments]
-    physical = complete(model, statistics, fit, prior, project, trained_range(logs), motion)
+    turns = typical_reversals(velocities([part for log in logs for part in log.segments], motions(statistics)))
+    prior = completed_prior(model, prior, statistics, fit.weights, reversals=turns)
+    physical = complete(model, statistics, fit, prior, project, trained_range(logs), turns)
     notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:

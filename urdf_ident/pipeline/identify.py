@@ -89,7 +89,7 @@ def identify(
 def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identification:
     """The third stage, and everything in one record."""
     model, fit = learnt.model, learnt.fit
-    physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, prepared.motion)
+    physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
     engine = rigid_of(model.robot).used
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
     if "(" in engine:  # not the one that would be expected, and why

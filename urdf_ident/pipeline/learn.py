@@ -30,13 +30,14 @@ from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_trained
 from ..progress import Progress
 from ..project import Project
-from ..samples import Segment
+from ..samples import Segment, typical_reversals
 from ..settings.estimation import EssentialSection
 from ..statistics.accumulate import build_statistics
 from ..statistics.carried import changes_between_logs
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
+from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
 from ..statistics.varying import varying
 from .prepare import Prepared
@@ -56,6 +57,7 @@ class Learnt:
         springs: Deflections of elastic joints.
         cross_validation: Held-out errors; empty where the logs are too short.
         essential: Which base parameters the data need.
+        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
         notes: What is to be said of all this.
     """
 
@@ -68,6 +70,7 @@ class Learnt:
     springs: Sequence[Mapping[str, Any]]
     cross_validation: Mapping[str, Any]
     essential: Mapping[str, Any]
+    reversals: float
     notes: tuple[str, ...]
 
 
@@ -104,7 +107,8 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
     kept.clear()  # what follows seldom asks for rows of all logs again
-    loop = partial(_closed_loop, converged, logs, prior, project)
+    turns = typical_reversals(velocities(prepared.motion, motions(converged.statistics)))
+    loop = partial(_closed_loop, converged, logs, prior, project, turns)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
@@ -123,12 +127,13 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
         model,
         statistics,
         fit,
-        completed_prior(model, prior, statistics, fit.weights, selected.unasked),
+        completed_prior(model, prior, statistics, fit.weights, selected.unasked, turns),
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
         _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
         _essential(statistics, fit, wanted.essential),
+        turns,
         (
             *remarks,
             *selected.notes,
@@ -156,10 +161,12 @@ def _selected(
     return select_friction(model, build, motion, method=method, progress=progress, prior=prior)
 
 
-def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project) -> ClosedLoop:
+def _closed_loop(
+    converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, turns: float
+) -> ClosedLoop:
     """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
     model, fit, statistics = converged.model, converged.fit, converged.statistics
-    complete = completed_prior(model, prior, statistics, fit.weights)
+    complete = completed_prior(model, prior, statistics, fit.weights, reversals=turns)
 
     def plausible(params: Array) -> Array:
         moved = statistics.shifted(fit.base.embedded(params - fit.params))

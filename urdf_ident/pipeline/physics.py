@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,9 @@ from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence import Evidence, Range, gather
-from ..samples import Segment, typical_reversals
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
-from ..statistics.motions import motions, repeats_itself, velocities
+from ..statistics.motions import repeats_itself
 from ..statistics.statistic import StatisticSet
 
 
@@ -52,7 +51,7 @@ def complete(
     prior: Prior,
     project: Project,
     trained: Range,
-    motion: Sequence[Segment],
+    reversals: float,
 ) -> Physical:
     """Chooses standard parameters by the project's ``consistency`` section, and measures what speaks for them.
 
@@ -61,7 +60,7 @@ def complete(
         prior: What the parameters stay close to, first fit included.
         project: Its ``consistency`` section counts.
         trained: Speeds, accelerations and torques of the logs.
-        motion: Segments of the logs.
+        reversals: How often the joints that move turn back, mean.
 
     Returns:
         The parameters, and what they rest on.
@@ -70,8 +69,7 @@ def complete(
         SolverError: The solver failed.
         ModelError: The demands contradict the model.
     """
-    turns = typical_reversals(velocities(motion, motions(statistics)))
-    standard = standard_parameters(model, statistics, fit, prior, project, turns)
+    standard = standard_parameters(model, statistics, fit, prior, project, reversals)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
     evidence = gather(
@@ -85,7 +83,7 @@ def complete(
         fitted=fit.theta(prior.theta0),
         seen=float(fit.seen.mean()),
         folds_repeat=repeats_itself(statistics, TIME_FOLDS),
-        reversals=turns,
+        reversals=reversals,
     )
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence)
