@@ -123,16 +123,17 @@ def _outside(ident: Record) -> Iterator[Reason]:
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
         error = alone if ident.cross_validated is None else ident.cross_validated
-        if error_level(error) == "good" != error_level(alone):
-            yield Reason(
-                "data-alone",
-                "usable",
-                f"without the URDF the data predict what is held out with an error of {100 * alone:.0f} %",
-                "record a richer motion: urdf-ident design --after",
-            )
         doubt = _no_other_motion(evidence) if evidence is not None else None
         if doubt is not None:
             yield doubt
+        if error_level(error) == "good" != error_level(alone):
+            size = f"{100 * alone:.0f} %" if alone < 10 else "more than 1000 %"
+            yield Reason(
+                "data-alone",
+                "usable",
+                f"without the URDF the data predict what is held out with an error of {size}",
+                "record a richer motion: urdf-ident design --after",
+            )
         if doubt is None or error > GOOD_ERROR:
             yield _error("cross-validation", error, "in cross-validation")
     else:
