@@ -107,16 +107,16 @@ def first_fit(
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
         signs = _physical_rows(parameters, chosen, physics)[:, usable]
         own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
-        rotors = np.array([parameters[int(k)].symbol in ("Ia", "Iam") for k in chosen])
+        rotors = np.array([parameters[int(k)].rotor for k in chosen])
         # gravity of a tool that the URDF lacks looks like acceleration where joints hardly turn back
         weight = np.where(rotors, max(_OVERRATED, least_weight(reversals)), _OVERRATED)
-        ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight / _OVERRATED) / size)[usable])
-        prior_rows = block_diag(ridge) if inertial is None else block_diag(inertial.root, ridge)
+        ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight) / size)[usable])
+        prior_rows = ridge if inertial is None else block_diag(np.sqrt(_OVERRATED) * inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the noise that is left
             rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
             right = [r / s for r, s in zip(rights, noise, strict=True)]
-            A = np.vstack([*rows, np.sqrt(_OVERRATED) * prior_rows])
+            A = np.vstack([*rows, prior_rows])
             x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
             left = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
             noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))

@@ -170,7 +170,7 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
     """
     fixed = theta0.copy()
     fixed[model.n_inertial :] = 0.0
-    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].symbol.startswith("Ia")]
+    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].rotor]
     physics = friction_demands(model, loads(model, statistics))
     first = first_fit(statistics, model.parameters, friction, fixed, fit.weights, physics, ordinary=ordinary_columns(model))
     fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)

@@ -46,7 +46,7 @@ def ordinary_columns(model: DynamicModel) -> Array:
         column += width
     carried = matter_acceleration(model.robot)
     for k, parameter in enumerate(model.parameters):
-        if parameter.symbol in ("Ia", "Iam"):
+        if parameter.rotor:
             found[k] = max(found[k], carried[model.robot.joints.index(parameter.owner)])
     return found
 

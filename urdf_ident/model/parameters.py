@@ -26,6 +26,11 @@ class Parameter:
     unit: str
     nonnegative: bool = False
 
+    @property
+    def rotor(self) -> bool:
+        """Whether it is the inertia of a rotor, reflected to a joint (``Ia``) or on the motor's side (``Iam``)."""
+        return self.symbol in ("Ia", "Iam")
+
 
 def inertial_parameters(robot: Robot) -> tuple[Parameter, ...]:
     """The 10·n inertial entries, body by body in the order of ``robot.bodies``; theta always starts with them.

@@ -79,7 +79,7 @@ def inertial_rows(ident: Identification) -> tuple[list[int], list[int]]:
         Their rows, and the standard parameters that they may hold.
     """
     model = ident.model
-    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].symbol.startswith("Ia")]
+    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].rotor]
     allowed = np.zeros(len(model.names), dtype=bool)
     allowed[names] = True
     rows = [r for r, parts in enumerate(ident.fit.base.projection) if not np.any(parts[~allowed])]

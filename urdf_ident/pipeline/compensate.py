@@ -175,9 +175,9 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     fit = with_load_slopes(fit, model, known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    turns = typical_reversals(velocities([part for log in logs for part in log.segments], motions(statistics)))
-    prior = completed_prior(model, prior, statistics, fit.weights, reversals=turns)
-    physical = complete(model, statistics, fit, prior, project, trained_range(logs), turns)
+    reversals = typical_reversals(velocities([part for log in logs for part in log.segments], motions(statistics)))
+    prior = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
+    physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:

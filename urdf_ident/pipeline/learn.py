@@ -107,8 +107,8 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
     kept.clear()  # what follows seldom asks for rows of all logs again
-    turns = typical_reversals(velocities(prepared.motion, motions(converged.statistics)))
-    loop = partial(_closed_loop, converged, logs, prior, project, turns)
+    reversals = typical_reversals(velocities(prepared.motion, motions(converged.statistics)))
+    loop = partial(_closed_loop, converged, logs, prior, project, reversals)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
@@ -127,13 +127,13 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
         model,
         statistics,
         fit,
-        completed_prior(model, prior, statistics, fit.weights, selected.unasked, turns),
+        completed_prior(model, prior, statistics, fit.weights, selected.unasked, reversals),
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
         _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
         _essential(statistics, fit, wanted.essential),
-        turns,
+        reversals,
         (
             *remarks,
             *selected.notes,
@@ -162,11 +162,11 @@ def _selected(
 
 
 def _closed_loop(
-    converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, turns: float
+    converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, reversals: float
 ) -> ClosedLoop:
     """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
     model, fit, statistics = converged.model, converged.fit, converged.statistics
-    complete = completed_prior(model, prior, statistics, fit.weights, reversals=turns)
+    complete = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
 
     def plausible(params: Array) -> Array:
         moved = statistics.shifted(fit.base.embedded(params - fit.params))

@@ -235,24 +235,25 @@ class JointSearch:
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Takes out the law that is missed least, if it is not missed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
-        if not laws:
+        spare = [key for key in laws if key not in self.usual]
+        if not spare:
             return None
-        for key, gain, error in zip(laws, *self._gain(laws, self._errors_without(laws)), strict=True):
+        for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
             new = self._without(laws, key)
             missed = -gain > least_gain(self._sure(key) * error, self._more(new, laws)) and not self._slight(laws, key)
-            if key not in self.usual and not missed and (best is None or gain > best[0]) and not self._offenders(new):
+            if not missed and (best is None or gain > best[0]) and not self._offenders(new):
                 best = (float(gain), new)
         return best[1] if best else None
 
-    def _errors_without(self, laws: Laws) -> Array:
-        """Errors without each of the laws, shape (folds, laws)."""
-        alone = [key for key, law in laws.items() if len(law.columns) == 1 and key[0] not in REPLACES]
+    def _errors_without(self, laws: Laws, keys: Sequence[Key]) -> Array:
+        """Errors without each of some laws, shape (folds, keys)."""
+        alone = [key for key in keys if len(laws[key].columns) == 1 and key[0] not in REPLACES]
         places = self._places([laws[key] for key in alone])
         found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
-        for key in laws:
+        for key in keys:
             if key not in found:
                 found[key] = self.sub.errors(self._index(self._without(laws, key)))
-        return np.stack([found[key] for key in laws], axis=1)
+        return np.stack([found[key] for key in keys], axis=1)
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
         """The laws without one of them; what it contains takes its place."""

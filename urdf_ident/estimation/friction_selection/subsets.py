@@ -368,11 +368,6 @@ class Focus:
         return self._estimates[key]
 
 
-def _squares(columns: Array) -> Array:
-    """Sums of squares of columns (folds, r, k), shape (folds, k)."""
-    return np.asarray(np.einsum("frk,frk->fk", columns, columns))
-
-
 def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Bases and triangles of columns (folds, r, k) that are no repetition in any fold, and which those are."""
     alone = np.ones(columns.shape[2], dtype=bool)
