@@ -26,6 +26,7 @@ FOUNDATION = (
     "progress",
     "sending",
     "scratch",
+    "processes",
     "parallel",
 )
 ROOMS = (

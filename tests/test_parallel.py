@@ -81,9 +81,10 @@ def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeyp
     expected, sent = [size(log)[0] for log in recordings], [0]
     message = sending.Task.message
 
-    def counted(task: sending.Task, known: set[str]) -> tuple[str, list[str], bytes]:
+    def counted(task: sending.Task, known: set[str]) -> tuple[str, list[str], sending.Parcel]:
         made = message(task, known)
-        sent[0] += len(made[2])
+        head, arrays = made[2]
+        sent[0] += len(head) + sum(len(array) for array in arrays)
         return made
 
     def result() -> int:

@@ -11,15 +11,14 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
+from .processes import Helper
 from .scratch import lend, scratch_folder
 from .sending import Task, leave, work
 
@@ -77,16 +76,10 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
             yield from _inside(crew)
     elif jobs > 1:
         with ExitStack() as stack:
-            lent = (scratch_folder(),)
-            pools = [stack.enter_context(ProcessPoolExecutor(1, initializer=_alone, initargs=lent)) for _ in range(jobs)]
-            try:
-                yield from _inside(_Crew(lambda place, *message: pools[place].submit(work, *message), lambda: range(jobs)))
-            except BrokenProcessPool as error:
-                raise SchedulerError(
-                    "a process that worked on the logs was ended from outside",
-                    got=f"{jobs} processes",
-                    remedy="mostly there was not enough memory: use fewer with --jobs",
-                ) from error
+            helpers = [Helper(partial(_alone, scratch_folder()), work) for _ in range(jobs)]
+            for helper in helpers:
+                stack.callback(helper.end)
+            yield from _inside(_Crew(lambda place, *message: helpers[place].submit(*message), lambda: range(jobs)))
     else:
         yield
 
@@ -133,7 +126,7 @@ class _Crew:
     def _done(self, task: Task, place: Hashable, answer: Any) -> list[Any]:
         """Results of a task; sent again, in full, where the worker lacked something."""
         worker, data = answer.result()
-        if not isinstance(data, bytes):
+        if isinstance(data, list):
             self.known.setdefault(worker, set()).difference_update(task.named.difference(data))
             worker, data = self.submit(place, *task.message(set())).result()
         results = task.results(data)
@@ -166,7 +159,7 @@ def _cluster(address: str) -> Iterator[_Map]:
     except ImportError as error:
         raise MissingExtraError("--scheduler needs dask", remedy="pip install 'urdf-ident[cluster]'") from error
     try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=False)
+        client = Client(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True)
     except (OSError, ValueError, TypeError) as error:
         raise SchedulerError(
             "the scheduler does not answer",
@@ -176,6 +169,7 @@ def _cluster(address: str) -> Iterator[_Map]:
         ) from error
     with client:
         _check_workers(client, address)
+        _keep_memory()
 
         def submit(place: str | None, *message: Any) -> Any:
             where: dict[str, Any] = {} if place is None else {"workers": [place], "allow_other_workers": True}
@@ -196,8 +190,8 @@ def _work_there(*message: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _keep_memory() -> None:
-    """Dask has its workers give memory back to the system at once: to get room for arrays of 100 kB then takes as long as to
-    fill them."""
+    """Dask has its workers, and what is started beside them, give memory back to the system at once: to get room for arrays of
+    100 kB then takes as long as to fill them."""
     import ctypes
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None  # of the GNU C library alone

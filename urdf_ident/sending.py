@@ -12,6 +12,7 @@ import os
 import pickle
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -93,7 +94,8 @@ class _Pickler(pickle.Pickler):
     """Writes names of what the other process knows, and notes them and what it will know."""
 
     def __init__(self, file: io.BytesIO, known: set[str]) -> None:
-        super().__init__(file, 5)
+        self.apart: list[Any] = []
+        super().__init__(file, 5, buffer_callback=partial(_apart, self.apart))  # a method would keep this and all it wrote
         self.here, self.known, self.named = _Here.get(), known, set[str]()
 
     def reducer_override(self, thing: Any) -> Any:
@@ -107,6 +109,15 @@ class _Pickler(pickle.Pickler):
             return _named, (name,)
         self.known.add(name)
         return _new, (name, *thing.__reduce_ex__(5)[:3])
+
+
+def _apart(found: list[Any], buffer: pickle.PickleBuffer) -> bool:
+    """Whether an array's numbers are written with the rest; those of large ones go as they are, without a copy."""
+    raw = buffer.raw()
+    if raw.nbytes < _LARGE:
+        return True
+    found.append(np.frombuffer(raw, np.uint8))
+    return False
 
 
 def _named(name: str) -> Any:
@@ -132,12 +143,21 @@ def _new(name: str, make: Callable[..., Any], arguments: Sequence[Any], state: A
     return thing
 
 
-def _packed(content: Any, known: set[str]) -> tuple[bytes, set[str]]:
+#: A pickle, and the bytes of its large arrays.
+Parcel = tuple[bytes, list[Any]]
+
+
+def _packed(content: Any, known: set[str]) -> tuple[Parcel, set[str]]:
     """The content, and what of it are names."""
     file = io.BytesIO()
     pickler = _Pickler(file, known)
     pickler.dump(content)
-    return file.getvalue(), pickler.named
+    return (file.getvalue(), pickler.apart), pickler.named
+
+
+def _unpacked(parcel: Parcel) -> Any:
+    head, apart = parcel
+    return pickle.loads(head, buffers=[part if part.flags.writeable else part.copy() for part in apart])
 
 
 class Task:
@@ -157,7 +177,7 @@ class Task:
         self.known: set[str] = set()
         self.named: set[str] = set()
 
-    def message(self, known: set[str]) -> tuple[str, list[str], bytes]:
+    def message(self, known: set[str]) -> tuple[str, list[str], Parcel]:
         """What is sent: arguments of :func:`work`.
 
         Args:
@@ -170,14 +190,14 @@ class Task:
         gone = [name for name in known if name not in here.things]
         known.difference_update(gone)
         self.known = set(known)
-        data, self.named = _packed(self.content, self.known)
-        return here.own, gone, data
+        parcel, self.named = _packed(self.content, self.known)
+        return here.own, gone, parcel
 
-    def results(self, data: bytes) -> list[Any]:
+    def results(self, parcel: Parcel) -> list[Any]:
         """What the function returned for the items.
 
         Args:
-            data: The second part of the answer; :attr:`known` grows by what is in it.
+            parcel: The second part of the answer; :attr:`known` grows by what is in it.
 
         Returns:
             One result an item.
@@ -186,7 +206,7 @@ class Task:
         if not here.client:
             here.shared = set()
         try:
-            found: list[Any] = pickle.loads(data)
+            found: list[Any] = _unpacked(parcel)
         except _NotHereError:  # let go of in the meantime
             function, items = self.content
             return [function(item) for item in items]
@@ -194,13 +214,13 @@ class Task:
         return found
 
 
-def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | list[str]]:
+def work(client: str, gone: Sequence[str], parcel: Parcel) -> tuple[str, Parcel | list[str]]:
     """What a worker does.
 
     Args:
         client: Name of the process that asks.
         gone: Names of what that process no longer has.
-        data: The function and its items.
+        parcel: The function and its items.
 
     Returns:
         Name of the worker, and what the function returned; the names of what is here, where something was not.
@@ -210,7 +230,7 @@ def work(client: str, gone: Sequence[str], data: bytes) -> tuple[str, bytes | li
         here.held, here.shared, here.client = {}, set(), client
     here.forget(gone)
     try:
-        function, items = pickle.loads(data)
+        function, items = _unpacked(parcel)
     except _NotHereError:
         return here.own, list(here.things)
     return here.own, _packed([function(item) for item in items], here.shared)[0]
