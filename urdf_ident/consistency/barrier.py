@@ -140,7 +140,7 @@ class _Path:
     def __init__(self, feasible: Feasible, data: DataTerm, weight: float, distance: str) -> None:
         self.feasible, self.data, self.weight, self.distance = feasible, data, weight, distance
         n = feasible.n
-        group = _joined(feasible.G[~feasible.G[:, : 10 * n].any(axis=1), 10 * n :] != 0)
+        group = feasible.joint_groups
         self.groups = int(group.max(initial=-1)) + 1, int(np.bincount(group).max(initial=1))
         self.slots = group * self.groups[1] + _count(group)
         block = np.concatenate([np.repeat(np.arange(n), 10), n + group])
@@ -302,14 +302,6 @@ def _ends(G: Array) -> tuple[Array, Array]:
     """First and last non-zero column of every row."""
     used = G != 0
     return used.argmax(axis=1), G.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
-
-
-def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Groups of columns that rows have in common, shape (rows, k): the number of each column's group, shape (k,)."""
-    group = np.arange(used.shape[1])
-    for row in np.unique(used, axis=0):
-        group[np.isin(group, group[row])] = group[row].min(initial=used.shape[1])
-    return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
 def _count(owners: NDArray[np.intp]) -> NDArray[np.intp]:

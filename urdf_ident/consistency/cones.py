@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from ..errors import check_shape
@@ -147,6 +148,11 @@ class Feasible:
         """Cholesky factors of the prior's bodies, shape (n, 4, 4), to measure P relative to P0."""
         return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
 
+    @cached_property
+    def joint_groups(self) -> NDArray[np.intp]:
+        """Which joint terms half-spaces have in common: the number of each term's group, shape (p − 10·n,)."""
+        return _joined(self.G[~self.G[:, : 10 * self.n].any(axis=1), 10 * self.n :] != 0)
+
     def relative_mass(self, x: Array) -> Array:
         """Masses relative to the prior's.
 
@@ -211,6 +217,14 @@ class Feasible:
         return tuple(
             held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < tolerance]
         )
+
+
+def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Groups of columns that rows have in common, shape (rows, k): the number of each column's group, shape (k,)."""
+    group = np.arange(used.shape[1])
+    for row in np.unique(used, axis=0):
+        group[np.isin(group, group[row])] = group[row].min(initial=used.shape[1])
+    return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
 def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOptions) -> Feasible:

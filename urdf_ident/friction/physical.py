@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -76,13 +77,13 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
     """
     matrix = np.hstack([np.zeros((len(moments(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
     signs = np.array([sign and not law.bias and not law.conservative for law in laws for sign in law.nonnegative], dtype=bool)
+    size = np.abs(matrix).max(axis=1, initial=0.0)
+    scaled = matrix / np.where(size > 0, size, 1.0)[:, None]
+    needed = ((scaled < -1e-12) | ((scaled > 1e-12) & ~signs)).any(axis=1)
     kept: dict[bytes, tuple[Array, str]] = {}
-    for row, (v, _, slope) in zip(matrix, moments(trained, speeds), strict=True):
-        size = float(np.abs(row).max(initial=0.0))
-        needed = (row < -1e-12 * size) | ((row > 1e-12 * size) & ~signs)
-        if size > 0 and needed.any():
-            word = f"slope of friction beyond {v:.2g} rad/s or m/s" if slope else f"friction at {v:.2g} rad/s or m/s"
-            kept.setdefault(np.round(row / size, 9).tobytes(), (row / size, word))
+    for row, key, (v, _, slope) in compress(zip(scaled, np.round(scaled, 9), moments(trained, speeds), strict=True), needed):
+        word = f"slope of friction beyond {v:.2g} rad/s or m/s" if slope else f"friction at {v:.2g} rad/s or m/s"
+        kept.setdefault(key.tobytes(), (row, word))
     rows = np.array([row for row, _ in kept.values()]).reshape(-1, matrix.shape[1])
     return rows, tuple(word for _, word in kept.values())
 

@@ -82,15 +82,15 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
     """
     from scipy.linalg.lapack import dtbtrs
 
-    b, a = section
+    b, a = section.tolist()
     y = np.multiply(x, b[0], order="F")
     y[1:] += b[1] * x[:-1]
     y[2:] += b[2] * x[:-2]
     if steady:
-        late = b[2] - a[2] * b.sum() / a.sum()
-        y[0] += (b[1] - a[1] * b.sum() / a.sum() + late) * x[0]
+        late = b[2] - a[2] * sum(b) / sum(a)
+        y[0] += (b[1] - a[1] * sum(b) / sum(a) + late) * x[0]
         y[1:2] += late * x[0]
-    band = np.repeat(a[:, None], len(x), axis=1)
+    band = np.repeat(section[1][:, None], len(x), axis=1)
     return np.asarray(dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
 
 

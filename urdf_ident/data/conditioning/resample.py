@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Stretch:
     external: Array | None = None
 
 
+@lru_cache(maxsize=1)  # the checks of a log ask one after the other
 def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
     """Brings a log to an even grid, split at its gaps.
 

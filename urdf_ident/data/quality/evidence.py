@@ -191,16 +191,15 @@ def gather(motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], sprin
 
     Args:
         motion: The samples.
-        inertial: Regressor of the inertial parameters, shape (N, n, 10 n).
-        kept: Which of its columns the others follow from, shape (k,).
+        inertial: Columns of the regressor from which the others follow, shape (N, n, k).
+        kept: Which of the 10 n inertial parameters they belong to, shape (k,).
         springs: Joints with a spring or balancer.
 
     Returns:
         The evidence.
     """
     n = motion.q.shape[1]
-    active = np.zeros(inertial.shape[2], dtype=bool)
-    inertial = inertial[:, :, kept]
+    active = np.zeros(10 * n, dtype=bool)
     scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
     seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
     active[kept[seen]] = True

@@ -169,8 +169,7 @@ class Case:
         """
 
         def make() -> Grams:
-            kept = rigid_of(self.robot).spanning_anywhere[0]
-            found = gather(self._moved(reading), self._regressor(reading), kept, reading.springs)
+            found = gather(self._moved(reading), self._regressor(reading), self._kept_columns, reading.springs)
             self._summed[reading.motion()] = found.summed()
             return found
 
@@ -241,6 +240,11 @@ class Case:
         left = np.maximum(S[:, 1, 1] - 2 * common * S[:, 0, 1] + common**2 * S[:, 0, 0], EXACT**2)
         return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
 
+    @property
+    def _kept_columns(self) -> NDArray[np.intp]:
+        """Inertial columns from which the others follow."""
+        return rigid_of(self.robot).spanning_anywhere[0]
+
     @cached_property
     def _stated(self) -> Array:
         """The URDF's inertial parameters, shape (10 n,), moved to those whose columns are kept: the same torque."""
@@ -294,9 +298,9 @@ class Case:
             moved = self._moved(base)
             zero = np.zeros_like(moved.q)
             if what == "all":
-                return regressor(self.robot, moved.q, moved.v, moved.a)
+                return rigid_of(self.robot).regressor(self._kept_columns, moved.q, moved.v, moved.a)
             robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
-            return regressor(robot, moved.q, zero, zero)
+            return regressor(robot, moved.q, zero, zero)[:, :, self._kept_columns]
 
         return _kept(self._inertial, (*base.motion(), what), make)
 

@@ -114,6 +114,21 @@ class Rigid:
             self._programs[key] = regressor_program(self.tree, [(mix, [int(k) for k in columns]) for mix, columns in groups])
         return np.split(self._run(self._programs[key], q, v, a, total), ends)
 
+    def regressor(self, columns: NDArray[np.intp], q: Array, v: Array, a: Array, total: int | None = None) -> Array:
+        """Some inertial columns of the joints' torques.
+
+        Args:
+            columns: Which ones, shape (k,).
+            q, v, a, total: As for :meth:`columns`.
+
+        Returns:
+            Shape (N, n, k) [unit of torque per unit of parameter], the samples one after the other in memory.
+
+        Raises:
+            ShapeError: The arrays disagree.
+        """
+        return np.stack(self.columns([(row, columns) for row in np.eye(self.robot.n)], q, v, a, total)).transpose(2, 0, 1)
+
     def torque(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
         """Torque of the rigid bodies, gravity included.
 
@@ -145,13 +160,10 @@ class Rigid:
 
     def _torques(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
         """Torques of many models from one regressor, shape (N, n, k)."""
-        n, size = self.robot.n, len(theta)
-        groups = [(row, np.arange(size)) for row in np.eye(n)]
-        out = np.empty((len(q), n, theta.shape[1]))
+        out, every = np.empty((*np.shape(q), theta.shape[1])), np.arange(len(theta))
         for begin in range(0, len(q), CHUNK):
             part = slice(begin, begin + CHUNK)
-            for i, columns in enumerate(self.columns(groups, q[part], v[part], a[part], len(q))):
-                out[part, i] = columns.T @ theta
+            out[part] = self.regressor(every, q[part], v[part], a[part], len(q)) @ theta
         return out
 
     def _run(self, program: Program, q: Array, v: Array, a: Array, total: int | None) -> Array:
