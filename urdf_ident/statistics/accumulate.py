@@ -21,7 +21,7 @@ from .entries import Entries, Statistic
 from .kept import KeptRows
 from .motions import motions
 from .rows import RowFilter, filtered_rows
-from .statistic import Layout, StatisticSet, together
+from .statistic import Layout, StatisticSet, layouts_of, together
 
 #: Time blocks a log is cut into, those of many logs together, and each of many, at least.
 BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8
@@ -79,10 +79,7 @@ def accumulate(
             expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
             remedy="record longer, or raise signals.decimate",
         )
-    layouts = tuple(
-        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
-        for group, some in zip(model.groups, model.compact, strict=True)
-    )
+    layouts = layouts_of(model)
     factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
     gathered = _Gathered(layouts, factors)
     done = 0

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, triangle
+from ..model.dynamic_model import DynamicModel
 from .entries import Statistic
 
 #: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
@@ -79,6 +80,21 @@ class Layout:
     def width(self) -> int:
         """Number of columns of the factors."""
         return len(self.instruments) + len(self.columns) + len(self.channels)
+
+
+def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
+    """The layouts of a model's row groups.
+
+    Args:
+        model: The model.
+
+    Returns:
+        One of each.
+    """
+    return tuple(
+        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
+        for group, some in zip(model.groups, model.compact, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 The discrete cosine transform of a piece of rows (DCT-II) turns noise of a first-order autoregression into nearly
 independent coefficients, whose variance is the noise's spectrum; for it this transform is close to the best there is
 (Ahmed, Natarajan, Rao 1974), long memory included. Coefficients of neighbouring frequencies share one variance, so that
-one triangular factor per row group and band holds all that generalised least squares needs. It is a
-:class:`..statistic.StatisticSet` whose row groups are bands, and grows no more with the logs than any other.
+one triangular factor per row group and band holds all that generalised least squares needs. Factors of logs merge like those of
+any other statistic, so that all logs together take no more room than one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
-from ...statistics.entries import Entries, Statistic
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Layout, StatisticSet
+from ...statistics.statistic import Layout, layouts_of
 
 #: Bands one coefficient of the longest piece wide, from zero frequency on.
 SINGLE = 16
@@ -46,16 +45,21 @@ class Spectrum:
     """Rows by row group and frequency band.
 
     Attributes:
-        statistics: Groups ``"<group>@<band>"``, bands ascending inside each row group; one entry per log.
-        groups: The row groups.
+        layouts: What the columns of each row group's factors are.
+        factors: Of each row group those of its bands, all logs merged, shape (≤ width, width) each.
         pieces: How many pieces of each kind there are.
         edges: Frequencies of the bands, shape (bands + 1,) [Hz].
     """
 
-    statistics: StatisticSet
-    groups: tuple[str, ...]
+    layouts: tuple[Layout, ...]
+    factors: tuple[tuple[Array, ...], ...]
     pieces: Mapping[Kind, int]
     edges: Array
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the row groups."""
+        return tuple(layout.group for layout in self.layouts)
 
     @property
     def bands(self) -> int:
@@ -69,18 +73,6 @@ class Spectrum:
         for kind, number in self.pieces.items():
             total += number * np.bincount(self._band(kind), minlength=self.bands)
         return total
-
-    def only(self, logs: Sequence[str]) -> Spectrum:
-        """The part of some logs.
-
-        Args:
-            logs: Names to keep.
-
-        Returns:
-            A spectrum sharing the factors.
-        """
-        pieces = {kind: number for kind, number in self.pieces.items() if kind.log in logs}
-        return Spectrum(self.statistics.only(logs), self.groups, pieces, self.edges)
 
     def expected(self, memory: float) -> Array:
         """Mean power of unit noise in each band.
@@ -187,30 +179,37 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     rate = max(log.conditioned.decimate_rate for log in logs)
     edges = band_edges(max(1, min(longest, 4096)), rate)
     made = each(partial(_by_frequency, model, edges), logs)
-    layouts = [layout for own in _layouts(model, len(edges) - 1) for layout in own]
-    entries = tuple(entry for own, _ in made for entry in own)
-    statistics = StatisticSet(model.names, tuple(layouts), entries, f"{model.fingerprint} cosines")
-    counts = {kind: number for _, own in made for kind, number in own.items()}
-    return Spectrum(statistics, tuple(group.name for group in model.groups), counts, edges)
+    bands, layouts = range(len(edges) - 1), layouts_of(model)
+    factors = (tuple(some.expanded(triangle(*(own.of(g, b) for own in made))) for b in bands) for g, some in enumerate(layouts))
+    counts = {kind: number for own in made for kind, number in own.pieces.items()}
+    return Spectrum(layouts, tuple(factors), counts, edges)
 
 
-def _layouts(model: DynamicModel, bands: int) -> list[list[Layout]]:
-    """Of every row group that of each band."""
-    return [
-        [
-            Layout(f"{group.name}@{b}", group.joint, group.columns, places=some.places, expansion=some.expansion)
-            for b in range(bands)
-        ]
-        for group, some in zip(model.groups, model.compact, strict=True)
-    ]
+@dataclass(frozen=True, eq=False)
+class _Bands:
+    """A log's rows by frequency.
+
+    Attributes:
+        factors: Of each row group those of all bands, one below the other; the columns that others follow from.
+        ends: Where each band ends in them, after a zero, shape (groups, bands + 1).
+        pieces: How many pieces of each kind there are.
+    """
+
+    factors: tuple[Array, ...]
+    ends: NDArray[np.intp]
+    pieces: dict[Kind, int]
+
+    def of(self, group: int, band: int) -> Array:
+        """The factor of one band of a row group, by their numbers."""
+        return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
 
 
-def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[Entries, dict[Kind, int]]:
-    """The cosine coefficients of a log's rows as factors by group and band, and how many pieces of each kind there are."""
+def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> _Bands:
+    """The cosine coefficients of a log's rows as factors by group and band."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
-    factors: dict[tuple[int, int], tuple[Array, int]] = {}
+    factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
     for piece in row_pieces(model, [log], compact=True):
         band = band_of(len(piece), piece.row_rate, edges)
@@ -218,20 +217,11 @@ def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> tuple[
         counts[kind] = counts.get(kind, 0) + 1
         cuts = np.searchsorted(band, np.arange(bands + 1))
         filled = np.flatnonzero(np.diff(cuts)).tolist()
-        for g, rows in enumerate(piece.rows):
+        for own, rows in zip(factors, piece.rows, strict=True):
             cosines = dct(rows, axis=0, norm="ortho")
             for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
-                old = factors.get((g, b))
-                stacked = part if old is None else np.vstack([old[0], part])
-                number = len(part) if old is None else old[1] + len(part)
-                factors[g, b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked, number
-    made: list[Statistic] = []
-    for g, layouts in enumerate(_layouts(model, bands)):
-        own = [(layouts[b], R, number) for (group, b), (R, number) in factors.items() if group == g]
-        wide = layouts[0].expanded(np.vstack([R for _, R, _ in own]))
-        wide.setflags(write=False)
-        ends = np.cumsum([len(R) for _, R, _ in own])
-        for (layout, R, number), end in zip(own, ends, strict=True):
-            made.append(Statistic(log.name, 0, layout.group, wide[end - len(R) : end], number))
-    return Entries(made), counts
+                stacked = np.vstack([own[b], part]) if len(own[b]) else part
+                own[b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked
+    ends = np.array([np.cumsum([0, *map(len, own)]) for own in factors])
+    return _Bands(tuple(np.vstack(own) for own in factors), ends, counts)

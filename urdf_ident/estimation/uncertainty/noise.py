@@ -91,20 +91,15 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
     Returns:
         The rows.
     """
-    statistics, base = spectrum.statistics, fit.base
     parts, units = [], []
-    for unit, layout in enumerate(statistics.layouts):
-        if statistics.rows[layout.group] == 0:
-            continue
-        R = statistics.factor(layout.group)
-        parts.append(R @ base.turned(layout.columns, solution.root, fit.params))
-        units.append(np.full(len(R), unit))
-    if not parts:
-        raise EstimationError("no rows to judge the noise from")
-    count = np.array([statistics.rows[layout.group] for layout in statistics.layouts], dtype=float)
-    shape = (len(spectrum.groups), spectrum.bands)
+    for g, (layout, factors) in enumerate(zip(spectrum.layouts, spectrum.factors, strict=True)):
+        parts.append(np.vstack(factors) @ fit.base.turned(layout.columns, solution.root, fit.params))
+        units.append(g * spectrum.bands + np.repeat(np.arange(spectrum.bands), [len(R) for R in factors]))
     rows = np.vstack(parts)
-    return WhitenedRows(rows[:, :-1], rows[:, -1], np.concatenate(units), count.reshape(shape))
+    if not len(rows):
+        raise EstimationError("no rows to judge the noise from")
+    count = np.tile(spectrum.rows, (len(parts), 1))
+    return WhitenedRows(rows[:, :-1], rows[:, -1], np.concatenate(units), count)
 
 
 def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
