@@ -91,11 +91,11 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
-    kept = KeptRows()
+    kept = KeptRows(samples=sum(len(part) for part in prepared.motion))
     first = model if model.automatic else with_trained(model, prepared.motion)
     trusted = trust(first, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
     if trusted.weights is not None:
-        kept = KeptRows()  # rows of weighted samples are others
+        kept = KeptRows(samples=kept.samples)  # rows of weighted samples are others
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed

@@ -193,8 +193,10 @@ def build_statistics(
     if not logs:
         raise EstimationError("no log to estimate from")
     asked = (model.fingerprint, tuple(log.name for log in logs), blocks, weights is None)
-    if kept is not None and kept.last is not None and kept.last[0] == asked:
-        return kept.last[1]
+    if kept is not None and kept.last is not None:
+        if kept.last[0] == asked:
+            return kept.last[1]
+        kept.last = None  # as large as all that is made next
     own = [None if weights is None else weights[log.name] for log in logs]
     sent = [(log.name, log.segments, replace(log.conditioned, segments=()), some) for log, some in zip(logs, own, strict=True)]
     work = partial(_statistic, model, blocks or blocks_of(len(logs)))

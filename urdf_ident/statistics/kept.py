@@ -26,8 +26,9 @@ from .statistic import StatisticSet
 
 #: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
 MOST = 12_000_000
-#: Part of them that may be rigid columns at the full rate, from which the rigid torque of any estimate is one product.
-FULL_RATE = 0.25
+#: Rigid columns at the full rate, from which the rigid torque of any estimate is one product, are kept where those of all logs
+#: are at most so many beside them, as a part: which logs a process has at hand must make no difference.
+FULL_RATE = 1 / 3
 #: Numbers of term columns at the full rate that are filtered at a time.
 AT_ONCE = 2_000_000
 
@@ -37,10 +38,11 @@ class KeptRows(SentOnce):
 
     Args:
         most: Numbers that are kept.
+        samples: Of all logs.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self.most, self.held = most, 0
+    def __init__(self, most: int = MOST, samples: int = 0) -> None:
+        self.most, self.samples, self.held = most, samples, 0
         self._kept: dict[Hashable, list[Array]] = {}
         self._full: dict[tuple[Segment, Robot], list[Array]] = {}  # rows and columns as those of ``_joints``
         self._joints: dict[Robot, DynamicModel] = {}  # rigid bodies whose motors turn one joint each
@@ -71,7 +73,7 @@ class KeptRows(SentOnce):
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(KeptRows(self.most))}
+        return {**vars(KeptRows(self.most, self.samples))}
 
     def clear(self) -> None:
         """Lets go of all rows; those that are asked for again are kept again."""
@@ -134,8 +136,7 @@ class KeptRows(SentOnce):
             self._joints = {model.robot: model.with_terms([]).with_drive(Drive.build(model.n))}
         joints, key = self._joints[model.robot], (segment, model.robot)
         if key not in self._full:
-            size = len(segment) * sum(len(some.places) for some in joints.compact)
-            if sum(block.size for blocks in self._full.values() for block in blocks) + size > FULL_RATE * self.most:
+            if max(self.samples, len(segment)) * sum(len(some.places) for some in joints.compact) > FULL_RATE * self.most:
                 return model.with_reference_torque(segment)
             ((_, self._full[key]),) = joints.row_blocks(segment, chunk=len(segment), compact=True)
         torque = np.empty((len(segment), model.n))

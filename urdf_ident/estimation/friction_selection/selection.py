@@ -127,15 +127,16 @@ def select_friction(
     chosen = list(chosen_by_data(model))
     simple = sum(len(item.term.symbols) for item in chosen)
     before = np.zeros((0, 0))
+    theta, sigma = _rigid(converged, model, prior), converged.fit.sigma
+    del converged  # its factors are as large as those of the search
     for zoom in ((), *ZOOMS):
         wide = wide_model(model, motion, chosen, zoom)
         state = _state(wide, chosen)
-        theta = _rigid(converged, model, prior)
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
-        search = StructureSearch(wide, statistics, converged.fit.sigma, visits, _prior_rows(wide, prior), steady)
+        search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
@@ -143,7 +144,8 @@ def select_friction(
         chosen = [law.item for law in listed(state)]
         if zoom != ZOOMS[-1]:
             narrow = wide.narrow(listed(state))
-            converged = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
+            settled = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
+            theta, sigma = _rigid(settled, model, prior), settled.fit.sigma
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
