@@ -97,7 +97,7 @@ def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:
     rough = problem.rough_solver([(R, rho)])
     for weight in (1.0, 100.0):
         exact = problem.solve(R, rho, weight)
-        theta = rough(0, weight)
+        (theta,) = rough(weight)
         cost = np.sum((R @ theta - rho) ** 2)
         assert cost == pytest.approx(exact.data_term, rel=1e-3)
         assert np.linalg.norm(case.prior.root @ (theta - exact.theta)) < 0.05

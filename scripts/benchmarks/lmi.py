@@ -85,7 +85,7 @@ def main(rows: int) -> None:
                 whole.append(time.process_time() - start)
                 solver.append(solution.seconds)
                 start = time.process_time()
-                roughly(0, 10.0)
+                roughly(10.0)
                 rough.append(time.process_time() - start)
             times = (reduce, min(solver), min(whole), min(rough), baseline, baseline / min(whole))
             print(

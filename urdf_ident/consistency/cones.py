@@ -21,6 +21,7 @@ from ..linalg import Array
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
+from ..sending import SentOnce
 from .options import LmiOptions
 
 
@@ -98,7 +99,7 @@ class Cones:
 
 
 @dataclass(frozen=True, eq=False)
-class Feasible:
+class Feasible(SentOnce):
     """All constraints on x.
 
     Attributes:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..errors import EstimationError, SolverError
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
+from ..parallel import each
 from ..samples import freeze_arrays
 from .barrier import interior, minimise, minimise_roughly
 from .cones import Feasible, feasible_set
@@ -198,14 +200,14 @@ class LmiProblem:
             brentq(excess, low, high, xtol=0.01, maxiter=40)
         return found[max(weight for weight in found if excess(weight) <= 1e-9)]
 
-    def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[int, float], Array]:
+    def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
         """Solves to a few digits and without a certificate, ten times faster: to compare weights on many folds.
 
         Args:
             factors: ``(R, rho)`` of each fold, as for :meth:`solve`.
 
         Returns:
-            A function of a fold's index and a weight > 0 that returns theta, shape (p,).
+            A function of a weight > 0 that returns theta of every fold, shape (p,) each.
 
         Raises:
             ShapeError: Shapes do not fit.
@@ -213,16 +215,14 @@ class LmiProblem:
             SolverError: Nothing satisfies the constraints.
         """
         start = interior(self.feasible)
-        terms = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
+        first, *others = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
 
-        middle: dict[float, Array] = {}  # folds differ little: all but the first start from a point on the first one's way
-
-        def solve(fold: int, weight: float) -> Array:
+        def solve(weight: float) -> list[Array]:
             if start is None:  # demands that leave no room to move inside them
-                return self._solve(terms[fold], weight).theta
-            given = (self.feasible, terms[fold], weight, self.options.distance, middle.get(weight, start))
-            x, middle[weight] = minimise_roughly(*given, near=weight in middle)
-            return self.feasible.theta(x)
+                return [self._solve(term, weight).theta for term in (first, *others)]
+            x, middle = minimise_roughly(self.feasible, first, weight, self.options.distance, start)
+            rest = each(partial(_near, self.feasible, weight, self.options.distance, middle), others)
+            return [self.feasible.theta(own) for own in (x, *rest)]
 
         return solve
 
@@ -325,6 +325,11 @@ class LmiProblem:
         x = np.asarray(inside + low * (goal - inside), dtype=float)
         duals = np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e))
         return self._judge(Point(x, *duals, 0.0), data, weight, self.options.distance, "projection")
+
+
+def _near(feasible: Feasible, weight: float, distance: str, middle: Array, data: DataTerm) -> Array:
+    """A fold's rough optimum, from a point on the way of another one: folds differ little."""
+    return minimise_roughly(feasible, data, weight, distance, middle, near=True)[0]
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:

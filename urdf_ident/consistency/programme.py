@@ -14,11 +14,12 @@ from scipy.linalg import solve_triangular, svd
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array
+from ..sending import SentOnce
 from .cones import Cones, Feasible
 
 
 @dataclass(frozen=True, eq=False)
-class DataTerm:
+class DataTerm(SentOnce):
     """The data term ``‖s·(V x − a)‖² + constant`` in whitened coordinates.
 
     Attributes:

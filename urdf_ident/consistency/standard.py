@@ -248,8 +248,7 @@ def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) ->
     roughly = problem.rough_solver([data for data, _ in folds])
 
     def squares(weight: float) -> Array:
-        thetas = [roughly(k, weight) for k in range(len(folds))]
-        return np.array([np.sum((S @ theta - y) ** 2) / rows for (S, y, rows), theta in zip(tests, thetas, strict=True)])
+        return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, roughly(weight), strict=True)])
 
     return HeldOutWeights(squares, _descend(squares))
 
