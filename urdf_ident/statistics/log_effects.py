@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
@@ -263,28 +264,34 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
     beta = np.linalg.lstsq(normal, score, rcond=1e-12)[0]
     own_change = np.einsum("lqk,lk->lq", middles, logs.zy - np.einsum("lrq,r->lq", logs.xz, beta))
     for group in statistics.groups:
-        squares, expected, residual, count, number = 0.0, 0.0, 0.0, 0.0, 0
-        for (log, part), u in zip(units, own_change, strict=True):
-            own = rows.of(log, group, part)
-            if not own:
-                continue
+        S, s = np.zeros((len(units), stretches, rows.q, rows.q)), np.zeros((len(units), stretches, rows.q))
+        parts, residual, number = np.zeros((len(units), 1, 1)), 0.0, 0
+        for k, ((log, part), u) in enumerate(zip(units, own_change, strict=True)):
+            R, edges = rows.of(log, group, part)
             number += rows.number(log, group, part)
-            R = np.vstack(own)
             errors = R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u
             residual += float(errors @ errors)
-            told = np.flatnonzero(np.any(R[:, rows.r : -1], axis=0))
-            chunks = np.array_split(np.arange(len(own)), min(stretches, len(own)))
-            if len(chunks) < 2 or not len(told):
+            ends = [
+                edges[0],
+                *(edges[some[-1] + 1] for some in np.array_split(np.arange(len(edges) - 1), stretches) if len(some)),
+            ]
+            if len(ends) < 3:  # nothing to scatter
                 continue
-            ends = np.cumsum([sum(len(own[i]) for i in chunk) for chunk in chunks])[:-1]
-            pieces = zip(np.split(R[:, rows.r + told], ends), np.split(errors, ends), strict=True)
-            S, s = zip(*((z.T @ z, z.T @ e) for z, e in pieces), strict=True)
-            inverse = np.linalg.pinv(sum(S), hermitian=True)
-            middle_score = sum(s) / len(s)  # not exactly zero where a parameter acts on several groups
-            squares += sum(float((x - middle_score) @ inverse @ (x - middle_score)) for x in s)
-            expected += sum(float(np.trace(inverse @ (x - x @ inverse @ x))) for x in S)
-            count += len(told)
-        variance = residual / max(number - count, 1.0)
+            parts[k] = len(ends) - 1
+            for c, (begin, end) in enumerate(pairwise(ends)):
+                z = R[begin:end, rows.r : -1]
+                S[k, c], s[k, c] = z.T @ z, z.T @ errors[begin:end]
+        whole = S.sum(axis=1)
+        inverse = np.linalg.pinv(whole, hermitian=True)
+        middle = s.sum(axis=1, keepdims=True) / np.maximum(
+            parts, 1
+        )  # not exactly zero where a parameter acts on several groups
+        away = np.where(np.arange(stretches)[:, None] < parts, s - middle, 0.0)
+        squares = float(np.sum((away @ inverse) * away))
+        share = inverse[:, None] @ S
+        expected = float(np.trace(share, axis1=2, axis2=3).sum() - np.sum(share * share.swapaxes(2, 3)))
+        told = int(np.count_nonzero(np.diagonal(whole, axis1=1, axis2=2)))
+        variance = residual / max(float(number - told), 1.0)
         floor = rows.fit.sigma[group] ** 2 * 1e-12
         effective = squares / expected if expected > 0 else variance
         found[group] = float(1.0 / np.sqrt(max(effective, variance, floor)))

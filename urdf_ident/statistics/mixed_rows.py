@@ -87,7 +87,7 @@ class MixedRows:
             self._turns[group] = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
         return np.asarray(R @ self._turns[group])
 
-    def of(self, log: str, group: str, part: int | None = None) -> list[Array]:
+    def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, NDArray[np.intp]]:
         """Factors of one log (or of one of its :data:`PARTS`) and group.
 
         Args:
@@ -96,11 +96,11 @@ class MixedRows:
             part: Index of the part; None: all.
 
         Returns:
-            In order of time, shape (m, r + q + 1) each.
+            One below the other in order of time, shape (m, r + q + 1), and where each begins, and their number.
         """
         rows, edges = self._whole(log, group)
         begin, end = self._blocks(len(edges) - 1, part)
-        return np.split(rows[edges[begin] : edges[end]], edges[begin + 1 : end] - edges[begin]) if end > begin else []
+        return rows[edges[begin] : edges[end]], edges[begin : end + 1] - edges[begin]
 
     def number(self, log: str, group: str, part: int | None = None) -> int:
         """How many rows are behind them.
