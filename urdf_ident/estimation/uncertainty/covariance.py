@@ -277,14 +277,15 @@ class _Work:
             )
         return self.model
 
-    def _scores(self, names: Sequence[Sequence[tuple[str, int]]]) -> tuple[Array, Array]:
-        """Normal matrices (u, r, r) and scores (u, r) of units, each a list of (log, block)."""
-        unit = {block: k for k, blocks in enumerate(names) for block in blocks}
+    @cached_property
+    def _scores(self) -> tuple[Array, Array]:
+        """Normal matrices (u, r, r) and scores (u, r) of the stretches of time."""
+        unit = {block: k for k, blocks in enumerate(self.units) for block in blocks}
         r = self.solution.root.shape[1]
-        matrices, scores = np.zeros((len(names), r, r)), np.zeros((len(names), r))
+        matrices, scores = np.zeros((len(self.units), r, r)), np.zeros((len(self.units), r))
         for group, entries in self.statistics.of_group.items():
             layout = self.statistics.layout(group)
-            own: list[list[Array]] = [[] for _ in names]
+            own: list[list[Array]] = [[] for _ in self.units]
             for entry in entries:
                 own[unit[entry.log, entry.block]].append(entry.R[:, len(layout.instruments) :][:, : len(layout.columns) + 1])
             turned = self.weights[group] * self.fit.base.turned(layout.columns, self.solution.root, self.fit.params)
@@ -298,10 +299,10 @@ class _Work:
     def _matrix(self, middle: Array) -> Array:
         return np.asarray(self.solution.root @ middle @ self.solution.root.T)
 
-    def _left_out(self, units: Sequence[Sequence[tuple[str, int]]]) -> Array:
+    def _left_out(self, matrices: Array, scores: Array) -> Array:
         """Covariance from leaving out one unit after the other."""
-        moves = _solve_rests(*self._scores(units))
-        return self._matrix((len(units) - 1) / len(units) * moves.T @ moves)
+        moves = _solve_rests(matrices, scores)
+        return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
 
     @cached_property
     def jackknife(self) -> Covariance:
@@ -309,7 +310,7 @@ class _Work:
         if not self.stretches:
             raise EstimationError("too few stretches of time for a jackknife", got=len(self.units), expected=">= 4")
         kind = f"leaving out each of {len(self.units)} stretches of time"
-        return Covariance(self._left_out(self.units), kind, len(self.units) - 1.0)
+        return Covariance(self._left_out(*self._scores), kind, len(self.units) - 1.0)
 
     def by_log(self) -> Covariance:
         """Leaves out logs."""
@@ -319,15 +320,16 @@ class _Work:
             raise EstimationError(
                 "standard errors between logs need several logs of different motions", got=got, expected=">= 2"
             )
-        blocks = sorted({(entry.log, entry.block) for entry in self.statistics.entries})
-        units = [[block for block in blocks if block[0] in logs] for logs in moves]
-        return Covariance(self._left_out(units), f"leaving out each of {len(moves)} logs", len(moves) - 1.0)
+        motion = {log: k for k, logs in enumerate(moves) for log in logs}
+        begins = np.unique([motion[unit[0][0]] for unit in self.units], return_index=True)[1]
+        both = (np.add.reduceat(x, begins) for x in self._scores)
+        return Covariance(self._left_out(*both), f"leaving out each of {len(moves)} logs", len(moves) - 1.0)
 
     def bootstrap(self, seed: int) -> Covariance:
         """Draws stretches with replacement."""
         if not self.stretches:
             raise EstimationError("too few stretches of time for a bootstrap", got=len(self.units), expected=">= 4")
-        matrices, scores = self._scores(self.units)
+        matrices, scores = self._scores
         rng = np.random.default_rng(seed)
         draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
         moves = []
