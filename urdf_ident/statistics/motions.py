@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array, whitening
+from ..parallel import each
 from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
@@ -44,6 +46,8 @@ _FAR = 0.25
 _FIRST, _CLEARLY = 48, 1.3
 #: Logs that are compared with one at a time, at most.
 _AT_ONCE = 200
+#: Shares of the comparisons, as many as workers can have a use for.
+_SHARES = 16
 
 
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
@@ -92,9 +96,12 @@ def log_distances(statistics: StatisticSet) -> Array:
     made = list(_Log.all_of(statistics).values())
     found = np.ones((len(made), len(made)))
     np.fill_diagonal(found, 0.0)
-    for b in range(1, len(made)):
-        for a in _possible(made[:b], made[b]):
-            found[a, b] = found[b, a] = _distance(made[a], made[b])
+    lengths = [log.lengths() for log in made]
+    shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
+    for share, near in zip(shares, each(partial(_possible_of, lengths), shares), strict=True):
+        for b, others in zip(share, near, strict=True):
+            for a in others:
+                found[a, b] = found[b, a] = _distance(made[a], made[b])
     return found
 
 
@@ -186,6 +193,11 @@ class _Log:
             squares.append(_between(edges[-1][None], grown[None], np.zeros(len(edges[0]), dtype=np.intp), edges[0]))
         return cls(tuple(factors), tuple(edges), tuple(rows), np.hstack(squares))
 
+    def lengths(self) -> _Log:
+        """The lengths of some of its columns, without the factors."""
+        few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
+        return _Log((), self.edges[:1], self.rows[:1], np.ascontiguousarray(self.squares[:, few]))
+
     def moments(self, group: int, begin: float, end: float) -> Array:
         """The columns' second moments per row of one group over a part of the log, ``begin`` and ``end`` from 0 to 1."""
         edges = self.edges[group]
@@ -208,6 +220,11 @@ def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array
     return np.asarray(first + part[:, None] * (values[which, after] - first))
 
 
+def _possible_of(lengths: Sequence[_Log], share: Sequence[int]) -> list[list[int]]:
+    """Of some logs, which of those before each are not clearly another motion."""
+    return [_possible(lengths[:b], lengths[b]) for b in share]
+
+
 def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
     """Which logs are not clearly another motion than one, by some columns, many logs at once."""
     found = []
@@ -215,15 +232,14 @@ def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
         alike = [k for k, other in enumerate(others) if len(other.edges[0]) == count]
         for begin in range(0, len(alike), _AT_ONCE):
             some = alike[begin : begin + _AT_ONCE]
-            few = slice(None, None, max(1, log.squares.shape[1] // _FIRST))
-            which, apart, *_ = _unlike([others[k] for k in some], log, few)
+            which, apart, *_ = _unlike([others[k] for k in some], log)
             found += [some[k] for k in np.unique(which[apart <= _CLEARLY * _FAR])]
     return found
 
 
 def _distance(a: _Log, b: _Log) -> float:
     """Distance of two logs."""
-    _, apart, edges_a, edges_b = _unlike([a], b, slice(None))
+    _, apart, edges_a, edges_b = _unlike([a], b)
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
@@ -240,15 +256,15 @@ def _distance(a: _Log, b: _Log) -> float:
     return float(np.sqrt(np.mean(squares)))
 
 
-def _unlike(logs: Sequence[_Log], b: _Log, columns: slice) -> tuple[NDArray[np.intp], Array, Array, Array]:
-    """By how much the lengths of some columns of logs (of as many blocks each) and of log b differ over the stretches that two
+def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[NDArray[np.intp], Array, Array, Array]:
+    """By how much the lengths of the columns of logs (of as many blocks each) and of log b differ over the stretches that two
     might share: where b begins at (or half-way through) a block of the other, or the other at one of b.
 
     Returns:
         Of every stretch which of the logs it is in and by how much they differ, shape (stretches,) each; and the edges of its
         :data:`_PARTS` parts, from 0 to 1 in that log and in b, shape (stretches, parts + 1) each.
     """
-    edges, squares = np.array([log.edges[0] for log in logs]), np.array([log.squares[:, columns] for log in logs])
+    edges, squares = np.array([log.edges[0] for log in logs]), np.array([log.squares for log in logs])
     whole, whole_b = np.array([[log.rows[0]] for log in logs]), b.rows[0]
     late = np.repeat(whole_b * _halved(b.edges[0])[None, 1:-1], len(logs), axis=0)
     shifts = np.hstack([whole * _halved(edges)[:, :-1], -late])
@@ -258,7 +274,7 @@ def _unlike(logs: Sequence[_Log], b: _Log, columns: slice) -> tuple[NDArray[np.i
     places = begin + (end - begin) * np.linspace(0, 1, _PARTS + 1)
     in_each, in_b = places / whole[which], (places - shifts) / whole_b
     lengths = []
-    alone = b.edges[0][None], b.squares[None, :, columns], np.zeros_like(which), in_b
+    alone = b.edges[0][None], b.squares[None], np.zeros_like(which), in_b
     for own, grown, place, at in ((edges, squares, which, in_each), alone):
         between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])

@@ -85,9 +85,6 @@ class Layout:
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
     """The layouts of a model's row groups.
 
-    Args:
-        model: The model.
-
     Returns:
         One of each.
     """
