@@ -14,7 +14,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.signals import SignalConfig
-from urdf_ident.data.prepare import examine
+from urdf_ident.data.prepare import examine, examine_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.evidence import solved
 from urdf_ident.data.quality.findings import Finding
@@ -210,6 +210,24 @@ def test_an_offset_that_drifts_is_named() -> None:
     effort[:, 1] += 0.3 * effort[:, 1].std() * np.linspace(0, 1, len(recording))
     (found,) = doubts(replace(recording, effort=effort))
     assert (found.id, found.joint, found.severity) == ("effort-drift", ARM.joints[1], "warning")
+
+
+@pytest.mark.parametrize(("what", "noise", "seconds"), [("offset", 0.3, 10.0), ("gain", 0.2, 6.0), ("friction", 0.2, 6.0)])
+def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(what: str, noise: float, seconds: float) -> None:
+    sound = [log_of(ARM, seed=seed, noise=noise, seconds=seconds) for seed in range(4)]
+
+    def drifting(log: Recording) -> Recording:
+        effort, along = np.array(log.effort), 0.2 * np.linspace(0, 1, len(log))[:, None]
+        size = effort.std(axis=0) * (np.sign(np.gradient(log.position, axis=0)) if what == "friction" else [0, 0, 1, 0])
+        return replace(log, effort=effort + along * (effort if what == "gain" else size))
+
+    def told(logs: list[Recording]) -> list[list[str]]:
+        reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+        return [[item.id for item in report.findings if item.id in KNOWN["Changes with time"]] for report in reports]
+
+    logs = [drifting(log) for log in sound]
+    assert told(sound) == [told([log])[0] for log in logs] == [[]] * 4
+    assert told(logs) == [["effort-drift"]] * 4
 
 
 def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:

@@ -140,6 +140,26 @@ def test_a_value_that_stands_for_none_is_a_sentinel() -> None:
     assert _sentinels(missing).sum() == 50
 
 
+def test_an_effort_has_a_dead_zone_where_it_is_exactly_zero_while_its_joint_moves() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.arange(0.0, 10.0, 0.005)
+    q = np.column_stack([np.sin(t), np.cos(0.7 * t)])
+    noise = 0.05 * np.random.default_rng(0).standard_normal((len(t), 2))
+    tau = np.column_stack([5.0 * np.sin(1.3 * t), 3.0 * np.cos(t)]) + noise
+
+    def told(effort: np.ndarray, position: np.ndarray = q) -> list[str | None]:
+        report = assess(Recording("log", robot.joints, t, position, effort=effort), robot)
+        return [item.joint for item in report.findings if item.id == "effort-dead-zone"]
+
+    def dead(least: float) -> np.ndarray:
+        return np.column_stack([tau[:, 0], np.sign(tau[:, 1]) * np.maximum(np.abs(tau[:, 1]) - least, 0.0)])
+
+    assert told(tau) == told(np.round(tau, 2)) == told(np.round(tau)) == told(np.trunc(tau)) == []
+    assert told(dead(0.3)) == told(np.round(dead(0.3), 3)) == [robot.joints[1]]
+    rests = np.minimum(np.arange(len(t)), 1200)  # the brake holds the arm, and its motors carry nothing
+    assert told(np.where(rests[:, None] < 1200, tau, 0.0), q[rests]) == []
+
+
 def test_an_effort_is_clipped_where_it_stands_at_the_end_of_its_range_while_the_robot_moves() -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     t = np.arange(0.0, 10.0, 0.01)

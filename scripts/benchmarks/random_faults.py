@@ -452,7 +452,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "magnitude": (_magnitude, {"effort-sign", "effort-unsigned"}, False),
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
-    "dead zone": (_dead_zone, {"channel-frozen", "frozen-too-long"}, False),
+    "dead zone": (_dead_zone, {"effort-dead-zone", "channel-frozen", "frozen-too-long"}, False),
     "held": (_held, {"position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
     "slow velocity": (_slow_velocity, {"velocity-lag"}, False),
     "slow position": (_slow_position, {"effort-delay", "effort-bandwidth", "velocity-lag"}, False),

@@ -99,6 +99,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Widen the range of the sensor or the logger.",
             "share of the rows",
         ),
+        "effort-dead-zone": FindingKind(
+            "warning",
+            "An effort is exactly zero while its joint moves, and hardly ever near zero.",
+            "Log what the sensor measures, without a threshold.",
+            "share of the rows in which the joint moves",
+        ),
         "effort-quantised": FindingKind(
             "warning", "The effort of a joint comes in coarse steps.", "Log it with more digits.", "step [unit of the effort]"
         ),

@@ -1,4 +1,4 @@
-"""What the channels' own numbers say: coarse steps, a low rate, a lost sign, one effort twice, a target for a measurement."""
+"""What the channels' own numbers say: coarse steps, a low rate, a lost sign, a dead zone, one effort twice, a target."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _COPIED = 1e-6
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
 #: Samples on each side of a visit at least, and how much smoother the effort is once its sign is turned there.
 _BESIDE, _SMOOTHER = 4, 0.9
+#: Rows of a moving joint in which an effort is exactly zero, and how much more often it is than each value beside zero, from
+#: which it has a dead zone; rows before and after which the joint is elsewhere, and part of its fastest from which it moves.
+_DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.02
 #: Rows for which a signal holds its values, from which it is slow.
 _HELD = 3.0
 
@@ -33,7 +36,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    for joint, x in _moving_efforts(state, robot):
+    for joint, _, x in _moving_efforts(state, robot):
         spread, levels = float(x.std()), np.unique(x)
         if len(levels) < 3:
             continue
@@ -58,7 +61,7 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    for joint, x in _moving_efforts(state, robot):
+    for joint, _, x in _moving_efforts(state, robot):
         folds = _folds(x) if x.min() >= 0 else ()
         if len(folds) >= _VISITS:
             state.add(
@@ -71,14 +74,43 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
             )
 
 
-def _moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array]]:
-    """Efforts that vary, of joints that move, by joint; none of a short log."""
+def check_dead_zone(state: Examination, robot: Robot) -> None:
+    """Warns of efforts that are exactly zero while their joint moves, far more often than they take values beside zero.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+    """
+    for joint, q, x in _moving_efforts(state, robot):
+        way = np.abs(q[_APART:] - q[:-_APART])
+        # before and after: at the ends of a rest with the brake on, efforts are zero, too
+        moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > _MOVES * way.max()) + _APART
+        at = moving[x[moving] == 0]
+        if len(at) < _DEAD:
+            continue
+        values, counts = np.unique(x[moving], return_counts=True)
+        zero = int(np.searchsorted(values, 0.0))
+        if len(at) > _OFTENER * max(counts[max(zero - 1, 0) : zero].sum(), counts[zero + 1 : zero + 2].sum()):
+            state.add(
+                "effort-dead-zone",
+                "warning",
+                f"the effort is exactly zero in {100 * len(at) / len(moving):.2g} % of the rows in which the joint moves, and "
+                "hardly ever near zero: small efforts are not logged",
+                joint=joint,
+                at=at,
+                size=len(at) / len(moving),
+                remedy="log what the sensor measures, without a threshold",
+            )
+
+
+def _moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
+    """Positions, and efforts that vary, of joints that move, by joint; none of a short log."""
     recording = state.recording
     if recording.effort is None or len(recording) < _ROWS:
         return
     for joint, q, effort in zip(robot.joints, recording.position.T, recording.effort.T, strict=True):
         if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
-            yield joint, effort
+            yield joint, q, effort
 
 
 def _folds(x: Array) -> NDArray[np.intp]:

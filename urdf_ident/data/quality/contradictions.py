@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
@@ -23,7 +24,7 @@ from .first_order import SmallFault, small_faults
 from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .sampled import sampler
 from .small_wording import small_fault
-from .stationarity import Change, between, within
+from .stationarity import Change, Growth, between, in_all, within
 from .trial import Case
 from .wording import SEVERE, changes, differs, doubt, named, open_scale
 
@@ -54,8 +55,8 @@ def contradictions(
         Findings of each log; none where the motion is too short to tell.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
-    alone = each(partial(_changes_of, robot, reduction), logs)
-    usable = [k for k, (enough, _) in enumerate(alone) if enough]
+    alone = dict(enumerate(each(partial(_changes_of, robot, reduction), logs)))
+    usable = [k for k, told in alone.items() if told is not None]
     while usable:
         together = _case(robot, reduction, [logs[k] for k in usable])
         if together is None:
@@ -63,8 +64,8 @@ def contradictions(
         reading, steps = search(together)
         odd = _odd(robot, reduction, logs, usable, together, steps)
         if not odd:
-            asked = [k for k in usable if not steps or steps[0].gain < _AS_CHANGE]
-            changed = {k: alone[k][1] for k in asked}
+            asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
+            changed = dict(zip(asked, _changing(together, [told for k in asked if (told := alone[k])]), strict=True))
             small = _small(together, [logs[k] for k in usable], steps)
             others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
             if steps and max(others, default=0.0) > steps[0].gain:
@@ -98,13 +99,25 @@ def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: S
     return found if found and found[0].id not in told and found[0].gain > least else []
 
 
-def _changes_of(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> tuple[bool, Change | None]:
-    """Whether one log holds enough to tell anything, and what changes along it, read as it is described."""
+def _changes_of(
+    robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]
+) -> tuple[Change | None, Growth] | None:
+    """What changes along one log, read as it is described; None where it does not hold enough to tell anything."""
     case = _case(robot, reduction, [log])
     if case is None:
-        return False, None
+        return None
     reading = Reading.as_logged(robot.n)
-    return True, within(case.evidence(reading), reading.efforts())
+    return within(case.evidence(reading), reading.efforts())
+
+
+def _changing(together: Case, alone: Sequence[tuple[Change | None, Growth]]) -> list[Change | None]:
+    """What changes along each log; where no log tells anything by itself, what all of them do."""
+    changed = [change for change, _ in alone]
+    if any(changed) or not alone:
+        return changed
+    reading = Reading.as_logged(together.robot.n)
+    shared = in_all(together.evidence(reading), _log_of_block(together), reading.efforts(), [growth for _, growth in alone])
+    return [shared] * len(alone)
 
 
 def _odd(
@@ -142,10 +155,13 @@ def _differing_of(
 
 def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
     """Position of each log that differs from the others of the case, and in what."""
-    samples = case.sampled(0.0)
-    first = np.unique(samples.block, return_index=True)[1]
     reading = Reading.as_logged(case.robot.n)
-    return between(case.evidence(reading), samples.log[first], reading.efforts())
+    return between(case.evidence(reading), _log_of_block(case), reading.efforts())
+
+
+def _log_of_block(case: Case) -> NDArray[np.int64]:
+    samples = case.sampled(0.0)
+    return samples.log[np.unique(samples.block, return_index=True)[1]]
 
 
 def _case(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:

@@ -93,6 +93,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     checks.check_effort(state, robot)
     channels.check_steps(state, robot)
     channels.check_sign_lost(state, robot)
+    channels.check_dead_zone(state, robot)
     channels.check_copied(state, robot)
     checks.check_motion(state, robot)
     checks.check_velocity(state, robot)

@@ -38,6 +38,8 @@ _PUSHED, PUSH = 2, 0.6
 #: Growth of an offset along a log over the effort's deviation, and the jackknife errors that it must have: sound logs, real and
 #: simulated, come to 3.4 errors above 0.1 and to 2.4 above 0.24; 0.3 of the deviation on one of the UR10e's joints to 4 to 10.
 GROWTHS = ((0.1, 4.5), (0.3, 3.0))
+#: The same of several logs together: sound ones come to 2.7 errors above 0.05.
+GROWTHS_TOGETHER = ((0.06, 3.3),)
 KINDS = ("payload", "friction", "gain")
 #: What may differ between logs besides.
 MORE = ("zeros or inertias",)
@@ -61,6 +63,46 @@ class Change:
     drift: bool
     joint: int
     gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """How much the offsets of one log grow along it.
+
+    Attributes:
+        size: From the log's begin to its end, over the efforts' deviations, shape (n,).
+        error: Its jackknife error over blocks of time, shape (n,).
+    """
+
+    size: Array
+    error: Array
+
+    def told(self, limits: Sequence[tuple[float, float]]) -> int | None:
+        """The joint whose offset grows beyond some limits most clearly; None where none does.
+
+        Args:
+            limits: Least sizes, and how many errors each of them must be.
+
+        Returns:
+            Its index.
+        """
+        errors = np.abs(self.size) / np.maximum(self.error, 1e-12)
+        told = np.any([(np.abs(self.size) > least) & (errors > times) for least, times in limits], axis=0)
+        return int(np.argmax(np.where(told, errors, 0.0))) if told.any() else None
+
+    @staticmethod
+    def together(logs: Sequence[Growth]) -> Growth:
+        """Mean growth of several logs; its error is the one with which their growths over their errors have a mean of zero.
+
+        Args:
+            logs: The growths of the logs.
+
+        Returns:
+            Of all of them (Stouffer et al. 1949: sums of z over the root of their number).
+        """
+        size = np.mean([log.size for log in logs], axis=0)
+        z = np.sum([log.size / np.maximum(log.error, 1e-12) for log in logs], axis=0) / np.sqrt(len(logs))
+        return Growth(size, np.abs(size) / np.maximum(np.abs(z), 1e-12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +172,7 @@ def _change(found: Grams, weight: Array, base: _Steady, order: Array, kinds: Seq
     return best
 
 
-def within(found: Grams, reading: Array) -> Change | None:
+def within(found: Grams, reading: Array) -> tuple[Change | None, Growth]:
     """What changes along one log.
 
     Args:
@@ -138,10 +180,11 @@ def within(found: Grams, reading: Array) -> Change | None:
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
-        The change that explains most, or None.
+        The change that explains most, or None; and how much the offsets grow.
     """
     order = reading[:, None]
     base = _Steady.of(found, order)
+    grown = _growth(found, order, base.weights)
     best: Change | None = None
     profiles = list(_profiles(len(found.count)))
     changes = _changes(found, np.array([weight for *_, weight in profiles]), base, order)
@@ -149,16 +192,47 @@ def within(found: Grams, reading: Array) -> Change | None:
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is not None:
-        return best
+        return best, grown
     usual = 1.0 / (found.usual * found.size) ** 2
     fitted = in_sample(found, order, usual)
     told = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
-    return told or _offset_drift(found, order, base.weights)
+    if told is None and (joint := grown.told(GROWTHS)) is not None:
+        told = _offset_drift(found, order, base, _along(len(found.count)), joint)
+    return told, grown
+
+
+def in_all(found: Grams, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:
+    """What drifts in the same way along every one of several logs: together they tell what each alone does not.
+
+    Args:
+        found: Grams of all logs.
+        log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
+        reading: The reading of the efforts, shape (n²,).
+        growths: Growth of the offsets of each log.
+
+    Returns:
+        The change, or None; of a single log :func:`within` tells more.
+    """
+    if len(growths) < 2:
+        return None
+    order = reading[:, None]
+    base = _Steady.of(found, order)
+    along = np.concatenate([_along(int(count)) for count in np.bincount(log_of_block)])
+    (change,) = _changes(found, along[None], base, order)
+    if change is not None:
+        return Change(change[0], 0.0, 1.0, True, change[2], change[1])
+    joint = Growth.together(growths).told(GROWTHS_TOGETHER)
+    return None if joint is None else _offset_drift(found, order, base, along, joint)
+
+
+def _along(blocks: int) -> Array:
+    """Time of each block of a log, from -0.5 to 0.5, shape (B,)."""
+    return (np.arange(blocks) + 0.5) / blocks - 0.5
 
 
 def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
     middle = (np.arange(blocks) + 0.5) / blocks
-    yield 0.0, 1.0, True, middle - 0.5
+    yield 0.0, 1.0, True, _along(blocks)
     for begin, end in ((0.5, 1.0), (1 / 3, 2 / 3), (0.0, 1 / 3), (2 / 3, 1.0)):
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
@@ -182,23 +256,23 @@ def _push(found: Grams, order: Array, weights: Array, fitted: Array) -> Change |
     return Change("contact", *ends, False, int(np.argmax(gains[k])), float(gains[k].sum()))
 
 
-def _offset_drift(found: Grams, order: Array, weights: Array) -> Change | None:
-    """An offset that grows along the log: one number a joint, so that its error tells more than a gain that is held out."""
+def _growth(found: Grams, order: Array, weights: Array) -> Growth:
+    """Growth of the offsets along a log: one number a joint, so that its error tells more than a gain that is held out."""
     blocks = len(found.count)
-    changed = found.changing("offset", (np.arange(blocks) + 0.5) / blocks - 0.5)
+    changed = found.changing("offset", _along(blocks))
     total = changed.total[None]
     parts = np.concatenate([total, total - changed.gram])  # all blocks, and each left out
     counts = found.count.sum() - np.append(0.0, found.count)
     at = changed.gram.shape[2] - found.n - 1
-    growth = solved(parts, counts, found.inertial, order.reshape(found.n, found.n, -1), weights)[:, :, at, 0] / found.size
-    spread = np.sqrt((blocks - 1) / blocks * np.sum((growth[1:] - growth[1:].mean(axis=0)) ** 2, axis=0))
-    errors = np.abs(growth[0]) / np.maximum(spread, 1e-12)
-    told = np.any([(np.abs(growth[0]) > least) & (errors > times) for least, times in GROWTHS], axis=0)
-    if not told.any():
-        return None
-    joint = int(np.argmax(np.where(told, errors, 0.0)))
-    before = unexplained(found, in_sample(found, order, weights), order)[joint, 0]
-    after = unexplained(changed, in_sample(changed, order, weights), order)[joint, 0]
+    size = solved(parts, counts, found.inertial, order.reshape(found.n, found.n, -1), weights)[:, :, at, 0] / found.size
+    return Growth(size[0], np.sqrt((blocks - 1) / blocks * np.sum((size[1:] - size[1:].mean(axis=0)) ** 2, axis=0)))
+
+
+def _offset_drift(found: Grams, order: Array, base: _Steady, along: Array, joint: int) -> Change:
+    """An offset that grows with a time of the blocks, shape (B,)."""
+    before = unexplained(found, in_sample(found, order, base.weights), order)[joint, 0]
+    changed = found.changing("offset", along)
+    after = unexplained(changed, in_sample(changed, order, base.weights), order)[joint, 0]
     return Change("friction", 0.0, 1.0, True, joint, float(np.log(before / after)))
 
 
