@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,27 @@ from numpy.typing import NDArray
 
 #: Of 64-bit floats; shapes and units are in the docstrings.
 Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=1)
+def lapack() -> Any:
+    """LAPACK as SciPy wraps it, without the rest of ``scipy.linalg``: importing that takes seven times as long, 0.1 s of CPU.
+
+    Returns:
+        A module with the functions of ``scipy.linalg.lapack``.
+    """
+    name = "scipy.linalg._flapack"
+    if name not in sys.modules:
+        import scipy
+
+        spec = PathFinder.find_spec(name, [os.path.join(scipy.__path__[0], "linalg")])
+        if spec is None or spec.loader is None:  # a SciPy that is laid out in another way
+            from scipy.linalg import lapack as public
+
+            return public
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def triangle(*stack: Any) -> Array:
@@ -26,10 +51,8 @@ def triangle(*stack: Any) -> Array:
         return np.zeros((0, rows.shape[1]))
     if rows.size == 0:
         return np.zeros((0, 0))
-    from scipy.linalg import lapack
-
     # NumPy's preparations cost as much as a small one, and its reflections, one at a time, twice as much as a large one
-    made = lapack.dgeqrf(rows) if len(rows) <= _SMALL else lapack.dgeqrt(min(_REFLECTIONS, *rows.shape), rows)
+    made = lapack().dgeqrf(rows) if len(rows) <= _SMALL else lapack().dgeqrt(min(_REFLECTIONS, *rows.shape), rows)
     factor = np.ascontiguousarray(made[0][: min(rows.shape)])
     factor[_below(*factor.shape)] = 0.0
     return factor
@@ -39,6 +62,22 @@ def triangle(*stack: Any) -> Array:
 def _below(rows: int, columns: int) -> NDArray[np.bool_]:
     """Below the diagonal."""
     return np.tri(rows, columns, -1, dtype=bool)
+
+
+def block_diagonal(*blocks: Array) -> Array:
+    """Blocks one after the other along the diagonal, zeros elsewhere.
+
+    Args:
+        blocks: Shapes (m_i, k_i).
+
+    Returns:
+        Shape (Σm_i, Σk_i).
+    """
+    ends = np.cumsum([block.shape for block in blocks], axis=0)
+    out = np.zeros(ends[-1])
+    for block, (row, column) in zip(blocks, ends, strict=True):
+        out[row - len(block) : row, column - block.shape[1] : column] = block
+    return out
 
 
 #: Rows up to which reflections one at a time are faster than some together.
@@ -154,13 +193,11 @@ class Absorber:
         return rows if len(rows) <= self.width else triangle(rows)
 
     def _absorb(self) -> Array:
-        from scipy.linalg import lapack
-
         rows = np.empty((self.width, self._count)).T  # columns one after the other, as LAPACK has them
         np.concatenate(self._parts, out=rows)
         old = np.zeros((self.width, self.width), order="F") if self._factor is None else np.asfortranarray(self._factor)
         if self.width:  # Householder reflections of a triangle on top of rows (Elmroth, Gustavson 2000)
-            old, _, _, info = lapack.dtpqrt(0, min(_REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
+            old, _, _, info = lapack().dtpqrt(0, min(_REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
             if info != 0:
                 raise ValueError(f"LAPACK refuses argument {-info}")
         self._factor, self._parts, self._count = old, [], 0

@@ -63,20 +63,20 @@ def inspect(
 
     Every finding comes with its remedy; exit code 1 if a log cannot be used.
     """
-    import yaml
-
     from ..data.prepare import examine_logs
     from ..data.torque_constants.gains import resolve_gain
-    from ..estimation.estimators.gains import resolve_drive
     from ..files import check_output, write_text
     from ..pipeline.check import findings_text
-    from ..pipeline.describe import describe
-    from ..project import parse_project
 
     project, folder = open_project(config)
     built = project.build_robot(robot, folder)
     text = ""
     if write_project is not None:
+        import yaml
+
+        from ..pipeline.describe import describe
+        from ..project import parse_project
+
         check_output(write_project)
         text = describe(logs, project, built, robot or folder / built.path)
         project = parse_project(yaml.safe_load(text), str(write_project))
@@ -86,6 +86,8 @@ def inspect(
     if payload is None:
         drive = resolve_gain(drive, recordings)
     else:
+        from ..estimation.estimators.gains import resolve_drive
+
         drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
     found, good = [], True
     reports = examine_logs(recordings, built, drive, project.signal_config())

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from ..errors import EstimationError
 from ..friction import bias_symbols
-from ..linalg import Array
+from ..linalg import Array, block_diagonal
 from ..model.elasticity import SPRING_TERMS
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
@@ -111,7 +110,7 @@ def first_fit(
         # gravity of a tool that the URDF lacks looks like acceleration where joints hardly turn back
         weight = np.where(rotors, max(_OVERRATED, least_weight(reversals)), _OVERRATED)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight) / size)[usable])
-        prior_rows = ridge if inertial is None else block_diag(np.sqrt(_OVERRATED) * inertial.root, ridge)
+        prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_OVERRATED) * inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the noise that is left
             rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]

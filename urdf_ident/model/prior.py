@@ -20,10 +20,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag, solve_triangular
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array
+from ..linalg import Array, block_diagonal
 from ..samples import HARDLY_TURNS, freeze_arrays
 from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
 from .parameters import Parameter
@@ -79,8 +78,7 @@ class Prior:
     @cached_property
     def std(self) -> Array:
         """Prior standard deviation of each parameter, shape (p,)."""
-        inverse: Array = solve_triangular(self.root, np.eye(len(self.theta0)))
-        return np.asarray(np.linalg.norm(inverse, axis=1))
+        return np.asarray(np.linalg.norm(np.linalg.inv(self.root), axis=1))
 
     def distance(self, theta: ArrayLike) -> float:
         """How many standard deviations away a parameter vector is (Mahalanobis).
@@ -175,7 +173,7 @@ def inertial_prior(
     masses = np.where(np.array(origin[::10]) == "guess", np.inf, mass_std)
     roots = [metric_root(body, std, mass) for body, std, mass in zip(spread, stds, masses, strict=True)]
     return Prior(
-        np.concatenate(theta), block_diag(*roots), tuple(origin), tuple(notes), np.array(spread), np.array(stds), masses
+        np.concatenate(theta), block_diagonal(*roots), tuple(origin), tuple(notes), np.array(spread), np.array(stds), masses
     )
 
 
@@ -197,8 +195,8 @@ def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf)
         factor = np.linalg.cholesky(pseudo_inertia(theta))
     except np.linalg.LinAlgError as error:
         raise ModelError("the metric of a non-physical body does not exist", got=np.asarray(theta).tolist()) from error
-    half = solve_triangular(factor, PSEUDO_BASIS.transpose(1, 0, 2).reshape(4, 40), lower=True).reshape(4, 10, 4)
-    white = solve_triangular(factor, half.transpose(2, 1, 0).reshape(4, 40), lower=True).reshape(4, 10, 4)
+    half = np.linalg.solve(factor, PSEUDO_BASIS.transpose(1, 0, 2).reshape(4, 40)).reshape(4, 10, 4)
+    white = np.linalg.solve(factor, half.transpose(2, 1, 0).reshape(4, 40)).reshape(4, 10, 4)
     mass = np.eye(1, 10) / (mass_std * float(np.asarray(theta)[0]))
     return _triangular(np.vstack([white.transpose(0, 2, 1).reshape(16, 10) / (2.0 * relative_std), mass]))
 
@@ -268,7 +266,7 @@ def with_joint_terms(
     note = (f"the first fit cannot see {', '.join(blind)}: zero, as in the URDF",) if blind else ()
     return Prior(
         np.concatenate([prior.theta0, values]),
-        block_diag(prior.root, np.diag(1.0 / found)),
+        block_diagonal(prior.root, np.diag(1.0 / found)),
         prior.origin + origin,
         prior.notes + note,
         prior.spread,

@@ -16,10 +16,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, triangle
+from ..linalg import Array, lapack, triangle
 from ..samples import freeze_arrays
 
 
@@ -110,16 +109,16 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     if len(full) > 2 * (k + 1):
         R = triangle(np.hstack([scaled, target]))
         scaled, target = R[:, :k], R[:, k:]
-    T, pivots, reflections, *_ = lapack.dgeqp3(scaled)
-    y = lapack.dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
+    T, pivots, reflections, *_ = lapack().dgeqp3(scaled)
+    y = lapack().dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
     T, pivots = np.triu(T[: len(reflections)]), pivots - 1
     diagonal = np.abs(np.diag(T))
     # What is left of a null direction after merging factors reaches several eps·k: too close for a bound of eps·k.
     tolerance = np.finfo(float).eps * max(rows, 10 * k)
     rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
-    inverse = lapack.dtrtri(T1)[0] if rank else T1
-    z = lapack.dtrtrs(T1, y[:rank])[0] if rank else y[:0]
+    inverse = lapack().dtrtri(T1)[0] if rank else T1
+    z = lapack().dtrtrs(T1, y[:rank])[0] if rank else y[:0]
     estimate, root, seen = reference.copy(), np.zeros((k, rank)), np.zeros(k, dtype=bool)
     estimate[kept] += z / scale[kept]
     root[kept] = inverse / scale[kept][:, None]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, lapack
 
 
 @lru_cache(maxsize=64)
@@ -80,8 +80,6 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
     Returns:
         Shape (N, n).
     """
-    from scipy.linalg.lapack import dtbtrs
-
     b, a = section.tolist()
     y = np.multiply(x, b[0], order="F")
     y[1:] += b[1] * x[:-1]
@@ -91,7 +89,7 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
         y[0] += (b[1] - a[1] * sum(b) / sum(a) + late) * x[0]
         y[1:2] += late * x[0]
     band = np.repeat(section[1][:, None], len(x), axis=1)
-    return np.asarray(dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
+    return np.asarray(lapack().dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
 
 
 def both_ways(sections: Array, x: Array, pad: int) -> Array:

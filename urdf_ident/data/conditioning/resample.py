@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, lapack
 from ...scratch import room
 from ...sizes import MOST_SAMPLES
 from ..recording import Recording
@@ -150,8 +150,6 @@ def spline(knots: Array, x: Array, at: Array) -> Array:
     Returns:
         Shape (M, n).
     """
-    from scipy.linalg.lapack import dgtsv
-
     step, slope = np.diff(knots), np.diff(x, axis=0) / np.diff(knots)[:, None]
     h, first, last = step[:, None], step[0] + step[1], step[-1] + step[-2]
     right = np.empty(x.shape)
@@ -159,7 +157,7 @@ def spline(knots: Array, x: Array, at: Array) -> Array:
     right[1:-1] = 3 * (h[1:] * slope[:-1] + h[:-1] * slope[1:])
     right[-1] = (step[-1] ** 2 * slope[-2] + (2 * last + step[-1]) * step[-2] * slope[-1]) / last
     middle = np.concatenate([step[1:2], 2 * (step[:-1] + step[1:]), step[-2:-1]])
-    rate = dgtsv(np.append(step[1:], last), middle, np.append(first, step[:-1]), right)[3]
+    rate = lapack().dgtsv(np.append(step[1:], last), middle, np.append(first, step[:-1]), right)[3]
     k = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(step) - 1)
     bend = (3 * slope[k] - 2 * rate[k] - rate[k + 1]) / h[k]
     twist = (rate[k] + rate[k + 1] - 2 * slope[k]) / h[k] ** 2

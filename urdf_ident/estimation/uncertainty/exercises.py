@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, lapack
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
@@ -131,11 +131,9 @@ def _factor(gram: Array) -> Array:
     Advice needs no more digits than a sum of squares keeps; a motion has far fewer directions than a model has parameters,
     and this finds just them.
     """
-    from scipy.linalg.lapack import dpstrf
-
     size = np.sqrt(np.diag(gram))
     size[size == 0] = 1.0
-    upper, pivots, rank, _ = dpstrf(gram / np.outer(size, size), tol=_NEGLIGIBLE**2)
+    upper, pivots, rank, _ = lapack().dpstrf(gram / np.outer(size, size), tol=_NEGLIGIBLE**2)
     factor = np.zeros((rank, len(gram)))
     factor[:, pivots - 1] = np.triu(upper)[:rank]
     return np.asarray(factor * size)
