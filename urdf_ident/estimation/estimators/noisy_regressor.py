@@ -198,7 +198,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
             own = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
             columns += rows[group] / value**2 * C[np.ix_(seen, seen)]
             torque += rows[group] * own / value**2
-        root = block_diagonal(_root(columns), np.sqrt(torque))
+        root = block_diagonal(_root(columns), np.atleast_2d(np.sqrt(torque)))
         before = params.copy()
         params[seen] = generalised_total_least_squares(kept, root)
         sigma = _sigma(statistics, base, params, fit)
