@@ -106,14 +106,14 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
-    kept.clear()  # what follows seldom asks for rows of all logs again
     reversals = typical_reversals(velocities(prepared.motion, motions(converged.statistics)))
     loop = partial(_closed_loop, converged, logs, prior, project, reversals)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
-    fit = _with_errors(estimated, converged, logs, wanted.covariance)
+    fit = _with_errors(estimated, converged, logs, wanted.covariance, kept)
+    kept.clear()  # what follows seldom asks for rows of all logs again
     trained = prepared.trained
     fit = _with_changes(fit, converged.model, estimated.statistics, logs)
     remarks = (
@@ -175,7 +175,7 @@ def _closed_loop(
     return ClosedLoop(model, logs, project.simulation, plausible)
 
 
-def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:
+def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: KeptRows) -> Fit:
     model = converged.model
     if estimated.fit.method == "iv" and kind != "model":
         errors = partial(with_covariance, converged.fit, converged.statistics, model=model, logs=logs)
@@ -192,7 +192,7 @@ def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[P
             )
         return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
-    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
     if estimated.spread is not None:
         fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
     return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction

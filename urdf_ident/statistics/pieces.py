@@ -17,6 +17,7 @@ from ..errors import EstimationError
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
+from .kept import KeptRows
 from .rows import RowFilter, filtered_rows
 
 #: Rows of a piece, at most: half a minute to minutes at the usual row rates.
@@ -62,7 +63,12 @@ class Piece:
 
 
 def row_pieces(
-    model: DynamicModel, logs: Sequence[PreparedLog], longest: int = LONGEST, *, compact: bool = False
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    longest: int = LONGEST,
+    *,
+    compact: bool = False,
+    kept: KeptRows | None = None,
 ) -> Iterator[Piece]:
     """Rows of logs as the estimators see them, in order of time.
 
@@ -70,6 +76,7 @@ def row_pieces(
         logs: Prepared logs.
         longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
         compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
+        kept: Where rows of models before are kept; with ``compact`` alone.
 
     Yields:
         The pieces.
@@ -87,14 +94,15 @@ def row_pieces(
             if total == 0:
                 continue
             length = -(-total // -(-total // longest))
-            begin, kept = 0, [np.zeros((0, width + 1)) for width in widths]
-            for _, made in filtered_rows(model, segment, row_filter, compact=compact):
-                kept = [np.vstack([old, new]) for old, new in zip(kept, made, strict=True)]
-                while len(kept[0]) >= length or (begin + len(kept[0]) == total and len(kept[0]) > 0):
-                    part = tuple(rows[:length] for rows in kept)
+            begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
+            known = None if kept is None else kept.rows(model, segment, row_filter)
+            for _, made in filtered_rows(model, segment, row_filter, compact=compact) if known is None else known:
+                left = [np.vstack([old, new]) for old, new in zip(left, made, strict=True)]
+                while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
+                    part = tuple(rows[:length] for rows in left)
                     yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)
                     begin += len(part[0])
-                    kept = [rows[length:] for rows in kept]
+                    left = [rows[length:] for rows in left]
 
 
 def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[NDArray[np.intp], Array, Array]]:

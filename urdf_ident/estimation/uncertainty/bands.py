@@ -20,6 +20,7 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
+from ...statistics.kept import KeptRows
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, layouts_of
@@ -28,6 +29,8 @@ from ...statistics.statistic import Layout, layouts_of
 SINGLE = 16
 #: Width of a band over its frequency, above those.
 GROWTH = 0.15
+#: Batches of logs whose rows are merged at once, about.
+_BATCHES = 16
 
 
 @dataclass(frozen=True)
@@ -165,11 +168,12 @@ def cosine_power(autocovariance: Array) -> Array:
     return np.asarray(power)
 
 
-def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
+def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Spectrum:
     """Transforms the rows of logs, in one pass.
 
     Args:
         logs: Prepared logs.
+        kept: Where rows of models before are kept.
 
     Returns:
         The rows by frequency.
@@ -178,7 +182,9 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     longest = max(lengths, default=1)
     rate = max(log.conditioned.decimate_rate for log in logs)
     edges = band_edges(max(1, min(longest, 4096)), rate)
-    made = each(partial(_by_frequency, model, edges), logs)
+    size = max(1, len(logs) // _BATCHES)
+    batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
+    made = each(partial(_by_frequency, model, edges, kept), batches)
     bands, layouts = range(len(edges) - 1), layouts_of(model)
     factors = (tuple(some.expanded(triangle(*(own.of(g, b) for own in made))) for b in bands) for g, some in enumerate(layouts))
     counts = {kind: number for own in made for kind, number in own.pieces.items()}
@@ -187,7 +193,7 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
 
 @dataclass(frozen=True, eq=False)
 class _Bands:
-    """A log's rows by frequency.
+    """Rows of a few logs by frequency.
 
     Attributes:
         factors: Of each row group those of all bands, one below the other; the columns that others follow from.
@@ -204,14 +210,14 @@ class _Bands:
         return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
 
 
-def _by_frequency(model: DynamicModel, edges: Array, log: PreparedLog) -> _Bands:
-    """The cosine coefficients of a log's rows as factors by group and band."""
+def _by_frequency(model: DynamicModel, edges: Array, kept: KeptRows | None, logs: Sequence[PreparedLog]) -> _Bands:
+    """The cosine coefficients of the logs' rows as factors by group and band."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
     factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
-    for piece in row_pieces(model, [log], compact=True):
+    for piece in row_pieces(model, logs, compact=True, kept=kept):
         band = band_of(len(piece), piece.row_rate, edges)
         kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
         counts[kind] = counts.get(kind, 0) + 1

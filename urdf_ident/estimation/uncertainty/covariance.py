@@ -36,6 +36,7 @@ from ...samples import freeze_arrays
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
+from ...statistics.kept import KeptRows
 from ...statistics.least_squares import Solution, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
@@ -94,6 +95,7 @@ def with_covariance(
     model: DynamicModel | None = None,
     logs: Sequence[PreparedLog] = (),
     seed: int = 0,
+    kept: KeptRows | None = None,
 ) -> Fit:
     """The same estimate with other standard errors.
 
@@ -103,6 +105,7 @@ def with_covariance(
         model: The model of the rows; without it, only what needs no second pass over the data.
         logs: The prepared logs behind the statistics.
         seed: Of the bootstrap.
+        kept: Where rows of models before are kept.
 
     Returns:
         The fit.
@@ -114,7 +117,7 @@ def with_covariance(
         raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
     if kind == "model":
         return fit
-    work = _Work(fit, statistics, model, tuple(logs))
+    work = _Work(fit, statistics, model, tuple(logs), kept=kept)
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
@@ -182,6 +185,8 @@ def _automatic(work: _Work) -> Covariance:
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
+    if work.kept is not None:
+        work.kept.clear()  # as large as what is made next
     rest = work.on(without_reversals(work.need_rows("auto"), work.logs, motions(work.statistics)))
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
@@ -224,8 +229,9 @@ class _Work:
         model: DynamicModel | None,
         logs: tuple[PreparedLog, ...],
         solution: Solution | None = None,
+        kept: KeptRows | None = None,
     ) -> None:
-        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
+        self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
         self.weights = fit.row_weights or fit.weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         self.units = independent_stretches(statistics)
@@ -342,7 +348,7 @@ class _Work:
     def autoregressive(self) -> Covariance:
         """The model of autocorrelated noise."""
         model = self.need_rows("ar")
-        spectrum = build_spectrum(model, self.logs)
+        spectrum = build_spectrum(model, self.logs, self.kept)
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
         if noise.coloured:
