@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -195,3 +196,30 @@ def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
     done = [path.name.split("-") for path in tmp_path.glob("*-*")]
     assert 40 <= len(done) < 80  # what the other worker had done is not repeated
+
+
+def asks_and_waits(path: str) -> None:
+    with parallel.workers(2):
+        pids = parallel.each(square, range(4))
+        Path(path).write_text(" ".join(str(pid) for pid in {pid for _, pid in pids}))
+        time.sleep(60.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="processes are looked at in /proc")
+def test_processes_end_with_the_one_that_asks_even_where_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    asking = multiprocessing.Process(target=asks_and_waits, args=(str(path),))
+    asking.start()
+    while not (path.is_file() and len(path.read_text().split()) == 2):
+        time.sleep(0.05)
+    asking.kill()
+    asking.join()
+    left = {int(pid) for pid in path.read_text().split()}
+    for _ in range(200):
+        left = {
+            pid for pid in left if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()
+        }
+        if not left:
+            break
+        time.sleep(0.05)
+    assert not left

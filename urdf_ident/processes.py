@@ -27,7 +27,7 @@ class Helper:
 
     def __init__(self, begin: Callable[[], None], function: Callable[..., Any]) -> None:
         self._connection, there = Pipe()
-        self._process = Process(target=_serve, args=(there, begin, function), daemon=True)
+        self._process = Process(target=_serve, args=(there, self._connection, begin, function), daemon=True)
         self._process.start()
         there.close()  # so that its end is noticed here
         self._thread = ThreadPoolExecutor(1)
@@ -64,10 +64,11 @@ class Helper:
         self._connection.close()
 
 
-def _serve(connection: Connection, begin: Callable[[], None], function: Callable[..., Any]) -> None:
+def _serve(connection: Connection, other: Connection, begin: Callable[[], None], function: Callable[..., Any]) -> None:
+    other.close()  # the asking process's end: where that is gone, so is this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process ends this one
     begin()
-    with suppress(EOFError):
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             arguments = _receive(connection)
             _send(connection, _answer(function, arguments))

@@ -153,3 +153,21 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
         estimate = estimate + correction
         residual = y - wide @ estimate
     return replace(first, estimate=estimate, residual_squares=float(residual @ residual))
+
+
+def moves_without(matrices: Array, scores: Array) -> Array:
+    """Moves of an estimate when each part of the data is left out: ``−(1 − G)⁻¹ g``.
+
+    What only this part has seen cannot be estimated without it; there the move is bounded instead of infinite.
+
+    Args:
+        matrices: Normal matrix G of each part in the coordinates of the solution's root, where all together are 1,
+            shape (u, r, r).
+        scores: Gradient g of each part at the solution, shape (u, r).
+
+    Returns:
+        In the same coordinates, shape (u, r).
+    """
+    values, vectors = np.linalg.eigh(np.eye(matrices.shape[1]) - matrices)
+    inside = np.einsum("uij,ui->uj", vectors, scores) / np.maximum(values, 0.01)
+    return np.asarray(-np.einsum("uij,uj->ui", vectors, inside))

@@ -37,7 +37,7 @@ from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.kept import KeptRows
-from ...statistics.least_squares import Solution, solve
+from ...statistics.least_squares import Solution, moves_without, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
@@ -185,7 +185,7 @@ def _automatic(work: _Work) -> Covariance:
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
-    if work.kept is not None:
+    if work.kept:
         work.kept.clear()  # as large as what is made next
     rest = work.on(without_reversals(work.need_rows("auto"), work.logs, motions(work.statistics)))
     try:
@@ -307,7 +307,7 @@ class _Work:
 
     def _left_out(self, matrices: Array, scores: Array) -> Array:
         """Covariance from leaving out one unit after the other."""
-        moves = _solve_rests(matrices, scores)
+        moves = moves_without(matrices, scores)
         return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
 
     @cached_property
@@ -328,8 +328,11 @@ class _Work:
             )
         motion = {log: k for k, logs in enumerate(moves) for log in logs}
         begins = np.unique([motion[unit[0][0]] for unit in self.units], return_index=True)[1]
-        both = (np.add.reduceat(x, begins) for x in self._scores)
-        return Covariance(self._left_out(*both), f"leaving out each of {len(moves)} logs", len(moves) - 1.0)
+        return Covariance(
+            self._left_out(*(np.add.reduceat(x, begins) for x in self._scores)),
+            f"leaving out each of {len(moves)} logs",
+            len(moves) - 1.0,
+        )
 
     def bootstrap(self, seed: int) -> Covariance:
         """Draws stretches with replacement."""
@@ -409,13 +412,3 @@ class _Work:
                 cross = score[lag:].T @ score[:-lag]
                 middle += (1 - lag / (lags + 1)) * (cross + cross.T)
         return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)
-
-
-def _solve_rests(matrices: Array, scores: Array) -> Array:
-    """Moves of the estimate when each unit is left out: ``−(1 − G)⁻¹ g``, shape (u, r).
-
-    What only this unit has seen cannot be estimated without it; there the move is bounded instead of infinite.
-    """
-    values, vectors = np.linalg.eigh(np.eye(matrices.shape[1]) - matrices)
-    inside = np.einsum("uij,ui->uj", vectors, scores) / np.maximum(values, 0.01)
-    return np.asarray(-np.einsum("uij,uj->ui", vectors, inside))
