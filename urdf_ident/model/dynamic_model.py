@@ -276,34 +276,45 @@ class DynamicModel(SentOnce):
         kept = [group.columns[some.places] for group, some in zip(self.groups, self.compact, strict=True)]
         return tuple((group.mix, own[own < self.n_inertial]) for group, own in zip(self.groups, kept, strict=True))
 
-    def _inertial_columns(self, segment: Segment, part: slice, compact: bool) -> list[Array]:
-        """Per row group its inertial columns, shape (columns, samples)."""
+    def _inertial_columns(
+        self, segment: Segment, part: slice, compact: bool, spare: Sequence[int] | None = None
+    ) -> list[Array]:
+        """Per row group its inertial columns, and spare ones to be filled, shape (columns, samples)."""
         whole = [(group.mix, group.columns[group.columns < self.n_inertial]) for group in self.groups]
         wanted = self.compact_inertial if compact else whole
-        return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment))
+        return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment), spare)
 
-    def row_blocks(self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
+    def row_blocks(
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
         """The rows of the estimation problem, piece by piece.
 
         Args:
             segment: A whole segment at full rate.
             chunk: Samples a piece.
             compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
+            torque: Whether the measured torque (:meth:`row_targets`) is one column more, the last.
 
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
         """
+        own = [group.columns[group.columns >= self.n_inertial] - self.n_inertial for group in self.groups]
+        spare = [len(columns) + torque for columns in own]
         for part, terms in term_chunks(self, segment, chunk):
-            blocks = []
-            for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
-                own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
-                scale = group.scale[len(group.columns) - len(own) :]
-                block = np.empty((len(rigid) + len(own), len(terms)))
-                block[: len(rigid)] = rigid
-                for row, k, factor in zip(block[len(rigid) :], own, scale, strict=True):
+            made = self._inertial_columns(segment, part, compact, spare)
+            for group, block, columns, last in zip(self.groups, made, own, spare, strict=True):
+                scale = group.scale[len(group.columns) - len(columns) :]
+                for row, k, factor in zip(block[len(block) - last :], columns, scale, strict=False):
                     np.multiply(terms[:, k], factor, out=row)
-                blocks.append(block.T)
-            yield part, blocks
+            if torque:
+                for block, target in zip(made, self._targets(segment, part).T, strict=True):
+                    block[-1] = target
+            yield part, [block.T for block in made]
+
+    def _targets(self, segment: Segment, part: slice) -> Array:
+        """:meth:`row_targets` of some samples of a segment with measured torque, shape (samples, groups)."""
+        external = segment.external
+        return self.row_targets(segment.tau[part], None if external is None else external[part])  # type: ignore[index]
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
         """Joint torques as the rows of the estimation problem see them.

@@ -233,13 +233,16 @@ class ElasticModel(DynamicModel):
             motor[:, np.arange(self.n), rotor] += turned.motor
         return link, motor
 
-    def row_blocks(self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False) -> Iterator[tuple[slice, list[Array]]]:
+    def row_blocks(
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
         """The rows of the estimation problem, piece by piece.
 
         Args:
             segment: A whole segment at full rate, with the motor side.
             chunk: Samples a piece.
             compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
+            torque: Whether the measured torque (:meth:`row_targets`) is one column more, the last.
 
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
@@ -256,6 +259,9 @@ class ElasticModel(DynamicModel):
                 own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
                 sides = {"link": (link,), "motor": (motor,), "joint": (link, motor)}[kind]
                 blocks.append(np.vstack([rigid, sum(side[part, j][:, own] for side in sides).T]).T)  # type: ignore[union-attr]
+            if torque:
+                targets = self._targets(segment, part).T
+                blocks = [np.column_stack(pair) for pair in zip(blocks, targets, strict=True)]
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:

@@ -174,18 +174,15 @@ def filtered_rows(
 def _plain_rows(
     model: DynamicModel, segment: Segment, row_filter: RowFilter, compact: bool, weights: Array | None = None
 ) -> Iterator[tuple[int, list[Array]]]:
-    tau, external = segment.tau, segment.external
-    options = {"compact": True} if compact else {}
+    options = {"torque": True, **({"compact": True} if compact else {})}
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
-        targets = model.row_targets(tau, external)  # type: ignore[arg-type]
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), **options)
-        yield 0, [row_filter.apply(np.column_stack([b, targets[:, i]])) for i, b in enumerate(blocks)]
+        yield 0, [row_filter.apply(block) for block in blocks]
         return
     decimator, first = _Decimator(row_filter), 0
     span = row_filter.factor * max(1, AT_ONCE // row_filter.factor)
     for part, blocks in model.row_blocks(segment, chunk=span, **options):
-        targets = model.row_targets(tau[part], None if external is None else external[part])  # type: ignore[index]
-        pieces = [np.vstack([block.T, targets[:, i]]) for i, block in enumerate(blocks)]
+        pieces = [block.T for block in blocks]
         if weights is not None:
             pieces = [piece * weights[part, i] for i, piece in enumerate(pieces)]
         if row_filter.factor > 1:

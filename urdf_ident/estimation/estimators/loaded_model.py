@@ -89,7 +89,7 @@ class LoadedModel:
         return self.model.row_targets(tau, external)
 
     def row_blocks(
-        self, segment: Segment, chunk: int = engine.CHUNK, *, compact: bool = False
+        self, segment: Segment, chunk: int = engine.CHUNK, *, compact: bool = False, torque: bool = False
     ) -> Iterator[tuple[slice, list[Array]]]:
         """See :meth:`.DynamicModel.row_blocks`.
 
@@ -97,20 +97,22 @@ class LoadedModel:
             segment: A whole segment at full rate.
             chunk: Samples a piece.
             compact: Makes no difference here.
+            torque: Whether the measured torque is one column more, the last.
 
         Yields:
             The slice of samples, and per row group its columns.
         """
         slopes = LoadSlopes(self.model, self.theta, self.own)
-        for part, blocks in slopes.row_blocks(segment, chunk=chunk):
+        for part, blocks in slopes.row_blocks(segment, chunk=chunk, torque=torque):
             out = []
             for group, block in zip(self.model.groups, blocks, strict=True):
-                own, parts = block[:, : len(group.columns)], [block[:, : len(group.columns)]]
+                own, slope, last = np.split(block, len(group.columns) + np.array([0, len(self.own)]), axis=1)
+                parts = [own]
                 if self._carries(group):
                     mine = own[:, np.searchsorted(group.columns, self.own)]
-                    parts.append((mine + block[:, len(group.columns) :]) @ self.placement)
+                    parts.append((mine + slope) @ self.placement)
                 parts += [own[:, group.columns == k] for k in self.copies if k in group.columns]
-                out.append(np.hstack(parts))
+                out.append(np.hstack([*parts, last]))
             yield part, out
 
     def extended(self, base: BaseParameters) -> BaseParameters:

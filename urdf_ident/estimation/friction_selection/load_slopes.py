@@ -110,12 +110,13 @@ class LoadSlopes:
         """
         return self.model.row_targets(tau, external)
 
-    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
+    def row_blocks(self, segment: Segment, chunk: int, *, torque: bool = False) -> Iterator[tuple[slice, list[Array]]]:
         """The model's rows with the slopes after them.
 
         Args:
             segment: A whole segment at full rate.
             chunk: Samples a piece.
+            torque: Whether the measured torque is one column more, the last.
 
         Yields:
             The slice of samples, and per row group its columns and the slopes.
@@ -123,7 +124,7 @@ class LoadSlopes:
         model, segment = self.model, self.model.with_reference_torque(segment)
         slopes, engine = self.factors(segment), rigid_of(model.robot)
         read = [(axis, self.columns) for _, axis, _ in slopes]
-        for part, blocks in model.row_blocks(segment, chunk=chunk):
+        for part, blocks in model.row_blocks(segment, chunk=chunk, torque=torque):
             own = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
             rigid = engine.columns(read, segment.q[part], segment.v[part], segment.a[part], len(segment)) if read else []
             for (spread, _, factor), rows in zip(slopes, rigid, strict=True):
@@ -131,7 +132,11 @@ class LoadSlopes:
                     share = float(group.mix @ spread)
                     if share:
                         own[g] += share * factor[part] * rows
-            yield part, [np.hstack([block, extra.T]) for block, extra in zip(blocks, own, strict=True)]
+            ends = [len(group.columns) for group in model.groups]
+            yield (
+                part,
+                [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)],
+            )
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
         """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``.

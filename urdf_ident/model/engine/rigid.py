@@ -90,29 +90,45 @@ class Rigid:
         self._used = "pinocchio"
         return True
 
-    def columns(self, groups: Sequence[Group], q: Array, v: Array, a: Array, total: int | None = None) -> list[Array]:
+    def columns(
+        self,
+        groups: Sequence[Group],
+        q: Array,
+        v: Array,
+        a: Array,
+        total: int | None = None,
+        spare: Sequence[int] | None = None,
+    ) -> list[Array]:
         """Inertial columns of some rows.
 
         Args:
             groups: The rows and their columns.
             q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
             total: Samples of which these are a part, for the choice of the engine; N if None.
+            spare: How many columns more each group has, which are left to the caller to fill; none if None.
 
         Returns:
-            Per group, shape (columns, N) [unit of torque per unit of parameter].
+            Per group, shape (columns and spare ones, N) [unit of torque per unit of parameter].
 
         Raises:
             ShapeError: The arrays disagree.
         """
         _check(self.robot, q, v, a)
-        ends = np.cumsum([len(columns) for _, columns in groups])[:-1]
+        counts = np.array([len(columns) for _, columns in groups], dtype=np.intp)
+        widths = counts if spare is None else counts + np.asarray(spare, dtype=np.intp)
+        out = np.empty((int(widths.sum()), len(q)))
+        parts = np.split(out, np.cumsum(widths)[:-1])
         if self.tree is None or self._by_pinocchio(len(q), total):
             made = pinocchio.regressor(self.robot, q, v, a)
-            return [_mixed(made, mix, columns) for mix, columns in groups]
+            for part, (mix, columns) in zip(parts, groups, strict=True):
+                part[: len(columns)] = _mixed(made, mix, columns)
+            return parts
         key = tuple((mix.tobytes(), columns.tobytes()) for mix, columns in groups)
         if key not in self._programs:
             self._programs[key] = regressor_program(self.tree, [(mix, [int(k) for k in columns]) for mix, columns in groups])
-        return np.split(self._run(self._programs[key], q, v, a, total), ends)
+        places = np.arange(counts.sum()) + np.repeat(np.cumsum(widths - counts) - (widths - counts), counts)
+        self._run(self._programs[key], q, v, a, total, out, places)
+        return parts
 
     def regressor(self, columns: NDArray[np.intp], q: Array, v: Array, a: Array, total: int | None = None) -> Array:
         """Some inertial columns of the joints' torques.
@@ -156,7 +172,9 @@ class Rigid:
             return out
         if "torque" not in self._programs:
             self._programs["torque"] = torque_program(self.tree)
-        return self._run(self._programs["torque"].with_parameters(theta), q, v, a, None).T
+        out = np.empty((self.robot.n, len(q)))
+        self._run(self._programs["torque"].with_parameters(theta), q, v, a, None, out, slice(None))
+        return out.T
 
     def _torques(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
         """Torques of many models from one regressor, shape (N, n, k)."""
@@ -166,12 +184,15 @@ class Rigid:
             out[part] = self.regressor(every, q[part], v[part], a[part], len(q)) @ theta
         return out
 
-    def _run(self, program: Program, q: Array, v: Array, a: Array, total: int | None) -> Array:
+    def _run(
+        self, program: Program, q: Array, v: Array, a: Array, total: int | None, out: Array, places: NDArray[np.intp] | slice
+    ) -> None:
+        """Puts what a program makes into some rows of an array, shape (rows, N)."""
         run, name = runner(float(len(program.code)) * (total or len(q)))
         self._used = name
         most = max(64, _WORKSPACE // max(program.rows, 1))
         chunk = min(most, COMPILED_CHUNK if name.startswith("numba") else CHUNK, len(q))
-        work, out = np.empty((program.rows, chunk)), np.empty((program.outputs, len(q)))
+        work = np.empty((program.rows, chunk))
         for begin in range(0, len(q), chunk):
             part = slice(begin, begin + chunk)
             inputs = program_inputs(q[part], v[part], a[part])
@@ -180,8 +201,7 @@ class Rigid:
                 room = np.empty((program.rows, inputs.shape[1]))
             room[program.inputs] = inputs
             run(program, room)
-            out[:, part] = room[: program.outputs]
-        return out
+            out[places, part] = room[: program.outputs]
 
     @cached_property
     def spanning(self) -> tuple[NDArray[np.intp], Array]:
