@@ -34,8 +34,9 @@ from ..statistics.entries import Statistic
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import Layout, StatisticSet
 
-#: Stiffness has converged when it changes by less than this fraction.
-TOLERANCE = 1e-9
+#: Stiffness has converged when it changes by less than this fraction, or by this part of its standard error: where the
+#: deflection is noisy, rounding alone moves it by more than the fraction.
+TOLERANCE, TOLERANCE_IN_ERRORS = 1e-9, 1e-4
 #: Rounds before the search is given up.
 ROUNDS = 60
 #: Round after which the weights of the row groups are kept.
@@ -75,7 +76,8 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
                     got=f"{theta[k]:.4g}",
                     remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
                 )
-        if all(abs(theta[k] / old - 1.0) < TOLERANCE for k, old in before.items()):
+        error = base.embedded(np.where(fit.seen, fit.bse, 0.0))
+        if all(abs(theta[k] - old) < max(TOLERANCE * old, TOLERANCE_IN_ERRORS * error[k]) for k, old in before.items()):
             return _linear(statistics, springs, theta)
     raise EstimationError(
         "the stiffness does not converge",

@@ -28,7 +28,7 @@ from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
 from .parameters import Parameter, inertial_parameters
 from .robot import Robot
-from .row_groups import Compact, RowGroup, compact_groups
+from .row_groups import Compact, RowGroup, compact_groups, row_groups
 from .structure import reduce_to_base
 from .term_chunks import columns_of, term_chunks, torque_chunks
 from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
@@ -201,19 +201,7 @@ class DynamicModel(SentOnce):
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
         """The row groups, in joint order."""
-        groups = []
-        for j, joint in enumerate(self.robot.joints):
-            mix = self.drive.row_mix[j]
-            bodies = sorted({body for i in np.flatnonzero(mix) for body in self.robot.subtrees[i]})
-            inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
-            spread = mix @ self.distribution
-            spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
-            used = np.flatnonzero(spread)
-            kind = "actuator" if self.drive.coupled[j] else "joint"
-            columns = np.concatenate([inertial, self.n_inertial + used])
-            scale = np.concatenate([np.ones(len(inertial)), spread[used]])
-            groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, scale))
-        return tuple(groups)
+        return row_groups(self.robot, self.drive, self.distribution)
 
     def term_columns(self, segment: Segment) -> Array:
         """Values of all term columns, before they are spread over rows.
@@ -276,9 +264,7 @@ class DynamicModel(SentOnce):
         kept = [group.columns[some.places] for group, some in zip(self.groups, self.compact, strict=True)]
         return tuple((group.mix, own[own < self.n_inertial]) for group, own in zip(self.groups, kept, strict=True))
 
-    def _inertial_columns(
-        self, segment: Segment, part: slice, compact: bool, spare: Sequence[int] | None = None
-    ) -> list[Array]:
+    def _inertial_columns(self, segment: Segment, part: slice, compact: bool, spare: Sequence[int] = ()) -> list[Array]:
         """Per row group its inertial columns, and spare ones to be filled, shape (columns, samples)."""
         whole = [(group.mix, group.columns[group.columns < self.n_inertial]) for group in self.groups]
         wanted = self.compact_inertial if compact else whole
@@ -298,23 +284,18 @@ class DynamicModel(SentOnce):
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
         """
-        own = [group.columns[group.columns >= self.n_inertial] - self.n_inertial for group in self.groups]
-        spare = [len(columns) + torque for columns in own]
+        own = [group.columns >= self.n_inertial for group in self.groups]
+        spare = [int(which.sum()) + torque for which in own]
         for part, terms in term_chunks(self, segment, chunk):
-            made = self._inertial_columns(segment, part, compact, spare)
-            for group, block, columns, last in zip(self.groups, made, own, spare, strict=True):
-                scale = group.scale[len(group.columns) - len(columns) :]
-                for row, k, factor in zip(block[len(block) - last :], columns, scale, strict=False):
+            blocks = self._inertial_columns(segment, part, compact, spare)
+            targets = self.row_targets(segment.window(part.start, part.stop).total) if torque else None
+            for g, (group, block, which) in enumerate(zip(self.groups, blocks, own, strict=True)):
+                term_rows, columns = block[len(block) - spare[g] :], group.columns[which] - self.n_inertial
+                for row, k, factor in zip(term_rows, columns, group.scale[which], strict=False):
                     np.multiply(terms[:, k], factor, out=row)
-            if torque:
-                for block, target in zip(made, self._targets(segment, part).T, strict=True):
-                    block[-1] = target
-            yield part, [block.T for block in made]
-
-    def _targets(self, segment: Segment, part: slice) -> Array:
-        """:meth:`row_targets` of some samples of a segment with measured torque, shape (samples, groups)."""
-        external = segment.external
-        return self.row_targets(segment.tau[part], None if external is None else external[part])  # type: ignore[index]
+                if targets is not None:
+                    block[-1] = targets[:, g]
+            yield part, [block.T for block in blocks]
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
         """Joint torques as the rows of the estimation problem see them.

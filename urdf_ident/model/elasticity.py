@@ -260,8 +260,9 @@ class ElasticModel(DynamicModel):
                 sides = {"link": (link,), "motor": (motor,), "joint": (link, motor)}[kind]
                 blocks.append(np.vstack([rigid, sum(side[part, j][:, own] for side in sides).T]).T)  # type: ignore[union-attr]
             if torque:
-                targets = self._targets(segment, part).T
-                blocks = [np.column_stack(pair) for pair in zip(blocks, targets, strict=True)]
+                external = segment.external
+                targets = self.row_targets(segment.tau[part], None if external is None else external[part])  # type: ignore[index]
+                blocks = [np.column_stack(pair) for pair in zip(blocks, targets.T, strict=True)]
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:

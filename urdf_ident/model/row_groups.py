@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
+from .drive import Drive
 from .engine.rigid import rigid_of
 from .robot import Robot
 
@@ -43,6 +44,31 @@ class Compact:
 
     places: NDArray[np.intp]
     expansion: Array
+
+
+def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGroup, ...]:
+    """One row a motor: its joint's torque, or what the motors of coupled joints do together.
+
+    Args:
+        drive: The drive train.
+        distribution: How each term column spreads over the joint rows, shape (n, k).
+
+    Returns:
+        The row groups, in joint order.
+    """
+    groups = []
+    for j, joint in enumerate(robot.joints):
+        mix = drive.row_mix[j]
+        bodies = sorted({body for i in np.flatnonzero(mix) for body in robot.subtrees[i]})
+        inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
+        spread = mix @ distribution
+        spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
+        used = np.flatnonzero(spread)
+        kind = "actuator" if drive.coupled[j] else "joint"
+        columns = np.concatenate([inertial, 10 * robot.n + used])
+        scale = np.concatenate([np.ones(len(inertial)), spread[used]])
+        groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, scale))
+    return tuple(groups)
 
 
 def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, ...]:

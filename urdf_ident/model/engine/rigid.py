@@ -97,7 +97,7 @@ class Rigid:
         v: Array,
         a: Array,
         total: int | None = None,
-        spare: Sequence[int] | None = None,
+        spare: Sequence[int] = (),
     ) -> list[Array]:
         """Inertial columns of some rows.
 
@@ -105,7 +105,7 @@ class Rigid:
             groups: The rows and their columns.
             q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
             total: Samples of which these are a part, for the choice of the engine; N if None.
-            spare: How many columns more each group has, which are left to the caller to fill; none if None.
+            spare: How many columns more each group has, which are left to the caller to fill; none if empty.
 
         Returns:
             Per group, shape (columns and spare ones, N) [unit of torque per unit of parameter].
@@ -115,7 +115,7 @@ class Rigid:
         """
         _check(self.robot, q, v, a)
         counts = np.array([len(columns) for _, columns in groups], dtype=np.intp)
-        widths = counts if spare is None else counts + np.asarray(spare, dtype=np.intp)
+        widths = counts + np.asarray(spare or np.zeros_like(counts), dtype=np.intp)
         out = np.empty((int(widths.sum()), len(q)))
         parts = np.split(out, np.cumsum(widths)[:-1])
         if self.tree is None or self._by_pinocchio(len(q), total):
