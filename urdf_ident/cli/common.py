@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -89,7 +90,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
 
     try:
         with inputs_protected():
-            code = _parser()(arguments or ["--help"], standalone_mode=False)
+            code = _parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except BrokenPipeError:
@@ -154,14 +155,17 @@ def _drop_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@lru_cache(maxsize=1)
-def _parser() -> Callable[..., Any]:
-    """All commands, read from their signatures once a process: that takes longer than many a command."""
-    return typer.main.get_command(app)
+@lru_cache(maxsize=32)
+def _parser(first: str) -> Callable[..., Any]:
+    """The command that the first argument names, or all; read from their signatures, which takes longer than many a command."""
+    asked, known = copy(app), _commands()
+    asked.registered_commands = [known[first]] if first in known else app.registered_commands
+    return typer.main.get_command(asked)
 
 
-def _commands() -> set[str]:
-    return {command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands}
+def _commands() -> dict[str, Any]:
+    """All commands by name."""
+    return {command.name or str(getattr(command.callback, "__name__", "")): command for command in app.registered_commands}
 
 
 def _say_version(wanted: bool) -> None:

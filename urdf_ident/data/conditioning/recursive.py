@@ -88,7 +88,7 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
         late = b[2] - a[2] * sum(b) / sum(a)
         y[0] += (b[1] - a[1] * sum(b) / sum(a) + late) * x[0]
         y[1:2] += late * x[0]
-    band = np.repeat(section[1][:, None], len(x), axis=1)
+    band = np.tile(section[1], (len(x), 1)).T
     return np.asarray(lapack().dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
 
 
@@ -104,7 +104,7 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
         Same shape as ``x``.
     """
     flat = x.reshape(len(x), -1)
-    y = np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]])
+    y = np.asfortranarray(np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]]))
     for _ in range(2):
         for section in sections:
             y = run(section, y, steady=True)

@@ -117,12 +117,13 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
     """
     place = base.place
     count = len(exercise.states.q)
-    rows = np.zeros((len(model.groups) * count, len(base)))
+    gram = np.zeros((len(base), len(base)))
     for _, blocks in model.row_blocks(exercise.states, chunk=count):
-        for k, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
+        for group, block in zip(model.groups, blocks, strict=True):
             target = place[group.columns]
-            rows[k * count : k * count + len(block), target[target >= 0]] = block[:, target >= 0] * weights.get(group.name, 1.0)
-    return _factor(rows.T @ rows / count)
+            own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
+            gram[kept[:, None], kept] += own.T @ own
+    return _factor(gram / count)
 
 
 def _factor(gram: Array) -> Array:
