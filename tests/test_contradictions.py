@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from logs import Truth, fourier, torques, write_csv
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import examine, examine_logs
 from urdf_ident.data.quality.catalogue import KNOWN
-from urdf_ident.data.quality.evidence import solved
+from urdf_ident.data.quality.evidence import COULOMB, Grams, new_in, solved
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
@@ -210,6 +211,42 @@ def test_an_offset_that_drifts_is_named() -> None:
     effort[:, 1] += 0.3 * effort[:, 1].std() * np.linspace(0, 1, len(recording))
     (found,) = doubts(replace(recording, effort=effort))
     assert (found.id, found.joint, found.severity) == ("effort-drift", ARM.joints[1], "warning")
+
+
+@pytest.mark.parametrize("what", ["brake", "offset"])
+@pytest.mark.parametrize("joint", [0, 2])
+def test_a_part_in_which_one_joint_drags_or_is_offset_is_named_with_its_ends(what: str, joint: int) -> None:
+    recording = log_of(ARM, seed=joint, noise=0.1)
+    effort, along = np.array(recording.effort), np.linspace(0, 1, len(recording))
+    part = (along > 0.25) & (along < 0.55)
+    moves = np.sign(np.gradient(recording.position[:, joint])) if what == "brake" else 1.0
+    effort[:, joint] += 0.5 * effort[:, joint].std() * part * moves
+    (found,) = doubts(replace(recording, effort=effort))
+    assert (found.id, found.joint, found.severity) == ("effort-drift", ARM.joints[joint], "warning")
+    ends = [float(x) / 100 for x in re.findall(r"from (\d+) to (\d+) %", found.message)[0]]
+    assert ends == pytest.approx([0.25, 0.55], abs=0.08)
+
+
+def test_what_a_column_of_one_row_leaves_is_that_of_a_fit_with_it() -> None:
+    """A column that acts in some blocks of one row, against the fit that has it as one more."""
+    generator = np.random.default_rng(3)
+    n, m, own, blocks = 3, 5, 6, 4
+    columns = generator.standard_normal((n, 40 * blocks, m + own + n))
+    gram = np.stack([c.transpose(0, 2, 1) @ c for c in np.split(columns, blocks, axis=1)])
+    found = Grams(gram, m, np.ones(30, dtype=bool), np.ones(m), np.ones(n), np.full(blocks, 40.0))
+    weights, row, column = np.array([1.0, 4.0, 0.25]), 1, m + COULOMB
+    acts = np.array([[0.0, 1.0, 1.0, 0.0]])
+    left = new_in(found, np.tensordot(acts, gram[:, :, column], axes=1)[:, :, :-n], acts @ gram[:, :, column, column], weights)
+    stacked = np.zeros((n, 40 * blocks, m + n * own))
+    for i in range(n):
+        stacked[i, :, :m] = columns[i, :, :m]
+        stacked[i, :, m + i * own : m + (i + 1) * own] = columns[i, :, m : m + own]
+    root = np.sqrt(weights)[:, None]
+    new = np.zeros((n, 40 * blocks))
+    new[row] = columns[row, :, column] * np.repeat(acts[0], 40)
+    X, y = (stacked * root[:, :, None]).reshape(-1, m + n * own), (new * root).ravel()
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    assert left[0, row] == pytest.approx(residual @ residual / weights[row], rel=1e-4)
 
 
 @pytest.mark.parametrize(("what", "noise", "seconds"), [("offset", 0.3, 10.0), ("gain", 0.2, 6.0), ("friction", 0.2, 6.0)])

@@ -61,8 +61,8 @@ def _dissipating(v: Array, a: Array) -> list[Array]:
     return [a, np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
 
 
-#: Columns of :func:`friction_columns` that are odd in the velocity: what dissipates.
-DISSIPATES = slice(2, 6)
+#: Columns of :func:`friction_columns`: the offset, the sign of the velocity, and those odd in the velocity: what dissipates.
+OFFSET, COULOMB, DISSIPATES = 1, 3, slice(2, 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,22 +322,51 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     """
     n = gram.shape[1]
     p = gram.shape[2] - efforts.shape[1]
-    ridge = (_RIDGE * counts)[:, None, None]
     told, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
-    inner = np.linalg.solve(
-        gram[:, :, m:p, m:p] + ridge[:, None] * np.eye(p - m), np.concatenate([gram[:, :, m:p, :m], own], axis=3)
-    )
+    inner = np.linalg.solve(_friction(gram, counts, m, p), np.concatenate([gram[:, :, m:p, :m], own], axis=3))
     reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
     summed = np.tensordot(weights, reduced, axes=(0, 1))
-    acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
-    # a column that a fold does not see stays near zero there
-    acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
-    theta = np.linalg.solve(summed[:, :, :m] + _RIDGE * acts[:, :, None] * np.eye(m), summed[:, :, m:])
+    theta = np.linalg.solve(summed[:, :, :m] + _inertial_ridge(gram, m, weights), summed[:, :, m:])
     friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
     shape = (len(gram), n, *theta.shape[1:])
     return np.concatenate(
         [np.broadcast_to(-theta[:, None], shape), -friction, np.broadcast_to(efforts, (len(gram), *efforts.shape))], axis=2
     )
+
+
+def _friction(gram: Array, counts: Array, m: int, p: int) -> Array:
+    """Normal equations of each row's own columns, shape (F, n, p - m, p - m)."""
+    return np.asarray(gram[:, :, m:p, m:p] + (_RIDGE * counts)[:, None, None, None] * np.eye(p - m))
+
+
+def _inertial_ridge(gram: Array, m: int, weights: Array) -> Array:
+    """Shape (F, m, m)."""
+    acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
+    # a column that a fold does not see stays near zero there
+    acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
+    return np.asarray(_RIDGE * acts[:, :, None] * np.eye(m))
+
+
+def new_in(found: Grams, shared: Array, square: Array, weights: Array) -> Array:
+    """What the model's columns do not make up of further columns, each of which acts in one row.
+
+    Args:
+        shared: Products of the further columns of each row with the row's inertial and own columns, shape (W, n, p).
+        square: Their squares, shape (W, n).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Squares of what is left of them, shape (W, n).
+    """
+    m, p, total = found.inertial, shared.shape[2], found.total
+    own = np.linalg.inv(_friction(total[None], found.count.sum(keepdims=True), m, p)[0])
+    inner = own @ total[:, m:p, :m]
+    summed = np.tensordot(weights, total[:, :m, :m] - total[:, :m, m:p] @ inner, axes=(0, 0))
+    inertial = np.linalg.inv(summed + _inertial_ridge(total[None], m, weights)[0])
+    drag = shared[:, :, m:].transpose(1, 0, 2)
+    beside = shared[:, :, :m].transpose(1, 0, 2) - drag @ inner
+    made = np.sum((drag @ own) * drag, axis=2) + weights[:, None] * np.sum((beside @ inertial) * beside, axis=2)
+    return np.asarray(square - made.T)
 
 
 def unexplained(found: Grams, squares: Array, reading: Array) -> Array:

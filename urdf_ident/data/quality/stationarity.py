@@ -25,6 +25,7 @@ from .evidence import (
     solved,
     unexplained,
 )
+from .parts import differing_part
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -196,6 +197,8 @@ def within(found: Grams, reading: Array) -> tuple[Change | None, Growth]:
     usual = 1.0 / (found.usual * found.size) ** 2
     fitted = in_sample(found, order, usual)
     told = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
+    if told is None and (part := differing_part(found, order, usual)) is not None:
+        told = Change("friction", part.begin, part.end, False, part.joint, part.gain)
     if told is None and (joint := grown.told(GROWTHS)) is not None:
         told = _offset_drift(found, order, base, _along(len(found.count)), joint)
     return told, grown
