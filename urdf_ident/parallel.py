@@ -9,11 +9,13 @@ process.
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -55,12 +57,13 @@ def shared() -> bool:
 
 
 @contextmanager
-def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
+def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Iterator[None]:
     """Inside, :func:`each` works in so many processes, or on the cluster of a scheduler.
 
     Args:
         jobs: Processes on this machine; 1: this one alone.
         scheduler: Address of a dask scheduler, ``tcp://host:port``; None: no cluster.
+        ready: Module that the workers of a cluster import at once, for this process may have to, too.
 
     Raises:
         SchedulerError: A process was ended from outside; samples are in a scratch folder; the scheduler does not answer, has no
@@ -72,14 +75,19 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[None]:
             raise SchedulerError(
                 "a cluster cannot read samples in a scratch folder", remedy="leave out --scratch or --scheduler"
             )
-        with _cluster(scheduler) as crew:
+        with _cluster(scheduler, ready) as crew:
             yield from _inside(crew)
     elif jobs > 1:
         with ExitStack() as stack:
-            helpers = [Helper(partial(_alone, scratch_folder()), work) for _ in range(jobs)]
-            for helper in helpers:
-                stack.callback(helper.end)
-            yield from _inside(_Crew(lambda place, *message: helpers[place].submit(*message), lambda: range(jobs)))
+            begin = partial(_alone, scratch_folder())
+
+            @lru_cache
+            def helper(place: int) -> Helper:  # as late as can be: what is imported by then is there
+                made = Helper(begin, work)
+                stack.callback(made.end)
+                return made
+
+            yield from _inside(_Crew(lambda place, *message: helper(place).submit(*message), lambda: range(jobs)))
     else:
         yield
 
@@ -153,7 +161,7 @@ def _alone(folder: str | None) -> None:
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[_Map]:
+def _cluster(address: str, ready: str) -> Iterator[_Map]:
     try:
         from distributed import Client
     except ImportError as error:
@@ -170,10 +178,13 @@ def _cluster(address: str) -> Iterator[_Map]:
     with client:
         _check_workers(client, address)
         _keep_memory()
+        _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
 
         def submit(place: str | None, *message: Any) -> Any:
             where: dict[str, Any] = {} if place is None else {"workers": [place], "allow_other_workers": True}
-            return client.submit(_work_there, *message, pure=False, **where)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
+                return client.submit(_work_there, *message, pure=False, **where)
 
         try:
             yield _Crew(submit, lambda: sorted(client.nthreads()) or [None])

@@ -79,15 +79,16 @@ def identify(
     """
     from ..files import check_output, check_writable
     from ..parallel import workers
-    from ..pipeline.identify import identify as run
-    from ..pipeline.payload import check_loaded
-    from ..result.exports import result_names, write_all
-    from ..result.file import plain
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     model = project.build_model(robot)
-    with workers(jobs, scheduler):
+    with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):
+        from ..pipeline.identify import identify as run
+        from ..pipeline.payload import check_loaded
+        from ..result.exports import result_names, write_all
+        from ..result.file import plain
+
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
         if loaded:
