@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from tests.urdf_samples import Style, random_urdf
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.linalg import Absorber
+from urdf_ident.linalg import Absorber, triangle
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import compiled, program, rigid
@@ -253,3 +255,22 @@ def test_a_factor_takes_up_rows_as_they_come(width: int, rows: int) -> None:
     R = absorber.factor()
     assert len(R) <= width
     np.testing.assert_allclose(R.T @ R, data.T @ data, atol=1e-11 * max(rows, 1))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 4), (3, 0), (1, 1), (3, 7), (150, 9), (151, 9), (200, 260), (900, 40)])
+def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -> None:
+    data = np.random.default_rng(rows).normal(size=(rows, columns))
+    data[:, columns // 2 :][:, :1] = 0.0
+    before, R = data.copy(), triangle(data)
+    np.testing.assert_array_equal(data, before)
+    assert R.shape == (min(rows, columns), columns)
+    np.testing.assert_array_equal(np.tril(R, -1), 0.0)
+    np.testing.assert_allclose(R, np.linalg.qr(data, mode="r"), atol=1e-12)
+
+
+def test_lapack_is_scipys_without_its_import() -> None:
+    script = (
+        "import sys; from urdf_ident.linalg import lapack; own = lapack(); assert 'scipy.linalg' not in sys.modules; "
+        "import scipy.linalg; assert scipy.linalg.lapack.dgeqrf is own.dgeqrf is lapack().dgeqrf"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
