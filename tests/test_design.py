@@ -74,20 +74,43 @@ def assert_inside(trajectory: Trajectory, robot: Robot, limits: Limits, step: fl
 def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
     """The figure: six axes, five harmonics, 66 unknowns, 20 s, one core (time of the process: others load the machine)."""
     model = rigid()
+    problem = well_conditioned(model)
+    search = Search(problem, 0, time.process_time() + 2.0, time.process_time)
+    search.run(None, lambda candidate: None)
+    assert search.best.X.size == 66
+    trajectory = problem.family.trajectory(search.best.X)
+    dense = condition_number(weighted_regressor(model, model.base(), trajectory, np.ones(6)))
+    assert dense == pytest.approx(np.exp(search.best.value), rel=1e-3)
+    assert dense < 10.0
+    assert_inside(trajectory, model.robot, problem.limits)
+
+
+def well_conditioned(model: DynamicModel) -> Problem:
     limits, _ = usable_limits(Limits.from_robot(model.robot), None)
     base = model.base()
     assert len(base) == 36
     criterion = make_criterion("cond", PlannedRows(model, base, np.ones(6)), limits, np.zeros((0, 36)))
-    family = Family("fourier", model.robot.joints, 20.0, 5)
-    problem = Problem(criterion, family, limits)
-    search = Search(problem, 0, time.process_time() + 2.0, time.process_time)
-    search.run(None, lambda candidate: None)
-    assert search.best.X.size == 66
-    trajectory = family.trajectory(search.best.X)
-    dense = condition_number(weighted_regressor(model, base, trajectory, np.ones(6)))
-    assert dense == pytest.approx(np.exp(search.best.value), rel=1e-3)
-    assert dense < 10.0
-    assert_inside(trajectory, model.robot, limits)
+    return Problem(criterion, Family("fourier", model.robot.joints, 20.0, 5), limits)
+
+
+def test_a_search_that_has_a_motion_goes_on_where_no_other_random_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended in an error, and the motion was lost."""
+    problem = well_conditioned(rigid())
+    search, found = Search(problem, 0, np.inf), []
+    search.run(1, found.append)
+
+    def none_left() -> Array:
+        raise LimitError("no motion")
+
+    monkeypatch.setattr(search, "random", none_left)
+    first = search.best.value
+    search.run(3, found.append)
+    assert search.starts == 3
+    assert search.best.value <= first
+    empty = Search(problem, 0, np.inf)
+    monkeypatch.setattr(empty, "random", none_left)
+    with pytest.raises(LimitError, match="no motion"):
+        empty.run(1, found.append)
 
 
 @pytest.mark.parametrize("make", [lambda: DynamicModel(Robot.from_urdf(robot_path("ur10e"))), tx40], ids=["ur10e", "tx40"])

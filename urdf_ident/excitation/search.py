@@ -155,7 +155,12 @@ class Search:
         """
         while starts is None or self.starts < starts:
             hop = self.starts >= FRESH and self.rng.random() < HOPS
-            X = self._hop() if hop else self._start(found)
+            try:
+                X = self._hop() if hop else self._start(found)
+            except LimitError:
+                if not self.best.X.size:
+                    raise
+                X = self.best.X  # the best is what there is
             self.starts += 1
             if self.late:
                 return
