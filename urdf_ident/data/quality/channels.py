@@ -24,7 +24,7 @@ _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
 _BESIDE, _SMOOTHER = 4, 0.9
 #: Rows of a moving joint in which an effort is exactly zero, and how much more often it is than each value beside zero, from
 #: which it has a dead zone; rows before and after which the joint is elsewhere, and part of its fastest from which it moves.
-_DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.02
+_DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.01
 #: Rows for which a signal holds its values, from which it is slow.
 _HELD = 3.0
 
