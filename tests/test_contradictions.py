@@ -106,6 +106,7 @@ def _with_play(q: Array, size: float) -> Array:
         ("position-play", 1, 0.03),
         ("effort-crosstalk", 3, None),
         ("effort-saturates", 1, None),
+        ("effort-asymmetric", 2, None),
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
     ],
@@ -126,6 +127,8 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         q[:, 1] = _with_play(q[:, 1], 0.03)
     elif id == "effort-crosstalk":
         tau[:, 3] += 0.02 * tau[:, 1]
+    elif id == "effort-asymmetric":
+        tau[:, 2] *= np.where(tau[:, 2] > 0, 1.1, 0.9)
     elif id == "effort-saturates":
         most = 0.8 * np.abs(tau[:, 1]).max()
         tau[:, 1] = most * np.tanh(tau[:, 1] / most)

@@ -284,6 +284,26 @@ def _saturating(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     return f"effort {j} saturates at {size:.2g}", act
 
 
+def _asymmetric(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    j, size = draw.joint(), draw.way() * draw.between(0.03, 0.3)
+
+    def act(log: Recording) -> Recording:
+        x = np.asarray(log.effort)[:, j]
+        return _effort(log, j, x + size * np.abs(x))
+
+    return f"effort {j} has scales of {1 + size:.2f} and {1 - size:.2f}", act
+
+
+def _slip(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    j, size, at = draw.joint(), draw.way() * draw.between(0.02, 0.3), draw.rng.uniform(0.2, 0.8)
+
+    def act(log: Recording) -> Recording:
+        slipped = np.linspace(0, 1, len(log)) > at
+        return replace(log, sha256="", position=log.position + size * np.outer(slipped, np.arange(draw.n) == j))
+
+    return f"encoder {j} slips by {size:.2g}", act
+
+
 def _dead_zone(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     j, size = draw.joint(), draw.between(0.2, 1.5)
 
@@ -452,6 +472,8 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "magnitude": (_magnitude, {"effort-sign", "effort-unsigned"}, False),
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
+    "asymmetric": (_asymmetric, {"effort-asymmetric", "effort-scale"}, False),
+    "slip": (_slip, {"contact", "position-zero", "values-jump", "position-nonlinear"}, False),
     "dead zone": (_dead_zone, {"effort-dead-zone", "channel-frozen", "frozen-too-long"}, False),
     "held": (_held, {"position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
     "slow velocity": (_slow_velocity, {"velocity-lag"}, False),

@@ -195,6 +195,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-delay": FindingKind(
             "warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"
         ),
+        "effort-asymmetric": FindingKind(
+            "warning", "Positive and negative efforts of a joint have another scale.", "Check both directions of its sensor."
+        ),
         "effort-saturates": FindingKind(
             "warning", "Large efforts of a joint are too small for the motion.", "Widen the range of the sensor."
         ),

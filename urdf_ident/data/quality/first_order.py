@@ -2,9 +2,9 @@
 
 What a small error e(t) of one joint's positions does to all torques is known: ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, by the robot
 that the log itself shows. So a zero, a wavy encoder and a play between joint and encoder each add one or two columns to the fit
-of one rigid robot (:mod:`evidence`); a crosstalk, a saturation and a delay add what they do to one joint's effort. The size
-of the fault is a coefficient, its error that of the estimate when blocks of time are left out (jackknife). What friction or a
-ripple of the torque does at the same places is free in both fits.
+of one rigid robot (:mod:`evidence`); a crosstalk, a saturation, another scale of one sign and a delay add what they do to one
+joint's effort. The size of the fault is a coefficient, its error that of the estimate when blocks of time are left out
+(jackknife). What friction or a ripple of the torque does at the same places is free in both fits.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 _LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.07
 #: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
 _WHOLE = (0.8, 1.25)
+#: Part of an effort's square that each of its signs must have, so that their scales can be compared.
+_BOTH = 0.2
 #: Delay by which the efforts' rates are told [s].
 _SOON = 0.004
 #: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
@@ -61,8 +63,8 @@ class SmallFault:
     Attributes:
         id: Its finding.
         joints: Where it is; of a crosstalk the joint whose effort is logged wrongly, then the one whose effort is in it.
-        size: [rad or m]; of a delay [s]; of a crosstalk the part of the other's effort; of a saturation the bend; of gravity
-            its part.
+        size: [rad or m]; of a delay [s]; of a crosstalk the part of the other's effort; of a saturation the bend; of an
+            asymmetry the part by which positive efforts are too large and negative ones too small; of gravity its part.
         errors: The size over its error.
         gain: Gain in the sum of the logarithms of the unexplained parts on blocks that the fit has not seen.
         significance: That gain over its standard error between blocks.
@@ -346,6 +348,11 @@ class _Rows:
         top = max(float(np.percentile(np.abs(samples.tau[:, j]), 99.5)), 1e-12)
         faults.append(_Columns("effort-saturates", (j,), own=(len(own),), sense=1))
         own.append(samples.tau[:, j] ** 3 / top**2)
+        tau = samples.tau[:, j]
+        if min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
+            at = len(own)  # friction that is another one forwards and backwards is free
+            own += [np.abs(v), v**2, np.abs(tau)]
+            faults.append(_Columns("effort-asymmetric", (j,), own=(at + 2,), guard=(at, at + 1), unit=-1.0))
         return _Trial(self, j, np.stack(shared, axis=2), np.column_stack(own)), faults
 
     def _torque(self, j: int, error: Array, rate: Array, growth: Array) -> Array:

@@ -35,6 +35,10 @@ _SMALL = {
         "the large efforts of this joint are too small for the motion",
         "widen the range of the sensor or the logger; is the torque constant right at high currents?",
     ),
+    "effort-asymmetric": (
+        "positive and negative efforts of this joint have another scale, by {part}",
+        "check the zero and both directions of the current sensor, or the conversion of signs",
+    ),
     "effort-without-gravity": (
         "the gravity torque of the URDF is missing in the efforts",
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
@@ -64,7 +68,9 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
     same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
-    told = words.format(size=f"{abs(best.size):.2g} {unit}", other=other, signed=f"{best.size:+.2g} {unit}")
+    told = words.format(
+        size=f"{abs(best.size):.2g} {unit}", other=other, signed=f"{best.size:+.2g} {unit}", part=f"{200 * best.size:+.2g} %"
+    )
     message = f"{told}; so {after:.2g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.2g} %" + (
         f"; the same of {', '.join(same)} would explain about as much" if same else ""
     )
