@@ -49,7 +49,7 @@ _LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.07
 #: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
 _WHOLE = (0.8, 1.25)
 #: Part of an effort's square that each of its signs must have, so that their scales can be compared.
-_BOTH = 0.2
+_BOTH = 0.05
 #: Delay by which the efforts' rates are told [s].
 _SOON = 0.004
 #: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
@@ -240,6 +240,8 @@ class _Rows:
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
+        fitted: Efforts by the robot that the log shows, shape (N, n): what is in proportion to a power or the size of an effort
+            must not be made of the measured one, whose own errors it would explain.
         weight: Gravity torque by the URDF, shape (N, n) [N·m or N].
         weights: One over the variance of what each row leaves, shape (n,).
         samples: The samples.
@@ -251,6 +253,7 @@ class _Rows:
     inertial: Array
     friction: Array
     slopes: Array
+    fitted: Array
     weight: Array
     weights: Array
     samples: MotionSamples
@@ -282,7 +285,9 @@ class _Rows:
         x = solved(whole.gram, whole.count, whole.inertial, np.eye(robot.n)[:, :, None], weights)[0, :, :, 0]
         theta = np.zeros(columns.shape[2])
         theta[found.active] = -x[0, : found.inertial] / found.scale
+        inertial = columns[:, :, found.active] / found.scale
         drag = -x[:, found.inertial : x.shape[1] - robot.n]
+        fitted = np.einsum("nik,k->ni", inertial, -x[0, : found.inertial]) + np.einsum("ink,ik->ni", friction, drag)
         # a step of friction has no slope: rotor inertia and viscous friction do
         drag[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
         engine, slopes = rigid_of(robot), np.empty((robot.n, 3, len(samples.q), robot.n))
@@ -294,8 +299,7 @@ class _Rows:
                 moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, drag)
                 slopes[j, k] = (moved - torque) / _STEP
         weight = still @ lumped_inertials(robot).ravel()
-        inertial = columns[:, :, found.active] / found.scale
-        return cls(case, inertial, np.stack(friction), slopes, weight, weights, samples, found.count, found.size)
+        return cls(case, inertial, np.stack(friction), slopes, fitted, weight, weights, samples, found.count, found.size)
 
     def with_faults_of(self, j: int, play: Array) -> tuple[_Trial, list[_Columns]]:
         """The columns of all faults of a joint.
@@ -345,10 +349,9 @@ class _Rows:
         own.append((after - soon) / (2 * _SOON))
         own += [*reversing(samples, j).T]
         faults.append(_Columns("effort-delay", (j,), own=(at,), guard=tuple(range(at + 1, len(own))), sense=1))
-        top = max(float(np.percentile(np.abs(samples.tau[:, j]), 99.5)), 1e-12)
+        tau = self.fitted[:, j]
         faults.append(_Columns("effort-saturates", (j,), own=(len(own),), sense=1))
-        own.append(samples.tau[:, j] ** 3 / top**2)
-        tau = samples.tau[:, j]
+        own.append(tau**3 / max(float(np.percentile(np.abs(tau), 99.5)), 1e-12) ** 2)
         if min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             at = len(own)  # friction that is another one forwards and backwards is free
             own += [np.abs(v), v**2, np.abs(tau)]
