@@ -432,7 +432,8 @@ def test_the_solver_s_own_form_says_what_cvxpy_says(poor, weight, total):
     assert ours == pytest.approx(theirs, rel=1e-6)
     if weight < 0.1:  # flat: neither solver knows the directions that the data do not see
         return
-    np.testing.assert_allclose(found.x, stated.x, atol=1e-6)
+    # at the optimum a difference in value of 2e-9, which reduced accuracy may leave, is one of 3e-6 in the point
+    np.testing.assert_allclose(found.x, stated.x, atol=1e-6 if status == "Solved" else 1e-5)
     for name in ("cones", "rows", "equalities"):
         ours, theirs = getattr(found, name), getattr(stated, name)
         np.testing.assert_allclose(ours, theirs, atol=1e-4 * max(1.0, np.abs(theirs).max(initial=0.0)), err_msg=name)
