@@ -93,13 +93,14 @@ class Growth:
 
     @staticmethod
     def together(logs: Sequence[Growth]) -> Growth:
-        """Mean growth of several logs; its error is the one with which their growths over their errors have a mean of zero.
+        """Mean growth of several logs, with the error that makes it as significant as all of them together.
 
         Args:
             logs: The growths of the logs.
 
         Returns:
-            Of all of them (Stouffer et al. 1949: sums of z over the root of their number).
+            Their mean; over its error it is the sum of all sizes over their errors, over the root of their number (Stouffer et
+            al. 1949).
         """
         size = np.mean([log.size for log in logs], axis=0)
         z = np.sum([log.size / np.maximum(log.error, 1e-12) for log in logs], axis=0) / np.sqrt(len(logs))
