@@ -283,9 +283,8 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
                 S[k, c], s[k, c] = z.T @ z, z.T @ errors[begin:end]
         whole = S.sum(axis=1)
         inverse = np.linalg.pinv(whole, hermitian=True)
-        middle = s.sum(axis=1, keepdims=True) / np.maximum(
-            parts, 1
-        )  # not exactly zero where a parameter acts on several groups
+        # not exactly zero where a parameter acts on several groups
+        middle = s.sum(axis=1, keepdims=True) / np.maximum(parts, 1)
         away = np.where(np.arange(stretches)[:, None] < parts, s - middle, 0.0)
         squares = float(np.sum((away @ inverse) * away))
         share = inverse[:, None] @ S

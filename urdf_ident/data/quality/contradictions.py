@@ -55,8 +55,8 @@ def contradictions(
         Findings of each log; none where the motion is too short to tell.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
-    alone = dict(enumerate(each(partial(_changes_of, robot, reduction), logs)))
-    usable = [k for k, told in alone.items() if told is not None]
+    alone = each(partial(_changes_of, robot, reduction), logs)
+    usable = [k for k, told in enumerate(alone) if told is not None]
     while usable:
         together = _case(robot, reduction, [logs[k] for k in usable])
         if together is None:

@@ -133,10 +133,7 @@ class LoadSlopes:
                     if share:
                         own[g] += share * factor[part] * rows
             ends = [len(group.columns) for group in model.groups]
-            yield (
-                part,
-                [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)],
-            )
+            yield part, [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)]
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
         """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``.
