@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import LogError, check_shape
 from .linalg import Array
@@ -21,7 +22,8 @@ FEWEST_REVERSALS = 2
 #: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
 #: ordinary motion.
 HARDLY_TURNS = 1.0
-#: A joint whose fast speeds (95 % quantile) are less than this share of the fastest joint's stands still, apart from noise.
+#: A joint whose fast speeds (95 % quantile) are less than this share of those of the fastest joint of its kind stands still,
+#: apart from noise.
 RESTING = 0.01
 
 
@@ -141,18 +143,33 @@ def columns(parts: Sequence[Array]) -> Iterator[Array]:
         yield np.concatenate([part[:, j] for part in parts])
 
 
-def typical_reversals(parts: Sequence[Array]) -> float:
+def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which joints move, by the fastest of those that slide and of those that turn: m/s and rad/s do not compare.
+
+    Args:
+        fast: Fast speed of each joint (95 % quantile), shape (n,) [rad/s or m/s].
+        prismatic: Which joints slide, shape (n,).
+
+    Returns:
+        Shape (n,), bool.
+    """
+    fastest = np.where(prismatic, np.max(fast, where=prismatic, initial=0.0), np.max(fast, where=~prismatic, initial=0.0))
+    return np.asarray(fast > RESTING * fastest, dtype=bool)
+
+
+def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> float:
     """How often joints that move turn back, in the mean.
 
     Args:
         parts: Velocities, one part after the other, shape (N_k, n) each [rad/s or m/s].
+        prismatic: Which joints slide, shape (n,).
 
     Returns:
         The mean; 0 where nothing moves.
     """
     counted = [(np.percentile(np.abs(v), 95), reversals(v[:, None])[0]) for v in columns(parts)]
     fast, turns = np.array(counted).T
-    moves = fast > RESTING * fast.max()
+    moves = moving(fast, prismatic)
     return float(np.mean(turns[moves])) if moves.any() else 0.0
 
 

@@ -123,16 +123,17 @@ class DynamicModel(SentOnce):
             theta.setflags(write=False)
         return self._changed(reference_theta=theta)
 
-    def with_terms(self, terms: Sequence[AppliedTerm]) -> DynamicModel:
+    def with_terms(self, terms: Sequence[AppliedTerm], *, automatic: bool = False) -> DynamicModel:
         """The same robot and drive with other terms.
 
         Args:
             terms: The terms, in the order of their parameters; a law may come twice, to compare its shapes.
+            automatic: Whether the data are still to choose the friction laws.
 
         Returns:
             The model.
         """
-        return self._changed(terms=tuple(terms), automatic=False)
+        return self._changed(terms=tuple(terms), automatic=automatic)
 
     def unloaded(self) -> DynamicModel:
         """The same model without load-dependent terms: for a first estimate, before any rigid torque is known."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..friction import Law, Trained, trained_range
+from ..friction import Coulomb, Law, Trained, trained_range
 from ..linalg import Array
 from ..samples import Segment
 from .dynamic_model import DynamicModel
@@ -22,6 +22,9 @@ from .elasticity import ElasticModel
 #: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On seven simulated arms an end
 #: of 1 made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
 STRAIGHT = 2.0
+#: Widest knee of dry friction that laws left to the data begin with, a share of the fast speeds (95 % quantile): a wider one
+#: cannot be told from viscous friction, and the search does not come back from there.
+KNEE = 0.2
 #: Axis and side of what slides: a joint or a motor.
 Slider = tuple[int, str]
 
@@ -59,6 +62,30 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
         load = np.concatenate([part.tau @ share for part in motion if part.tau is not None] or [np.zeros(0)])
         found[axis, side] = trained_range(v, load, [law for _, law in laws])
     return found
+
+
+def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
+    """The same model with dry friction that reverses within the speeds of its data, however slow they are.
+
+    Args:
+        model: The model; one whose laws were listed, or with elastic joints, is returned as it is.
+        motion: The segments of the data.
+
+    Returns:
+        The model; same parameters.
+    """
+    if isinstance(model, ElasticModel) or not model.automatic:
+        return model
+    terms = []
+    for item in model.terms:
+        listed = item.side == "motor" and item.axis in model.motor_listed
+        if isinstance(item.term, Coulomb) and not listed:
+            row = np.eye(model.n)[item.axis] if item.side == "joint" else model.drive.reduction[item.axis]
+            fast = np.percentile(np.abs(np.concatenate([part.v @ row for part in motion])), 95)
+            if 0 < KNEE * fast < item.term.width:
+                item = replace(item, term=replace(item.term, width=KNEE * float(fast)))
+        terms.append(item)
+    return model.with_terms(terms, automatic=True)
 
 
 def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool = False) -> DynamicModel:

@@ -175,7 +175,8 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     fit = with_load_slopes(fit, model, known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    reversals = typical_reversals(velocities([part for log in logs for part in log.segments], motions(statistics)))
+    speeds = velocities([part for log in logs for part in log.segments], motions(statistics))
+    reversals = typical_reversals(speeds, model.robot.prismatic)
     prior = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]

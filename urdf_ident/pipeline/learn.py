@@ -27,7 +27,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
-from ..model.trained import with_trained
+from ..model.trained import with_knees, with_trained
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
@@ -91,6 +91,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
+    model = with_knees(model, prepared.motion)
     kept = KeptRows(samples=sum(len(part) for part in prepared.motion))
     first = model if model.automatic else with_trained(model, prepared.motion)
     trusted = trust(first, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
@@ -106,7 +107,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
-    reversals = typical_reversals(velocities(prepared.motion, motions(converged.statistics)))
+    reversals = typical_reversals(velocities(prepared.motion, motions(converged.statistics)), model.robot.prismatic)
     loop = partial(_closed_loop, converged, logs, prior, project, reversals)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(

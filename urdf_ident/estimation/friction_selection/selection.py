@@ -30,6 +30,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import EstimationError
 from ...linalg import Array
@@ -37,7 +38,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import FEWEST_REVERSALS, RESTING, SLOW, Segment, reversals
+from ...samples import FEWEST_REVERSALS, SLOW, Segment, moving, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -116,7 +117,7 @@ def select_friction(
         EstimationError: The data are too few for any estimate.
     """
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
-    counts = _turns(motion, motions(converged.statistics), model.drive.reduction)
+    counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
     build = for_folds(build, converged.statistics)
     if np.median(counts) < FEWEST_REVERSALS:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
@@ -200,7 +201,7 @@ def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
     return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
 
 
-def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array) -> Array:
+def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: NDArray[np.bool_]) -> Array:
     """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves.
 
     Nor where its motor hardly moves because joints that it is coupled to undo each other's motion.
@@ -209,7 +210,7 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
     fast = np.percentile(np.abs(v), 95, axis=0)
     motor, uncoupled = np.abs(v @ reduction.T), np.abs(v) @ np.abs(reduction).T
     turns = np.percentile(motor, 95, axis=0) > _UNDONE * np.percentile(uncoupled, 95, axis=0)
-    return np.where((fast > RESTING * fast.max()) & turns, reversals(v), 0)
+    return np.where(moving(fast, prismatic) & turns, reversals(v), 0)
 
 
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
@@ -217,8 +218,8 @@ def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
     found = []
     for axis, joint in enumerate(model.robot.joints):
         v = np.concatenate([part.v[:, axis] for part in motion])
-        moving = v[np.abs(v) > SLOW * np.percentile(np.abs(v), 95)]
-        if len(moving) and min(np.mean(moving > 0), np.mean(moving < 0)) < _SHARE:
+        swift = v[np.abs(v) > SLOW * np.percentile(np.abs(v), 95)]
+        if len(swift) and min(np.mean(swift > 0), np.mean(swift < 0)) < _SHARE:
             found.append(joint)
     if not found:
         return ()
