@@ -216,6 +216,16 @@ def test_library_loads_without_heavy_packages() -> None:
     assert result.returncode == 0, f"the command line imports {result.stderr} before it needs to"
 
 
+def test_identification_imports_no_room_of_scipy() -> None:
+    """Each of them takes 0.1 s of CPU and more, of every command; LAPACK's wrapper alone takes none."""
+    code = (
+        "import sys, urdf_ident.pipeline.identify, urdf_ident.pipeline.validate, urdf_ident.result.exports; "
+        "sys.exit(', '.join({'linalg', 'optimize', 'special', 'sparse', 'fft'} & set(dir(sys.modules.get('scipy')))) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
+
+
 def test_every_module_is_small() -> None:
     """A module much over 400 lines is two ideas."""
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}

@@ -94,6 +94,27 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_variances_are_those_of_the_dense_restricted_likelihood(seed: int) -> None:
+    """The best of many others near by and far off, zero included, from any first guess; the second parameter does not vary."""
+    _, _, raw = simulated(seed, (0.5, 0.0))
+    rows = np.array([np.column_stack([X, X[:, 2:], z]) / 0.3 for X, z in raw])
+    logs = Moments.of(rows.transpose(0, 2, 1) @ rows, 4)
+    X, Z = rows[:, :, :4], rows[:, :, 4:6]
+
+    def likelihood(variance: np.ndarray) -> float:
+        V = np.eye(ROWS) + (Z * variance) @ Z.swapaxes(1, 2)
+        weighted = np.linalg.solve(V, rows)
+        normal, score = np.einsum("lna,lnb->ab", X, weighted[..., :4]), np.einsum("lna,ln->a", X, weighted[..., -1])
+        squares = float(np.sum(rows[..., -1] * weighted[..., -1]) - score @ np.linalg.solve(normal, score))
+        return -0.5 * (float(np.linalg.slogdet(V)[1].sum()) + float(np.linalg.slogdet(normal)[1]) + squares)
+
+    found = reml(logs, np.array([0.1, 0.1]))
+    np.testing.assert_allclose(reml(logs, np.array([1e-4, 30.0])), found, rtol=1e-4, atol=1e-6)
+    others = [found * factors + more for factors in ((0.98, 1), (1.02, 1), (1, 0.9), (1, 1.1), (9, 9)) for more in (0.0, 1e-4)]
+    assert likelihood(found) >= max(map(likelihood, others)) - 1e-9
+
+
 def test_deviations_and_errors_are_those_of_the_dense_mixed_model() -> None:
     statistics, _, raw = simulated(3, (0.5, 0.8))
     found = changes(statistics)

@@ -37,6 +37,61 @@ def lapack() -> Any:
     return sys.modules[name]
 
 
+def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool = False) -> Array:
+    """Solves ``R x = b``.
+
+    Args:
+        R: Triangular, shape (k, k); what is on its other side is not looked at.
+        b: Shape (k,) or (k, m).
+        transposed: Solve ``Rᵀ x = b``.
+        lower: R is lower-triangular.
+
+    Returns:
+        Shape of b.
+
+    Raises:
+        numpy.linalg.LinAlgError: The diagonal has a zero.
+    """
+    # LAPACK has columns one after the other: of a matrix stored by rows it takes the transpose
+    by_columns = R.flags.f_contiguous
+    given, below, turned = (R, lower, transposed) if by_columns else (R.T, not lower, not transposed)
+    x, info = lapack().dtrtrs(given, b, lower=below, trans=turned) if b.size else (np.zeros(b.shape), 0)
+    if info:
+        raise np.linalg.LinAlgError(f"singular matrix: the diagonal's element {info} is zero")
+    return np.asarray(x)
+
+
+def cholesky(A: Array) -> Array:
+    """The factor R of ``A = Rᵀ R``.
+
+    Args:
+        A: Symmetric and positive definite, shape (k, k).
+
+    Returns:
+        Upper-triangular, shape (k, k).
+
+    Raises:
+        numpy.linalg.LinAlgError: A is not positive definite.
+    """
+    R, info = lapack().dpotrf(A)
+    if info:
+        raise np.linalg.LinAlgError(f"not positive definite: the leading minor of order {info}")
+    return np.asarray(R)
+
+
+def solve_cholesky(R: Array, b: Array) -> Array:
+    """Solves ``Rᵀ R x = b``.
+
+    Args:
+        R: From :func:`cholesky`, shape (k, k).
+        b: Shape (k,) or (k, m).
+
+    Returns:
+        Shape of b.
+    """
+    return np.asarray(lapack().dpotrs(R, b)[0])
+
+
 def triangle(*stack: Any) -> Array:
     """Upper-triangular (or trapezoidal) factor R with ``RᵀR = ΣAᵀA`` over stacked blocks, by Householder QR.
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, MissingExtraError, check_shape
-from ..linalg import Array, triangle
+from ..linalg import Array, solve_triangular, triangle
 from ..parallel import one_thread
 from .experts import Domain, Experts, Taught
 

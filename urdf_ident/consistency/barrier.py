@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from ..linalg import Array
+from ..linalg import Array, lapack
 from .cones import Feasible
 from .programme import DataTerm, Point, prior_term, solve_conic
 
@@ -317,5 +316,5 @@ def _solve(matrix: Array, right: Array) -> Array:
     """Positive definite up to rounding."""
     if not len(matrix):
         return right
-    _, found, info = lapack.dposv(matrix, right)
+    _, found, info = lapack().dposv(matrix, right)
     return np.asarray(found if info == 0 else np.linalg.lstsq(matrix, right, rcond=None)[0])

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from ..errors import check_shape
-from ..linalg import Array
+from ..linalg import Array, solve_triangular
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior

@@ -202,8 +202,6 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
     Raises:
         EstimationError: The active set did not converge.
     """
-    from scipy.optimize import nnls
-
     scale = 1.0 / np.linalg.norm(A, axis=0)
     Q, R = np.linalg.qr(A * scale)
     start = Q.T @ b
@@ -212,6 +210,8 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
         turned = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-300)
         least = -turned @ start
         if (least > 0).any():
+            from scipy.optimize import nnls
+
             size = max(float(np.abs(least).max()), 1e-300)
             E = np.vstack([turned.T, least[None, :] / size])
             goal = np.append(np.zeros(len(start)), 1.0)

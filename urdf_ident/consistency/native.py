@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..linalg import Array
 from .cones import Feasible
@@ -37,6 +36,7 @@ def solve_euclidean(feasible: Feasible, data: DataTerm, weight: float, settings:
         satisfies the constraints.
     """
     import clarabel
+    from scipy import sparse
 
     rows, right = least_squares_rows(feasible, data, weight, "euclid")
     p, m, cones = feasible.p, len(rows), feasible.cones

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, ShapeError, check_shape
-from ..linalg import Array
+from ..linalg import Array, solve_triangular
 
 
 def base_matrix(p: int, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike) -> Array:
@@ -91,9 +90,9 @@ def minimum_norm(
         root = np.asarray(np.linalg.qr(full[:, free], mode="r"))
         if np.abs(np.diag(root)).min(initial=np.inf) <= np.finfo(float).eps * np.abs(root).max(initial=0.0):
             raise EstimationError("the metric is singular", remedy="give every parameter a finite prior standard deviation")
-        white = solve_triangular(root, white.T, trans="T").T
+        white = solve_triangular(root, white.T, transposed=True).T
     orthogonal, factor = np.linalg.qr(white.T)
-    step = orthogonal @ solve_triangular(factor, target - B @ reference, trans="T")
+    step = orthogonal @ solve_triangular(factor, target - B @ reference, transposed=True)
     theta = reference.copy()
     theta[free] += step if root is None else solve_triangular(root, step)
     return _meet(theta, B, _indices(independent), target)

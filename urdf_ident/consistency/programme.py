@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular, svd
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array
+from ..linalg import Array, lapack, solve_triangular
 from ..sending import SentOnce
 from .cones import Cones, Feasible
 
@@ -91,7 +90,10 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
         raise EstimationError("the data factor is not finite", where="LMI")
     # Subtracting the prior's torque first keeps the digits of what has to be explained.
     right = target - factor @ feasible.theta0
-    u, s, V = svd(factor @ feasible.back, full_matrices=False, lapack_driver="gesvd")
+    white = factor @ feasible.back
+    u, s, V, failed = lapack().dgesvd(white, full_matrices=0) if white.size else (*np.linalg.svd(white, full_matrices=False), 0)
+    if failed:
+        raise EstimationError("the data factor has no singular values", where="LMI")
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
     a = u[:, keep].T @ right / s[keep]
     outside = right - u[:, keep] @ (s[keep] * a)
@@ -283,8 +285,9 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
     stationarity -= feasible.cones.adjoint(dual, p) + feasible.G.T @ rows
     complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
     curvature = np.vstack([np.sqrt(2.0) * data.s[:, None] * data.V, np.sqrt(weight) * root])
-    triangular = np.linalg.qr(curvature, mode="r")  # the square would lose the prior's digits next to well-seen directions
-    gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, trans="T"))))
+    # its square would lose the prior's digits next to well-seen directions
+    triangular = np.asarray(np.linalg.qr(curvature, mode="r"))
+    gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, transposed=True))))
     return abs(complementarity) + gain
 
 

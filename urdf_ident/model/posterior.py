@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array
+from ..linalg import Array, solve_triangular
 from .prior import Prior
 
 
@@ -90,7 +89,7 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
     """
     _, scale, _, factor = _posterior(R, prior, weight)
     wide = np.asarray(rows, dtype=float) * scale
-    white = solve_triangular(factor, wide.reshape(-1, wide.shape[-1]).T, trans="T")
+    white = solve_triangular(factor, wide.reshape(-1, wide.shape[-1]).T, transposed=True)
     return np.asarray(np.sum(white**2, axis=0).reshape(wide.shape[:-1]))
 
 

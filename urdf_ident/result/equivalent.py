@@ -35,8 +35,6 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     Returns:
         The friction; one note on the joints where it stands for richer laws.
     """
-    from scipy.optimize import nnls
-
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
@@ -48,6 +46,8 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         if laws <= set(_EXACT):
             values = [sum(_exact(ident, j, name)) for name in ("coulomb", "viscous")]
         else:
+            from scipy.optimize import nnls
+
             values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)

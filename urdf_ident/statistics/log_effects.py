@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy import linalg
 
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, cholesky, solve_cholesky, solve_triangular
 from ..model.dynamic_model import DynamicModel
 from .changes import FrictionChanges
 from .fit import Fit
@@ -37,6 +36,9 @@ _NOISE_LOGS = 24
 _SURE = 30.0
 #: Every eigenvalue of the normal equations is so large at least.
 _LEAST = 1e-12
+#: REML: steps and halvings of each at most; below which part of its error a variance may be held at zero; how convex the
+#: likelihood must be for Newton's own step; rounding of the likelihood; the gain of twice its logarithm where it ends.
+_NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
 #: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
 _FREE = 1e3
 
@@ -63,31 +65,39 @@ def _side_by_side(x: Array) -> Array:
     return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
 
 
-def _criterion(logs: Moments, variance: Array) -> tuple[float, Array]:
-    """Minus twice the restricted log-likelihood, and its gradient by the variances, shape (q,)."""
-    spread = np.sqrt(variance)
-    normal, score, middle = _marginal(logs, spread)
-    factor = linalg.cho_factor(normal)
-    beta = linalg.cho_solve(factor, score)
-    value = 2.0 * float(np.log(np.diag(factor[0])).sum()) - float(score @ beta)
+def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Array]:
+    """Minus twice the restricted log-likelihood; its gradient by the variances, shape (q,), its Hessian and what is expected of
+    that, shape (q, q)."""
+    normal, score, middle = _marginal(logs, spread := np.sqrt(variance))
+    factor = cholesky(normal)
+    beta = solve_cholesky(factor, score)
+    value = 2.0 * float(np.log(np.diag(factor)).sum()) - float(score @ beta)
     value += float(np.linalg.slogdet(_inner(logs, spread))[1].sum() + logs.yy.sum())
     value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
-    zpz, zpy = _projected(logs, middle, factor, beta)
-    return value, np.asarray((zpz - zpy**2).sum(axis=0))
+    zpz, zpy, taken = _projected(logs, middle, factor, beta)
+    slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
+    own = taken @ taken.swapaxes(1, 2)
+    by_part = taken.transpose(1, 2, 0)
+    between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # between logs ZᵀPZ is what was taken
+    expected = np.sum(zpz**2 - own**2, axis=0) + between @ between.T
+    pulled = np.einsum("lq,lqr->qr", zpy, taken)
+    observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + own, zpy) - pulled @ pulled.T
+    return value, slope, 2.0 * observed - expected, expected
 
 
-def _projected(logs: Moments, middle: Array, factor: tuple[Array, bool], beta: Array) -> tuple[Array, Array]:
-    """Diagonal of ``Zᵀ P Z``, and ``Zᵀ P y``, of each log, shape (logs, q)."""
+def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tuple[Array, Array, Array]:
+    """``Zᵀ P Z`` of each log, shape (logs, q, q); ``Zᵀ P y``, shape (logs, q); a root of what X explains of ``Zᵀ V⁻¹ Z``, shape
+    (logs, q, r)."""
     gap = np.eye(middle.shape[1]) - logs.zz @ middle
     zvx = gap @ logs.xz.transpose(0, 2, 1)
-    flat = zvx.reshape(-1, zvx.shape[2])
-    taken = np.einsum("ar,ra->a", flat, linalg.cho_solve(factor, flat.T)).reshape(zvx.shape[:2])
-    zpz = np.einsum("lqk,lkq->lq", gap, logs.zz) - taken
-    return zpz, np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
+    taken = solve_triangular(factor, zvx.reshape(-1, zvx.shape[2]).T, transposed=True).T.reshape(zvx.shape)
+    zpy = np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
+    return gap @ logs.zz - taken @ taken.swapaxes(1, 2), zpy, taken
 
 
 def reml(logs: Moments, start: Array) -> Array:
-    """Variances of the deviations by restricted maximum likelihood.
+    """Variances of the deviations by restricted maximum likelihood: Newton's method, projected on what is possible (Bertsekas
+    1982), with the expected curvature (Fisher's scores) where the likelihood is not convex.
 
     Args:
         logs: Whitened moments of each log.
@@ -96,15 +106,23 @@ def reml(logs: Moments, start: Array) -> Array:
     Returns:
         Shape (q,), none negative.
     """
-    from scipy import optimize
-
-    def scaled(x: Array) -> tuple[float, Array]:
-        value, slope = _criterion(logs, np.maximum(x, 0.0) * start)
-        return value, slope * start
-
-    bounds, options = [(0.0, None)] * len(start), {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-7}
-    found = optimize.minimize(scaled, np.ones(len(start)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return np.asarray(np.maximum(found.x, 0.0) * start)
+    variance, (value, slope, observed, expected) = start, _criterion(logs, start)
+    for _ in range(_NEWTON_STEPS):
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # of the size of the variances' errors
+        free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others are held at zero, or go there by themselves
+        usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
+        curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
+        step = -unit * np.linalg.lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
+        for length in 0.5 ** np.arange(_HALVINGS):
+            fresh = np.maximum(variance + length * step, 0.0)
+            expected_gain = -float(slope @ (fresh - variance))
+            found, *others = _criterion(logs, fresh)
+            if found <= value - 1e-4 * expected_gain + _ROUNDING * abs(value):
+                break
+        variance, value, (slope, observed, expected) = fresh, found, others
+        if expected_gain < _FLAT:
+            break
+    return variance
 
 
 def friction_changes(
@@ -215,12 +233,12 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     q = len(size)
     spread = np.sqrt(reml(logs, _first_guess(logs, size)))
     normal, score, middles = _marginal(logs, spread)
-    factor = linalg.cho_factor(normal)
-    beta = linalg.cho_solve(factor, score)
-    root = linalg.solve_triangular(linalg.cholesky(normal), np.eye(len(normal)))
-    zpz, zpy = _projected(logs, middles, factor, beta)
+    factor = cholesky(normal)
+    beta = solve_cholesky(factor, score)
+    root = solve_triangular(cholesky(normal), np.eye(len(normal)))
+    zpz, zpy, _ = _projected(logs, middles, factor, beta)
     deviation = spread**2 * zpy + 0.0  # no negative zeros
-    error = np.sqrt(np.maximum(spread**2 - spread**4 * zpz, 0.0))
+    error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
     slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
     dof = _spread_dof(logs, spread**2)
     return _Mixed(beta, root, spread, dof, deviation, error, *slopes)
@@ -231,8 +249,8 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = np.sqrt(reml(wide, _first_guess(logs, size)))
     normal, score, _ = _marginal(wide, left)
-    slope = linalg.cho_solve(linalg.cho_factor(normal), score)[r:]
-    error = np.linalg.norm(linalg.solve_triangular(linalg.cholesky(normal), np.eye(len(normal)))[r:], axis=1)
+    slope = solve_cholesky(cholesky(normal), score)[r:]
+    error = np.linalg.norm(solve_triangular(cholesky(normal), np.eye(len(normal)))[r:], axis=1)
     used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 
@@ -318,9 +336,9 @@ def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where it is zero."""
     spread = np.sqrt(variance)
     normal, _, middles = _marginal(logs, spread)
-    factor = linalg.cho_factor(normal)
-    found = _projected(logs, middles, factor, np.zeros(len(normal)))[0]
-    information = 0.5 * np.sum(np.square(found), axis=0) * max(len(logs) - 1, 1) / len(logs)
+    factor = cholesky(normal)
+    zpz, _, _ = _projected(logs, middles, factor, np.zeros(len(normal)))
+    information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)
 
 

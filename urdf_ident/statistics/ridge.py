@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import linalg
 
-from ..linalg import Array
+from ..linalg import Array, cholesky, solve_triangular
 from ..model.base import BaseParameters
 from ..model.prior import Prior
 from .fit import Fit
@@ -37,10 +36,10 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
     k, p = len(prior.theta0), len(base.names)
     mean = base.of(np.concatenate([prior.theta0, np.zeros(p - k)]))
     held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
-    spread = linalg.solve_triangular(prior.root, base.projection[held, :k].T, trans="T")
+    spread = solve_triangular(prior.root, base.projection[held, :k].T, transposed=True)
     S = np.zeros((len(held), len(base)))
     if len(held):
-        S[:, held] = linalg.solve_triangular(linalg.cholesky(spread.T @ spread, lower=True), np.eye(len(held)), lower=True)
+        S[:, held] = solve_triangular(cholesky(spread.T @ spread), np.eye(len(held)), transposed=True)
     return mean, S
 
 

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, triangle
+from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...statistics.accumulate import blocks_of
@@ -205,8 +204,7 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
 
 def _mixing(covariance: Array) -> Array:
     """``diag(Ω)^½ L⁻¹``, lower triangular."""
-    root = linalg.cholesky(covariance, lower=True)
-    inverse = linalg.solve_triangular(root, np.eye(len(covariance)), lower=True)
+    inverse = solve_triangular(cholesky(covariance), np.eye(len(covariance)), transposed=True)
     return np.asarray(np.sqrt(np.diag(covariance))[:, None] * inverse)
 
 

@@ -21,13 +21,12 @@ from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, triangle
+from ...linalg import Array, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.files import sampled
@@ -255,10 +254,10 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
             got=f"{int(least.seen.sum())} of {b} seen by least squares",
             remedy="fit fewer terms, or use a motion that shows them",
         )
-    params = linalg.solve(W, y)
+    params = np.asarray(np.linalg.solve(W, y), dtype=float)
     residual = factor[:, -1] - factor[:, b : 2 * b] @ params
     variance = float(residual @ residual) / (rows - b)
-    inverse = linalg.inv(W)
+    inverse = np.asarray(np.linalg.inv(W), dtype=float)
     textbook = variance * inverse @ inverse.T
     jackknife, units = _jackknife(statistics, base, least.row_weights, params, Z[:b], inverse)
     inflation = 1.0
@@ -345,7 +344,7 @@ def _jackknife(
     b, moves = len(base), []
     for unit in statistics.stretches:
         part = _stacked([e for e in statistics.entries if (e.log, e.block) in unit], statistics, base, weights)
-        Z = linalg.solve_triangular(R, part[:, :b].T, trans="T").T
+        Z = solve_triangular(R, part[:, :b].T, transposed=True).T
         share = Z.T @ part[:, b : 2 * b] @ inverse  # in these coordinates units do not matter
         score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
         moves.append(-inverse @ np.linalg.lstsq(np.eye(b) - share, score, rcond=1e-3)[0])

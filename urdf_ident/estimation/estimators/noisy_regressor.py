@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
 
 from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
-from ...linalg import Array, block_diagonal, triangle
+from ...linalg import Array, block_diagonal, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
@@ -63,15 +62,15 @@ def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Arra
     if len(R) < data.shape[1] or diagonal.min() <= np.finfo(float).eps * len(R):
         if len(R) >= data.shape[1] - 1 and diagonal[:-1].min(initial=1.0) > np.finfo(float).eps * len(R):
             return np.asarray(
-                linalg.solve_triangular(R[:-1, :-1] if len(R) == data.shape[1] else R[:, :-1], R[: data.shape[1] - 1, -1])
+                solve_triangular(R[:-1, :-1] if len(R) == data.shape[1] else R[:, :-1], R[: data.shape[1] - 1, -1])
                 * norms[-1]
                 / norms[:-1]
             )
         raise EstimationError("total least squares: columns depend on each other", remedy="leave out what the data do not see")
     if not np.any(N):
         raise EstimationError("total least squares needs something noisy", got="no noise at all")
-    whitened = linalg.solve_triangular(R, (N / norms).T, trans="T").T
-    x = linalg.solve_triangular(R, np.linalg.svd(whitened)[2][0]) / norms
+    whitened = solve_triangular(R, (N / norms).T, transposed=True).T
+    x = solve_triangular(R, np.linalg.svd(whitened)[2][0]) / norms
     if abs(x[-1]) <= np.finfo(float).eps * np.abs(x).max():
         raise EstimationError("total least squares has no finite solution", remedy="use method wls")
     return np.asarray(-x[:-1] / x[-1])

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
-from ...linalg import Array, triangle
+from ...linalg import Array, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
@@ -62,7 +61,7 @@ def total_least_squares(A: ArrayLike, noise: ArrayLike) -> Array:
         raise EstimationError("columns without noise depend on each other", remedy="leave out what the data do not see")
     x = np.zeros(A.shape[1])
     x[noisy] = np.linalg.svd(R[e:, e:])[2][-1]
-    x[exact] = -linalg.solve_triangular(R[:e, :e], R[:e, e:] @ x[noisy])
+    x[exact] = -solve_triangular(R[:e, :e], R[:e, e:] @ x[noisy])
     return x * scale
 
 

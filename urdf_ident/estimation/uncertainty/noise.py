@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array
+from ...linalg import Array, cholesky, solve_cholesky
 from ...samples import freeze_arrays
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
@@ -137,13 +137,11 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
 
 def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
     """Residual squares and leverage per row group and band, of generalised least squares with these variances."""
-    from scipy import linalg
-
     variance = power.reshape(-1)[rows.unit]
     weighted = rows.Z / variance[:, None]
-    factor = linalg.cho_factor(weighted.T @ rows.Z)
-    shift = linalg.cho_solve(factor, weighted.T @ rows.residual)
-    inverse = linalg.cho_solve(factor, np.eye(rows.Z.shape[1]))
+    factor = cholesky(weighted.T @ rows.Z)
+    shift = solve_cholesky(factor, weighted.T @ rows.residual)
+    inverse = solve_cholesky(factor, np.eye(rows.Z.shape[1]))
     squares = np.bincount(rows.unit, (rows.residual - rows.Z @ shift) ** 2, power.size)
     leverage = np.bincount(rows.unit, np.sum((weighted @ inverse) * rows.Z, axis=1), power.size)
     return np.asarray(squares, dtype=float).reshape(power.shape), np.asarray(leverage, dtype=float).reshape(power.shape)
