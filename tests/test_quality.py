@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from urdf_ident.data.conditioning.clock import device_clock, read_clock
+from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
 from urdf_ident.data.quality.report import QualityReport, assess
@@ -235,6 +236,35 @@ def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robo
     assert "samples-lost" not in codes(assess(late, robot), "warning")
     once = log.take(np.arange(len(log)) // 20 != 100)
     assert "at 1 place(s)" in found(assess(replace(once, time=log.time[: len(once)]), robot), "samples-lost").message
+
+
+def test_rows_that_are_not_sorted_are_no_other_unit_of_time(robot: Robot) -> None:
+    log = make_log()
+    report = assess(log.take(np.random.default_rng(0).permutation(len(log))), robot)
+    assert codes(report, "refused") == {"time-backwards"}
+
+
+def test_runs_joined_into_one_file_are_split_where_the_joints_are_elsewhere(robot: Robot) -> None:
+    """Under one even clock the jump was an acceleration, and the verdict spoke of contact and filtered efforts."""
+    log = make_log()
+    pieces = [log.take(np.arange(len(log)) // 1000 == k) for k in (3, 0, 4)]
+    joined = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("position", "velocity", "effort", "rows")
+    }
+    report = assess(replace(log, time=log.time[:3000], **joined), robot)
+    finding = found(report, "runs-joined")
+    assert finding.severity == "repaired"
+    assert "at 2 place(s)" in finding.message
+    assert codes(report, "warning", "refused") == set()
+    np.testing.assert_array_equal(report.recording.position, joined["position"])
+    assert [len(piece.q) for piece in even_pieces(report.recording)[0]] == [1000, 1000, 1000]
+
+
+def test_one_joint_that_slips_is_no_other_run(robot: Robot) -> None:
+    log = make_log()
+    position = log.position.copy()
+    position[2000:, 0] += 0.3
+    assert "runs-joined" not in codes(assess(replace(log, position=position), robot), "repaired")
 
 
 def test_rows_in_bursts_are_no_other_unit_of_time(robot: Robot) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.data.readers import read
 from urdf_ident.data.readers.formats import open_table
@@ -150,6 +151,39 @@ def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
     np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])
     with pytest.raises(UnitError, match="prismatic"):
         read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "t,q_zeta [deg],q_alpha [rad],q_slide [mm],tau_zeta [Nm],tau_alpha [mNm],tau_slide [kN]",
+        "time [s],zeta_pos_deg,alpha_pos_rad,slide_pos_mm,zeta_torque_Nm,alpha_torque_mNm,slide_torque [kN]",
+        "t,Joint 1 pos [deg],Joint 2 Pos,Joint 3 Pos [mm],Joint 1 Torque,Joint 2 Torque [mNm],Joint 3 Torque [kN]",
+        "t,q_axis1_deg,q_axis2_rad,q_axis3_mm,torque_axis1,torque_axis2_mNm,torque_axis3 [kN]",
+    ],
+)
+def test_every_column_may_tell_its_own_unit(tmp_path: Path, robot: Robot, header: str) -> None:
+    """The first unit of a quantity was taken for all of its columns."""
+    path = write(tmp_path, header + "\n0,90,1,250,5,7000,0.02\n0.01,180,2,500,6,8000,0.03\n")
+    log = read_recording(path, robot)
+    places = [robot.joints.index(joint) for joint in ("zeta", "alpha", "slide")]
+    np.testing.assert_allclose(log.position[:, places], [[np.pi / 2, 1.0, 0.25], [np.pi, 2.0, 0.5]])
+    np.testing.assert_allclose(log.effort[:, places], [[5.0, 7.0, 20.0], [6.0, 8.0, 30.0]])
+    assert log.effort_unit == "N·m"
+
+
+def test_columns_that_the_project_file_names_keep_the_unit_of_their_name(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, "clock_ms,a [deg],b [deg],c [mm]\n0,90,180,250\n10,90,180,250\n")
+    columns = {"time": "clock_ms", "position": ["a [deg]", "b [deg]", "c [mm]"]}
+    log = read_recording(path, robot, LogLayout(columns=columns, units={"time": "ms"}))
+    places = [robot.joints.index(joint) for joint in robot.order]
+    np.testing.assert_allclose(log.position[0, places], [np.pi / 2, np.pi, 0.25])
+
+
+def test_a_joint_whose_name_ends_like_a_unit_keeps_it(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy").replace('"j1"', '"pan_deg"').replace('"j2"', '"tilt_rad"'))
+    log = read_recording(write(tmp_path, "t,pan_deg/position,tilt_rad/position\n0,1,2\n1,1,2\n"), robot)
+    np.testing.assert_array_equal(log.position[0], [1.0, 2.0])
 
 
 def test_units_per_joint_are_checked(tmp_path: Path, robot: Robot) -> None:

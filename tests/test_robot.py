@@ -10,10 +10,11 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.errors import MissingFileError, ModelError, ShapeError, UrdfError
+from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
 from urdf_ident.model.engine import pinocchio as engine
 from urdf_ident.model.inertia import transform
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.limits import Limits
 
 
 def link(name: str, mass: float) -> str:
@@ -108,6 +109,15 @@ def test_continuous_joints_turn_like_revolute_ones() -> None:
         np.testing.assert_allclose(engine.regressor(turning, q, v, a)[k] @ inertials(turning), expected, atol=1e-9)
     assert np.isinf(turning.limit("lower")).all()
     assert np.isinf(turning.limit("upper")).all()
+
+
+def test_equal_position_limits_of_exporters_mean_not_stated() -> None:
+    """They stopped `identify` after all its work."""
+    robot = Robot.from_urdf(arm_urdf("zy").replace('lower="-2.6" upper="2.6"', 'lower="0" upper="0"', 1))
+    np.testing.assert_array_equal(robot.limit("lower"), [-np.inf, -2.6])
+    np.testing.assert_array_equal(robot.limit("upper"), [np.inf, 2.6])
+    with pytest.raises(LimitError, match="position limit is unknown"):
+        Limits.from_robot(robot).require("position")
 
 
 def test_limits_are_the_urdfs_and_zero_means_not_stated() -> None:

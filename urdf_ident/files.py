@@ -211,7 +211,8 @@ def read_text(path: str | Path, what: str = "file") -> str:
     try:
         return read_bytes(path, what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise MissingFileError(f"{what} is not UTF-8 text (byte {error.start})", where=str(path)) from error
+        problem = f"{what} is not UTF-8 text (byte {error.start})"
+        raise MissingFileError(problem, where=str(path), remedy="save it in that encoding") from error
 
 
 def stamp(path: str | Path) -> tuple[int, ...]:

@@ -73,6 +73,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it.",
             "None needed; of a warning: log the device's own stamps.",
         ),
+        "runs-joined": FindingKind(
+            "repaired",
+            "The joints are elsewhere from one row to the next: runs in one file, split there.",
+            "None needed.",
+        ),
         "clock-jitter": FindingKind("repaired", "The device's even clock was recovered from uneven stamps.", "None needed."),
         "clock-uneven": FindingKind(
             "repaired",

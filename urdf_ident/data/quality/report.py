@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.robot import Robot
-from ..quality import channels, checks, repairs
+from ..quality import channels, checks, clock_repairs, repairs
 from ..recording import Recording
 from .findings import SEVERITIES, Examination, Finding
 
@@ -71,20 +71,21 @@ def _examine(state: Examination, robot: Robot) -> None:
     repairs.drop_unreadable_rows(state)
     if _too_few(state):
         return
-    repairs.check_time_unit(state)
+    clock_repairs.check_time_unit(state)
     if state.stopped:
         return
     repairs.unwrap_positions(state, robot)
     repairs.repair_values(state, robot)
     if state.stopped or _too_few(state):
         return
-    repairs.repair_order(state)
+    clock_repairs.repair_order(state)
     if state.stopped:
         return
-    repairs.repair_clock(state)
+    clock_repairs.repair_clock(state)
     if _too_few(state):
         return
-    repairs.check_lost_rows(state)
+    clock_repairs.split_joined_runs(state)
+    clock_repairs.check_lost_rows(state)
     checks.check_position_unit(state, robot)
     if not state.stopped:
         channels.check_held(state, robot)

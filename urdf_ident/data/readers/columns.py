@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import LogError, nearest
 from ...model.robot import Robot, lock_words
+from ...units import joint_units
 from .formats import Choice
 from .headers import default_header
 from .tables import Table
@@ -32,6 +33,15 @@ PREFIXES = {
     "position_target": "position_target",
     "temperature": "temperature",
 }
+#: What other quantities measure, and those of the motor side.
+KIND = {
+    "motor_position": "position",
+    "position_target": "position",
+    "motor_velocity": "velocity",
+    "effort_target": "effort",
+    "torque_target": "effort",
+}
+MOTOR = ("motor_position", "motor_velocity")
 #: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
 ALIASES = {
     "position": ("position", "pos"),
@@ -100,14 +110,14 @@ class ColumnMap:
         joints: Quantity → one column per joint, in *model* order.
         wrenches: Frame → its six columns, force first.
         notes: Choices that the user should know of.
-        units: ``time`` or a quantity → unit that the header tells.
+        units: ``time`` or a quantity → unit that the header tells, or one a joint in the order of ``robot.order``.
     """
 
     time: int | None
     joints: Mapping[str, tuple[int, ...]]
     wrenches: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
 
 def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
@@ -129,13 +139,11 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     rest = [key for key in quantities if key not in given]
     named: dict[str, tuple[int, ...]] = {}
     notes: list[str] = []
-    units: dict[str, str] = {}
+    units: dict[str, str | tuple[str, ...]] = {}
     original, wrenches = table.names, {}
     if original is not None:
         wrenches = _wrenches(table)
         header = default_header(original, robot, layout.joints, table.path)
-        told = {"t": "time", **{prefix: key for key, prefix in PREFIXES.items()}}
-        units = {told[prefix]: unit for prefix, unit in header.units.items() if told[prefix] not in given}
         if rest:
             spelled = replace(table, names=header.names)
             named, notes = _named(spelled, robot, rest, strict="position" in rest)
@@ -143,6 +151,10 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     time = _time(table, layout)
     if time is None and original is not None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
+    if original is not None:
+        told = {key: _told(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        told["time"] = header.units[time] if time is not None else ""
+        units = {key: unit for key, unit in told.items() if unit}
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
     if original is not None:
         _check_once(table, layout, used, original if given else header.names)
@@ -152,6 +164,17 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
             more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
             notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units)
+
+
+def _told(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
+    """The unit that the header tells of a quantity, or one a joint in the order of ``robot.order``; "" for none."""
+    known = {units[column] for column in columns} - {""}
+    if len(known) < 2:
+        return known.pop() if known else ""
+    usual = [joint_units(bool(slides) and quantity not in MOTOR) for slides in robot.prismatic]
+    kind = KIND.get(quantity, quantity).replace("effort", "torque")
+    each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
+    return tuple(each[robot.joints.index(joint)] for joint in robot.order)
 
 
 def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:

@@ -11,17 +11,8 @@ from ...errors import LogError, UnitError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import KINDS, Unit, parse_unit
-from .columns import PREFIXES, ColumnMap, LogLayout, find_columns
+from .columns import KIND, MOTOR, PREFIXES, ColumnMap, LogLayout, find_columns
 from .tables import Table
-
-_KIND = {
-    "motor_position": "position",
-    "position_target": "position",
-    "motor_velocity": "velocity",
-    "effort_target": "effort",
-    "torque_target": "effort",
-}
-_MOTOR = ("motor_position", "motor_velocity")
 
 
 def recording_fields(
@@ -47,7 +38,7 @@ def recording_fields(
     values: dict[str, Any] = {}
     wrenches: dict[str, Array] = {}
     notes: list[str] = []
-    units: dict[str, str] = {}
+    units: dict[str, str | tuple[str, ...]] = {}
     time: Array | None = None
     rows = np.empty(0, dtype=np.int64)
     for table, quantities in tables:
@@ -169,7 +160,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         given = layout.units.get(quantity)
         if given is None:
             continue
-        kind = _KIND.get(quantity, quantity)
+        kind = KIND.get(quantity, quantity)
         if not isinstance(given, str) and len(given) != robot.n:
             raise LogError(
                 f"{len(given)} units for {robot.n} joints",
@@ -179,7 +170,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
             )
         names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
         units = [parse_unit(name, kind) for name in names]
-        on_motor = quantity in _MOTOR or (layout.position_side == "motor" and kind != "effort")
+        on_motor = quantity in MOTOR or (layout.position_side == "motor" and kind != "effort")
         factors = [
             _factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
             for unit, sliding in zip(units, robot.prismatic, strict=True)

@@ -1,7 +1,7 @@
 """Header names of other programs in the default spelling: ROS, LeRobot, UR's RTDE, Franka, and plain words.
 
-``actual_q_0``, ``joint_1.pos``, ``/joint_states/elbow/position``, ``tau_J[3]``, ``q1 [deg]`` become ``q0``, ``q_joint_1``,
-``q_elbow``, ``tau3``, ``q1``. Names in the default spelling are left as they are.
+``actual_q_0``, ``joint_1.pos``, ``/joint_states/elbow/position``, ``tau_J[3]``, ``q1 [deg]``, ``Joint 2 Position`` become
+``q0``, ``q_joint_1``, ``q_elbow``, ``tau3``, ``q1``, ``q2``. Names in the default spelling are left as they are.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ TIMES = {
     "field.header.stamp": "ns",
 }
 _TARGETS = ("position_target", "effort_target", "torque_target")
+#: A unit as the end of a name, ``elbow_pos_deg``; single letters are as often names of joints.
+_UNIT_AFTER = re.compile(r"[_ ](deg|degrees|rad|radians|mm|rad/s|deg/s|mm/s|rad_s|deg_s|mm_s|rpm|Nm|mNm|mA)$")
+#: ``Joint 2 Position``, ``torque_axis3``: number and word, or word and number.
+_OF_NUMBER = r"(?:joint|axis)[_ ]?"
 _UNIT = re.compile(r"\s*[\[(]\s*([^\]\[()]*[^\]\[()\d\s][^\]\[()]*)\s*[\])]\s*$")
 
 
@@ -74,12 +78,12 @@ class Header:
 
     Attributes:
         names: Column names; columns that mean nothing keep theirs.
-        units: Quantity prefix (or "t") → unit that the names tell.
+        units: The unit that each name tells; "" where it tells none.
         notes: Choices that the user should know of.
     """
 
     names: tuple[str, ...]
-    units: Mapping[str, str]
+    units: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -98,7 +102,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         LogError: Joint names fit the robot in several ways.
     """
     if not names:
-        return Header((), {})
+        return Header((), ())
     bare, units = zip(*(_without_unit(name) for name in names), strict=True)
     pairs: Mapping[str, str]
     notes: tuple[str, ...] = ()
@@ -107,6 +111,9 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         meant = _parsed(bare, tuple(pairs.items()))
         parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in meant]
     else:
+        whole = tuple(joint.lower() for joint in (*robot.joints, *robot.locked))
+        ends = (_without_end(name, unit, whole) for name, unit in zip(bare, units, strict=True))
+        bare, units = zip(*ends, strict=True)
         logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
         pairs, notes = match_joints(logged, robot, given, where)
@@ -117,15 +124,13 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     chosen = _chosen(parsed, bare)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
-    result, told = [], {}
+    result, told = [], list(units)
     for k, name in enumerate(names):
         item = parsed[k]
         default = name
         if (clock := bare[k].lower().rsplit("/", 1)[-1]) in TIMES and "t" not in known:
-            default, unit = "t", units[k] or TIMES[clock]
+            default, told[k] = "t", units[k] or TIMES[clock]
             known.add("t")
-            if unit:
-                told["t"] = unit
         elif item is not None and chosen.get(item[0]) == item[2:]:
             prefix, key, word, _ = item
             if not key:  # a bare word speaks of the only joint
@@ -136,13 +141,11 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 default = name
             else:
                 known.add(default)
-                unit = units[k] or ("A" if "current" in word else "")
-                if unit:
-                    told.setdefault(prefix, unit)
+                told[k] = units[k] or ("A" if "current" in word else "")
         elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
             default = f"({name})"  # of a joint of another arm in the same log
         result.append(default)
-    return Header(tuple(result), told, tuple(notes))
+    return Header(tuple(result), tuple(told), tuple(notes))
 
 
 def default_spelling(names: Sequence[str], robot: Robot) -> bool:
@@ -166,6 +169,12 @@ def _without_unit(name: str) -> tuple[str, str]:
         except UnitError:
             pass
     return name.strip(), ""
+
+
+def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, str]:
+    """``elbow_pos_deg`` without its unit, and the unit; the name of a joint [lower case] is no unit."""
+    match = None if unit or name.lower().endswith(joints) else _UNIT_AFTER.search(name)
+    return (name, unit) if match is None else (name[: match.start()], parse_unit(match[1].replace("_", "/")).name)
 
 
 _POSITION = "|".join(WORDS["q"])
@@ -220,6 +229,9 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_\[./ ]*(\d*)\]?", name, re.IGNORECASE)
         if match:
             return prefix, match[3], word, match[1] or ""
+        match = re.fullmatch(rf"{_OF_NUMBER}(\d+)[_ ]{word}|{word}[_ ]{_OF_NUMBER}(\d+)", name, re.IGNORECASE)
+        if match:
+            return prefix, match[1] or match[2], word, ""
     return None
 
 

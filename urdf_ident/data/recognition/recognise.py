@@ -156,7 +156,8 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
         if table.names is None:
             return {}, None, None
         header = default_header(table.names, robot, {}, table.path)
-        return {}, header.names.index("t") if "t" in header.names else None, header.units.get("t")
+        clock = header.names.index("t") if "t" in header.names else None
+        return {}, clock, None if clock is None else header.units[clock] or None
 
 
 def _best(
