@@ -141,6 +141,27 @@ def test_what_the_data_hardly_see_is_frozen_as_it_was_believed() -> None:
     assert error[False] > 1.0
 
 
+def test_a_rotor_that_looks_like_a_link_is_no_load() -> None:
+    """Friction of a gear is read off the torque that it passes on; the data see rotor and link in one sum there."""
+    model = DynamicModel(robot_3r(), friction=LOADED)
+    theta, segments = truth(model), make_segments(model, 2)
+    rotors = np.array([p.symbol == "Ia" for p in model.parameters])
+    theta[rotors] = 5.0
+    for name, s in segments.items():
+        tau = model.with_reference(theta[:30]).torque(theta, s.q, s.v, s.a)
+        noise = 0.1 * np.random.default_rng(5).standard_normal(tau.shape)
+        segments[name] = Segment(name, 0.0, 50.0, s.q, s.v, s.a, tau + noise)
+    share = {}
+    for prior in (None, inertial_prior(model.robot)):
+        base = model.base()
+        assert any(rotors[k] for k in base.dependent)
+        found = converge(model, partial(build, segments=segments), partial(fit_base, base=base), prior=prior)
+        at = dict(zip([model.names[k] for k in base.independent], found.fit.params, strict=True))
+        share[prior is not None] = np.array([at[f"Fl_j{k}"] for k in (1, 2, 3)])
+    np.testing.assert_allclose(share[True], SHARE, rtol=0.05)
+    assert np.abs(share[False] / SHARE - 1.0).max() > 0.2
+
+
 def test_without_load_terms_one_pass_is_enough() -> None:
     calls = []
 

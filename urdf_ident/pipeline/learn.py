@@ -196,7 +196,7 @@ def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[P
     fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
     if estimated.spread is not None:
         fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
-    return with_load_slopes(fit, model, rows)  # nothing without load-dependent friction
+    return with_load_slopes(fit, model, rows, converged.prior)  # nothing without load-dependent friction
 
 
 def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs: Sequence[PreparedLog]) -> Fit:

@@ -33,14 +33,51 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
         Mean, shape (b,), and a matrix S, shape (r, b), so that ``‖S (beta − mean)‖²`` is the squared distance in standard
         deviations; parameters without a prior have zero columns.
     """
-    k, p = len(prior.theta0), len(base.names)
-    mean = base.of(np.concatenate([prior.theta0, np.zeros(p - k)]))
-    held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
-    spread = solve_triangular(prior.root, base.projection[held, :k].T, transposed=True)
+    held, spread = _known(base, prior)
     S = np.zeros((len(held), len(base)))
     if len(held):
         S[:, held] = solve_triangular(cholesky(spread.T @ spread), np.eye(len(held)), transposed=True)
-    return mean, S
+    return prior_mean(base, prior), S
+
+
+def prior_mean(base: BaseParameters, prior: Prior) -> Array:
+    """The base parameters that the prior expects, without friction and rotors.
+
+    Args:
+        base: The reduction.
+        prior: Of the inertial parameters.
+
+    Returns:
+        Shape (b,).
+    """
+    return base.of(np.concatenate([prior.theta0, np.zeros(len(base.names) - len(prior.theta0))]))
+
+
+def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
+    """How the most likely inertial parameters follow given base parameters: ``theta0 + M (beta - prior_mean)``.
+
+    A base parameter that holds a rotor inertia tells nothing of the links: the rotor, of which the prior knows nothing,
+    makes up for what they lack.
+
+    Args:
+        base: The reduction.
+        prior: Of the inertial parameters.
+
+    Returns:
+        M, shape (k, b).
+    """
+    held, spread = _known(base, prior)
+    M = np.zeros((len(prior.theta0), len(base)))
+    if len(held):
+        M[:, held] = solve_triangular(prior.root, np.asarray(np.linalg.pinv(spread.T), dtype=float))
+    return M
+
+
+def _known(base: BaseParameters, prior: Prior) -> tuple[np.ndarray, Array]:
+    """Base parameters that hold nothing but what the prior knows, and a root of the covariance that it gives them."""
+    k = len(prior.theta0)
+    held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
+    return held, solve_triangular(prior.root, base.projection[held, :k].T, transposed=True)
 
 
 def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:

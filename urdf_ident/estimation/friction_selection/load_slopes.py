@@ -3,7 +3,7 @@
 While the rigid torque is frozen, the column ``S(v)·|τ_rigid|`` counts as known. At the fixed point it is not: an error of the
 inertial parameters moves the column, and with it the estimate. With ``D = ∂(W β)/∂β`` through the frozen torque alone,
 
-    D_k = Fl · S(v) · sign(τ_rigid) · Y_k ,
+    D = Fl · S(v) · sign(τ_rigid) · Y · M ,    M = ∂θ/∂β of the inertial parameters that the torque is frozen at,
 
 a change ``δ`` of the estimate from the data at a frozen torque becomes ``(1 + W⁺ D)⁻¹ δ`` once all has converged (W⁺ the
 weighted least-squares inverse; a term in the residuals, zero on average, is left out). The same matrix on both sides turns the
@@ -22,47 +22,52 @@ from ...data.prepare import PreparedLog
 from ...linalg import Absorber, Array
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
+from ...model.prior import Prior
 from ...samples import Segment
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
+from .reference_torque import rigid_slopes
 
 
-def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Fit:
+def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Fit:
     """The same estimate with the covariance of the fixed point.
 
     Args:
         fit: The converged estimate, with the covariance at the frozen torque.
         model: Its model, with the frozen reference.
         logs: The logs behind it; without any nothing is changed.
+        prior: With which the torque was frozen.
 
     Returns:
         The fit; the given one without load-dependent terms.
     """
     if not model.loaded or not logs:
         return fit
-    response = load_response(fit, model, logs)
+    response = load_response(fit, model, logs, prior)
     kind = f"{fit.covariance_kind}; the load of friction counted as estimated"
     return replace(fit, covariance=response @ fit.covariance @ response.T, covariance_kind=kind)
 
 
-def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) -> Array:
+def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Array:
     """How the converged estimate follows one at a frozen torque.
 
     Args:
         fit: The converged estimate.
         model: Its model, with the frozen reference.
         logs: The logs behind it.
+        prior: As for :func:`.rigid_slopes`.
 
     Returns:
         ``(1 + W⁺ D)⁻¹``, shape (b, b); base parameters that the data do not see stay as they are.
     """
     base, seen = fit.base, np.flatnonzero(fit.seen)
-    inertial = np.flatnonzero(base.independent < model.n_inertial)
-    rows = LoadSlopes(model, base.embedded(fit.params), base.independent[inertial])
+    slopes = rigid_slopes(base, model.n_inertial, prior)
+    moved = np.flatnonzero(slopes.any(axis=1))
+    rows = LoadSlopes(model, base.embedded(fit.params), moved)
     weights = fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))
-    absorber = Absorber(len(seen) + len(inertial))
+    absorber = Absorber(len(seen) + len(moved))
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for segment in log.segments:
@@ -76,13 +81,11 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog]) ->
                     full[:, len(seen) :] = block[:, len(group.columns) : -1]
                     absorber.add(weights[group.name] * full)
     factor = absorber.factor()
-    W, D = factor[:, : len(seen)], factor[:, len(seen) :]
+    W, D = factor[:, : len(seen)], factor[:, len(seen) :] @ slopes[np.ix_(moved, seen)]
     scale = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
     follow = np.linalg.lstsq(W / scale, D, rcond=None)[0] / scale[:, None]
-    matrix = np.eye(len(base))
-    matrix[np.ix_(seen, inertial)] += follow
     response = np.eye(len(base))
-    response[np.ix_(seen, seen)] = np.linalg.inv(matrix[np.ix_(seen, seen)])
+    response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + follow)
     return response
 
 

@@ -9,7 +9,8 @@ What is frozen and saved are the *parameters*, not the torque: any motion then h
 result computes the same one to the last bit. A held-out fold finds its own fixed point from the rest of the data.
 
 What the data hardly see takes no part in the torque of these data, and in a large one of another motion: of that, what
-is frozen is the prior, for a load is read on every motion to come.
+is frozen is the prior, for a load is read on every motion to come. The prior also tells rotors from links: friction of a
+gear grows with the torque that it passes on, which a rotor before the gear does not load.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from functools import partial
 import numpy as np
 
 from ...linalg import Array
+from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.motions import motions
-from ...statistics.ridge import fit_ridge
+from ...statistics.ridge import fit_ridge, likely_slopes, prior_mean
 from ...statistics.statistic import StatisticSet
 
 #: The rigid torque has converged when it changes by less than this fraction (root mean square, weighted as the fit); that of a
@@ -112,7 +114,7 @@ def converge(
         current = model.with_reference(theta)
         statistics = (draft or build)(current)
         fit = estimate(statistics)
-        found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial)
+        found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial, prior)
         changes.append(_change(statistics, fit, found, theta))
         if changes[-1] <= tolerance or len(changes) >= ROUNDS:
             if draft is not None:
@@ -122,19 +124,33 @@ def converge(
         theta = found
 
 
-def rigid_parameters(fit: Fit, n_inertial: int) -> Array:
-    """Inertial parameters with the rigid torque of a fit.
-
-    The dependent ones are zero: together with the independent ones that makes no difference to the torque. A rotor
-    inertia that the data cannot tell from a link's counts as the link's.
+def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> Array:
+    """Inertial parameters whose torque load-dependent laws read: what the gears pass on, without the rotors before them.
 
     Args:
+        fit: Base parameters.
         n_inertial: Number of inertial parameters, 10·n.
+        prior: As for :func:`rigid_slopes`.
 
     Returns:
         Shape (n_inertial,).
     """
-    return fit.base.embedded(fit.params)[:n_inertial]
+    slopes = rigid_slopes(fit.base, n_inertial, prior)
+    return slopes @ fit.params if prior is None else prior.theta0 + slopes @ (fit.params - prior_mean(fit.base, prior))
+
+
+def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = None) -> Array:
+    """How :func:`rigid_parameters` follow the base parameters.
+
+    Args:
+        base: The reduction.
+        n_inertial: Number of inertial parameters, 10·n.
+        prior: Tells a rotor from a link where the data see their sum; if None, the sum counts as the link's.
+
+    Returns:
+        Shape (n_inertial, b).
+    """
+    return base.embedded(np.eye(len(base)))[:n_inertial] if prior is None else likely_slopes(base, prior)
 
 
 def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float:

@@ -190,7 +190,7 @@ def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Sele
 def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) -> Array:
     """Inertial parameters whose torque load-dependent laws read in the next search."""
     fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
-    return rigid_parameters(fit, model.n_inertial)
+    return rigid_parameters(fit, model.n_inertial, prior)
 
 
 def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
