@@ -70,6 +70,7 @@ Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help=
 def main() -> None:
     """Runs the command line; errors of the package become one line and an exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads would only wait for each other
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # else it looks through all installed packages for some
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     sys.exit(run(arguments, debug=debug))

@@ -186,12 +186,12 @@ class FrictionFilter:
         noise, slow = self._noise, self._slow
         forget, rest = np.where(moving, self._forget, 1.0), self._rest
         joints = len(moving) // self.robots
-        if self.robots > 1:  # nothing changes in those that rest
-            rest = np.where(np.repeat(moving.reshape(-1, joints).any(axis=1), joints), rest, 1.0)
-        # what loads one joint loads the others
-        most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
-        loaded = most > _LOADED
-        if loaded.any():
+        awake = moving.reshape(-1, joints).any(axis=1)
+        if not awake.all():  # nothing changes in robots that rest
+            rest = np.where(np.repeat(awake, joints), rest, 1.0)
+        if self.surprise.max() > _LOADED:  # what loads one joint loads the others
+            most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
+            loaded = most > _LOADED
             scale = np.where(loaded, most, 1.0)
             rest = np.where(loaded & (rest < 1.0), self._loaded, rest)
             noise, slow = noise * scale, slow * scale
@@ -201,7 +201,8 @@ class FrictionFilter:
         P[:3] *= kept
         P[3:5] *= forget * rest
         P[5] *= rest * rest
-        P[_VARIANCES[:2]] += (1.0 - kept) * self._spread
+        P[0] += (lost := 1.0 - kept) * self._spread[0]
+        P[2] += lost * self._spread[1]
         P[5] += (1.0 - rest * rest) * slow
         with_friction = np.stack([dry * P[0] + viscous * P[1], dry * P[1] + viscous * P[2], dry * P[3] + viscous * P[4]])
         seen = with_friction + P[3:]  # covariance of the state and what is measured

@@ -25,6 +25,8 @@ from .programme import DataTerm, Point, prior_term, solve_conic
 
 #: Reduction of the barrier per round, relative gap at the end, Newton steps a round.
 _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60
+#: Squared Newton decrement over ``mu`` that is near enough to follow on, and that of the end.
+_LOOSE, _TIGHT = 3.0, 0.1
 #: Relative gap of the point on the way from which other problems start.
 _NEAR = 0.03
 
@@ -175,11 +177,11 @@ class _Path:
         order = 4 * len(self.feasible.cones.body) + len(self.feasible.h)
         mu = first * max(1.0, self.cost(x)) / order
         for _ in range(200):
-            x = self.centre(x, mu)
+            x = self.centre(x, mu, _LOOSE)
             if order * mu <= gap * (1.0 + self.cost(x)):
                 break
             mu *= _SHRINK
-        return x, mu
+        return self.centre(x, mu, _TIGHT), mu
 
     def finish(self, x: Array, mu: float) -> tuple[Array, Array, Array]:
         """One more step, and the dual variables of cones and half-spaces that belong to it.
@@ -198,15 +200,15 @@ class _Path:
         slack = feasible.G @ x + feasible.h
         return x + step, cones, mu * self.weight * (1.0 - feasible.G @ step / slack) / slack
 
-    def centre(self, x: Array, mu: float) -> Array:
-        """Damped Newton steps to the minimum for one ``mu``."""
+    def centre(self, x: Array, mu: float, near: float) -> Array:
+        """Damped Newton steps to the minimum for one ``mu``, until a step's squared decrement is below so many ``mu``."""
         value = self.value(x, mu)
         for _ in range(_STEPS):
             try:
                 step, decrement = self._step(x, mu)
             except np.linalg.LinAlgError:
                 return x  # rounding puts the point on the boundary
-            if decrement < max(0.01 * mu, 1e-14 * abs(value)):  # near enough to follow on, or all that rounding shows
+            if decrement < 1e-14 * abs(value):  # all that rounding shows
                 break
             size, moved = 1.0, np.inf
             while size > 1e-10:
@@ -217,6 +219,8 @@ class _Path:
             else:
                 return x  # rounding: no step improves any more
             x, value = x + size * step, moved
+            if decrement < near * mu:
+                break
         return x
 
     def polish(self, x: Array, mu: float) -> Array:

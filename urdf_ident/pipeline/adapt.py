@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
 MOST_LOGS = 12
 #: Samples of all logs through which the filter runs side by side, at most about.
 _TOGETHER = 100_000
+#: Settings whose torque is filtered at a time: all of them would take more memory than the log.
+_FILTERED = 3
 #: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
 _SURE = 1.0
 
@@ -71,9 +74,10 @@ def _squares(
         before, after = np.zeros(parts[0].v.shape[1]), np.zeros((len(settings), parts[0].v.shape[1]))
         for part, torque, more in zip(parts, torques, changes, strict=True):
             static = lowpass(part.total - torque, part.rate, band)
-            adapted = (static - lowpass(added, part.rate, band) for added in more)
             before += np.sum(static**2, axis=0)
-            after += np.stack([np.sum(error**2, axis=0) for error in adapted])
+            for k in range(0, len(settings), _FILTERED):
+                error = static[:, None] - lowpass(np.stack([*islice(more, _FILTERED)], axis=1), part.rate, band)
+                after[k : k + _FILTERED] += np.sum(error**2, axis=0)
         samples = sum(map(len, parts))
         found.append((before / samples, after / samples))
     return found
