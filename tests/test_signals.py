@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.fft
 import scipy.interpolate
 import scipy.signal
 from conftest import arm_urdf
@@ -109,12 +108,6 @@ def test_spectrum_equals_scipys(length: int, centred: bool) -> None:
     expected = scipy.signal.welch(x, 50.0, nperseg=length, axis=0, detrend="constant" if centred else False)
     for mine, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 8, 9, 300])
-def test_cosine_transform_equals_scipys(length: int) -> None:
-    x = np.random.default_rng(length).standard_normal((length, 3))
-    np.testing.assert_allclose(recursive.cosine_transform(x), scipy.fft.dct(x, axis=0, norm="ortho"), rtol=0, atol=1e-14)
 
 
 def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:

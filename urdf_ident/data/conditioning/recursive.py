@@ -130,19 +130,3 @@ def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Ar
     density: Array = np.mean([np.abs(spectrum) ** 2 for spectrum in spectra], axis=0) / (rate * window @ window)
     density[1 : (length + 1) // 2] *= 2  # the negative frequencies, which zero and half the rate have not
     return np.asarray(np.fft.rfftfreq(length, 1 / rate), dtype=float), density
-
-
-def cosine_transform(x: Array) -> Array:
-    """Orthonormal discrete cosine transform of the second kind along axis 0, by a real FFT (Makhoul 1980).
-
-    Args:
-        x: Shape (N, n).
-
-    Returns:
-        Coefficients, shape (N, n); as many squares as x has.
-    """
-    n = len(x)
-    half = np.fft.rfft(np.concatenate([x[::2], x[1::2][::-1]]), axis=0)
-    half *= (np.sqrt(2 / n) * np.exp(-0.5j * np.pi * np.arange(len(half)) / n))[:, None]
-    half[0] *= np.sqrt(0.5)
-    return np.concatenate([half.real, -half.imag[(n - 1) // 2 : 0 : -1]])

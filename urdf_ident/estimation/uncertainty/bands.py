@@ -16,7 +16,6 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.conditioning.recursive import cosine_transform
 from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
@@ -213,6 +212,8 @@ class _Bands:
 
 def _by_frequency(model: DynamicModel, edges: Array, kept: KeptRows | None, logs: Sequence[PreparedLog]) -> _Bands:
     """The cosine coefficients of the logs' rows as factors by group and band."""
+    from scipy.fft import dct
+
     bands = len(edges) - 1
     factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
@@ -223,7 +224,7 @@ def _by_frequency(model: DynamicModel, edges: Array, kept: KeptRows | None, logs
         cuts = np.searchsorted(band, np.arange(bands + 1))
         filled = np.flatnonzero(np.diff(cuts)).tolist()
         for own, rows in zip(factors, piece.rows, strict=True):
-            cosines = cosine_transform(rows)
+            cosines = dct(rows, axis=0, norm="ortho")
             for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
                 stacked = np.vstack([own[b], part]) if len(own[b]) else part
