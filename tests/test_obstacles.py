@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ from collision_oracle import MujocoScene
 from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.interior import minimise
 from urdf_ident.excitation.obstacles import Obstacles
-from urdf_ident.excitation.planning import usable_limits
+from urdf_ident.excitation.planning import make_criterion, usable_limits
+from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.search import LOOKED_AT, QUICK, Problem, Search
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
@@ -149,6 +153,44 @@ def test_more_instants_are_watched_where_a_distance_dips() -> None:
         assert not coarse.keeps(X)
         assert not np.isfinite(coarse(X, 0.0)[0])
     assert found >= 2
+
+
+def beside_a_wall() -> Problem:
+    """Condition number of the bundled arm between table and wall."""
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    model = DynamicModel(robot, friction="none", rotor_inertia=False)
+    world = {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}, "wall": {"plane": [1, 0, 0], "offset": -0.85}}
+    limits, _ = usable_limits(Limits.from_robot(robot), None)
+    family, base = Family("fourier", robot.joints, 20.0), model.base()
+    criterion = make_criterion("cond", PlannedRows(model, base, np.ones(model.n)), limits, np.zeros((0, len(base))))
+    return Problem(
+        criterion, family, limits, Obstacles(find_collisions(robot, parse_world({"objects": world})), family, limits)
+    )
+
+
+def test_the_search_does_not_stay_where_it_first_comes_close() -> None:
+    """Steps that end right before an object leave no room for the next ones: 22.5 where they may, 15.3 where not."""
+    reached = []
+    for seed in (3, 5, 6):
+        search = Search(beside_a_wall(), seed, np.inf)
+        X = search._start(lambda _: None)
+        X = minimise(search.objective, search.limits, X, QUICK, None, search._push)
+        reached.append(search._value(X))
+    assert np.exp(np.mean(reached)) < 19.0
+
+
+def test_what_a_local_search_has_found_is_kept_when_its_last_motions_come_too_close() -> None:
+    clock = count()
+    search = Search(beside_a_wall(), 0, np.inf, lambda: next(clock))
+    X = search._start(lambda _: None)
+    begun, obstacles = search.best.value, search.problem.obstacles
+    assert obstacles is not None
+    search.deadline = next(clock) + 2 * LOOKED_AT
+    certified = obstacles.keeps
+    obstacles.keeps = lambda X: not search.late and certified(X)  # type: ignore[method-assign]
+    search._improve(X, QUICK, lambda _: None)
+    assert search.late
+    assert search.best.value < begun - 1.0
 
 
 def test_start_in_collision_is_refused() -> None:

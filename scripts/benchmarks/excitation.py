@@ -1,12 +1,13 @@
 """Excitation: how good in how much time, on one core, and how much better than random motions.
 
-python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque|start]
+python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque|start|among]
 
 - cond: UR10e, five harmonics, 66 unknowns, 20 s: condition number of the 36 unscaled base columns after some seconds from a
   cold start, in time of the process (other work on the machine does not count); the winner is checked on a 1 ms grid.
 - gain: D-optimal motions against random Fourier motions that fill the same limits, equal duration: standard errors of all base
   parameters, friction and rotor inertia included; six-axis arm, and TX40 with its coupled wrist.
 - torque: the same search when torque limits are the ones that bind.
+- among: condition number after some seconds between a table and a wall, preparation counted, on three arms.
 - start: a global search (CMA-ES, differential evolution) before each local one, against random motions, in equal time.
 """
 
@@ -152,10 +153,32 @@ def global_starts(seeds: int, budget: float) -> None:
             print(f"  {name:26s} {method:8s} {np.median(values):8.4f}  {np.median(ratio):6.3f}  {ratio.max():6.3f}", flush=True)
 
 
-def problem_of(model: DynamicModel, criterion: str, collisions: Collisions | None, method: str) -> Problem:
-    """What :func:`design_excitation` would search with the modified Fourier series."""
+def among_obstacles(seeds: int, budget: float) -> None:
+    """Condition number after a short search between a table and a wall, in time of the process, preparation counted."""
+    table = {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}
+    print(f"condition number after {budget:g} s between table and wall, seed by seed; median, worst")
+    for name, away in (("ur10e", -0.85), ("generic_6axis", -0.5), ("tx40", -0.5)):
+        model = DynamicModel(Robot.from_urdf(robot_path(name)), friction="none", rotor_inertia=False)
+        world = parse_world({"objects": {"table": table, "wall": {"plane": [1, 0, 0], "offset": away}}})
+        collisions = find_collisions(model.robot, world)
+        for family in ("modified_fourier", "fourier"):
+            reached = []
+            for seed in range(seeds):
+                begun = time.process_time()
+                problem = problem_of(model, "cond", collisions, "none", family)
+                search = Search(problem, seed, begun + budget, time.process_time)
+                search.run(None, lambda candidate: None)
+                reached.append(float(np.exp(search.best.value)))
+            each = " ".join(f"{x:6.2f}" for x in reached)
+            print(f"  {name:14s} {family:17s} {each}   {np.median(reached):6.2f} {max(reached):6.2f}", flush=True)
+
+
+def problem_of(
+    model: DynamicModel, criterion: str, collisions: Collisions | None, method: str, name: str = "modified_fourier"
+) -> Problem:
+    """What :func:`design_excitation` would search, of the Fourier series without ramps."""
     limits, _ = usable_limits(Limits.from_robot(model.robot), None)
-    family = Family("modified_fourier", model.robot.joints, DURATION, HARMONICS)
+    family = Family(name, model.robot.joints, DURATION, HARMONICS)
     planned, _ = designable(model)
     base = planned.base()
     weights, _ = row_weights(None, criterion, limits, planned)
@@ -169,7 +192,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--long", type=float, default=30.0, help="time of the first three searches for cond [s]")
     parser.add_argument("--budget", type=float, default=3.0, help="time of each D-optimal design [s]")
-    parser.add_argument("--only", choices=("cond", "gain", "torque", "start"))
+    parser.add_argument("--only", choices=("cond", "gain", "torque", "start", "among"))
     arguments = parser.parse_args()
     if arguments.only in (None, "cond"):
         condition_over_time(arguments.seeds, arguments.long)
@@ -177,6 +200,8 @@ def main() -> None:
         gain_over_random(arguments.seeds, arguments.budget)
     if arguments.only in (None, "torque"):
         torque_bound(min(arguments.seeds, 5))
+    if arguments.only in (None, "among"):
+        among_obstacles(min(arguments.seeds, 5), 2.0)
     if arguments.only in (None, "start"):
         global_starts(min(arguments.seeds, 6), arguments.budget)
 

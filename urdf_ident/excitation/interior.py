@@ -18,6 +18,8 @@ from .family import Grid
 
 #: Part of the way to the nearest limit that a step may go.
 _TO_BOUNDARY = 0.99
+#: The same of the room to things near by, which is not linear: a motion that touches them early can hardly move any more.
+_TO_THINGS = 0.7
 _ARMIJO = 1e-4
 
 
@@ -202,7 +204,7 @@ def minimise(
             descent = float((gradient * step).sum() - mu * (change[finite] / room[finite]).sum())
             largest = _longest(room[finite], change[finite])
             if near is not None:
-                largest = min(largest, _longest(near.room, near.approach @ step.T.reshape(-1)))
+                largest = min(largest, _longest(near.room, near.approach @ step.T.reshape(-1), _TO_THINGS))
             length, new = _search(objective, limits, X, step, largest, merit, descent, mu, barrier, sharpness, finite)
             if new is None:
                 B = None if stage == 0 else B
@@ -250,9 +252,9 @@ def _direction(
     return np.asarray(step.reshape(gradient.shape[1], gradient.shape[0]).T)
 
 
-def _longest(room: Array, change: Array) -> float:
+def _longest(room: Array, change: Array, part: float = _TO_BOUNDARY) -> float:
     toward = change < 0
-    return float(min(1.0, _TO_BOUNDARY * (room[toward] / -change[toward]).min())) if toward.any() else 1.0
+    return float(min(1.0, part * (room[toward] / -change[toward]).min())) if toward.any() else 1.0
 
 
 def _search(

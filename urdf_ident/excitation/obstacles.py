@@ -29,7 +29,7 @@ from .objective import Objective
 Indices = NDArray[np.intp]
 
 #: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
-TRAVEL = 0.24
+TRAVEL = 0.5
 #: Fewest and most instants per motion.
 INSTANTS = (80, 1200)
 #: What is kept besides the required distance, for what happens between instants [m]; less of pairs that are always close.
@@ -41,8 +41,13 @@ POSES = 100
 RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
 #: Weights of the barrier between which its range grows from one to the other.
 WEIGHTS = (1e-3, 0.1)
+#: How much heavier the barrier is than that of torques and joint limits, which are near at all times: a distance is small at
+#: few instants, and a barrier that rises only just before it lets the search run into corners that it does not leave.
+HEAVIER = 10.0
 #: Every how many instants the barrier is that wide in the beginning; at the others it has its last range.
 EVERY = 3
+#: Instants between which distances of a motion that is found are first bounded [s]; the last motion is looked at more closely.
+CHECKED = 0.06
 #: Instants that are added around one where a distance dips.
 _AROUND = 9
 #: Every eighth instant first, then the others: a motion that collides is found out before all is measured.
@@ -127,7 +132,7 @@ class Obstacles:
             found.append(contacts)
         if weight == 0:
             return 0.0, nothing
-        return self._barrier(found, weight / len(q))
+        return self._barrier(found, HEAVIER * weight / len(q))
 
     def _barrier(self, found: Sequence[_Contacts], share: float) -> tuple[float, Array]:
         """Value and gradient of the barrier; what it consists of is kept in :attr:`push`."""
@@ -166,7 +171,7 @@ class Obstacles:
         if self._kept is not None and np.array_equal(X, self._kept):
             return True
         motion = self.family.trajectory(X)
-        report = check_clearance(motion, self.collisions)
+        report = check_clearance(motion, self.collisions, CHECKED)
         if report.feasible:
             self._kept = X.copy()
             return True

@@ -27,7 +27,9 @@ TRIES = 40
 SIZES = (1.0, 0.75, 0.5, 0.3)
 #: How often a local search goes on after its motion came too close between instants; when the time is up, how many of its
 #: motions are looked at, from the last one back.
-ROUNDS, DIPS = 3, 3
+ROUNDS, DIPS = 6, 3
+#: Every how many steps of a local search its motion is looked at between instants.
+LOOKED_AT = 20
 #: Part of the torque limits that is used: torque is checked on instants, its peaks lie in between.
 TORQUE_FILL = 0.98
 #: What is kept from the other limits besides the exact allowance between instants.
@@ -226,7 +228,12 @@ class Search:
         def on_iterate(X: Array) -> bool:
             self.improved = True
             passed.append(X)
-            return self.late
+            if self.late or self.problem.obstacles is None or len(passed) % LOOKED_AT:
+                return self.late
+            kept = self._keeps(X)
+            if kept:
+                self._offer(X, self._value(X), found)
+            return not kept
 
         start = X
         for _ in range(ROUNDS):
