@@ -89,6 +89,15 @@ def test_spectrum_of_noise_with_memory_is_the_diagonal_of_its_transformed_covari
         np.testing.assert_allclose(cosine_power(autocovariance), np.diag(direct), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("memory", [0.0, 1e-4, 0.03, 2.0])
+@pytest.mark.parametrize("row_filter", [RowFilter(1), RowFilter(4)])
+def test_rows_far_apart_have_the_covariance_of_all_pairs_of_their_samples(memory: float, row_filter: RowFilter) -> None:
+    taps = row_filter.taps()
+    lag = np.arange(40)[:, None, None] * row_filter.factor + np.arange(len(taps))[:, None] - np.arange(len(taps))
+    noise = np.exp(-np.abs(lag) / (100.0 * memory)) if memory else (lag == 0).astype(float)
+    np.testing.assert_allclose(row_autocovariance(40, 100.0, row_filter, memory), taps @ noise @ taps, rtol=1e-9, atol=1e-16)
+
+
 def test_rows_of_filtered_noise_have_the_covariance_that_is_computed() -> None:
     row_filter, rng = RowFilter(3), np.random.default_rng(0)
     white = rng.normal(size=(400_000, 1))

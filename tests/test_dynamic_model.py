@@ -11,6 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
+from urdf_ident.model import term_chunks
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
@@ -94,6 +95,17 @@ def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
     assert one.shape == (3,)
     np.testing.assert_allclose(one, together[2, :, 0], rtol=1e-12, atol=1e-12)
     assert model.torque(theta, q[2], v[2], a[2]).shape == (3, 4)
+
+
+def test_samples_may_have_parameters_of_their_own(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_chunks, "AT_ONCE", 64)
+    segment = Segment("log", 0.0, 100.0, *states(model.n, samples=200))
+    thetas = np.random.default_rng(2).normal(size=(len(model.names), 3))
+    which = np.random.default_rng(3).integers(0, 3, 200).astype(np.int32)
+    every = model.torque_along(thetas, segment)
+    np.testing.assert_allclose(
+        term_chunks.torque_by_sample(model, thetas, which, segment), every[np.arange(200), :, which], rtol=1e-9, atol=1e-9
+    )
 
 
 def test_long_motions_are_cut_into_chunks_without_a_seam(model: DynamicModel) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..friction import AxisMotion, Law
 from ..linalg import Array
 from ..samples import Segment
+from ..scratch import room
 from .engine.rigid import rigid_of
 from .robot import Robot
 from .terms import AppliedTerm
@@ -94,6 +96,29 @@ class TorqueModel(TermModel, Protocol):
     @property
     def distribution(self) -> Array:
         """What each term column adds to each joint's torque, shape (n, k)."""
+
+
+def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
+    """Joint torques along a motion whose samples have parameters of their own.
+
+    Args:
+        model: The dynamic model.
+        thetas: Parameters, shape (p, k).
+        which: Of these each sample's, shape (N,).
+        segment: The motion.
+
+    Returns:
+        Shape (N, n) [N·m or N].
+    """
+    out = room(segment.q.shape)
+    for part, terms in term_chunks(model, segment, AT_ONCE):
+        own, engine = which[part], rigid_of(model.robot)
+        for k in np.unique(own):
+            some = np.flatnonzero(own == k)
+            at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [model.n_inertial])
+            friction = np.einsum("nk,jk,k->nj", terms[some], model.distribution, rest)
+            out[at] = friction + engine.torque(bodies, segment.q[at], segment.v[at], segment.a[at])
+    return out
 
 
 def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:

@@ -30,7 +30,7 @@ MOST = 12_000_000
 #: are at most so many beside them, as a part: which logs a process has at hand must make no difference.
 FULL_RATE = 1 / 3
 #: Numbers of term columns at the full rate that are filtered at a time.
-AT_ONCE = 2_000_000
+AT_ONCE = 500_000
 
 
 class KeptRows(SentOnce):

@@ -65,7 +65,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     middle = slice(max(0, (len(q) - MOST) // 2), (len(q) + MOST) // 2)
     q, v = q[middle], v[middle]
     derivative = differentiate(lowpass(q, rate, cutoff), rate)
-    smooth = lowpass(v, rate, cutoff)
+    smooth = below = lowpass(v, rate, cutoff)
     edge = min(int(rate / cutoff), len(q) // 10)
     derivative, smooth = derivative[edge : len(q) - edge], smooth[edge : len(q) - edge]
     reach = min(int(LONGEST_LAG * rate), len(derivative) // 4)
@@ -86,7 +86,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     acceleration = differentiate(derivative, rate)
     sizes = np.sqrt((acceleration[:, moving] ** 2).mean(axis=0)) / speed[moving] if moving.any() else np.zeros(1)
     lag = lag_samples / rate
-    noise = _noise_ratio(q[:, moving], v[:, moving], rate, cutoff) if moving.any() else 1.0
+    noise = _noise_ratio(q[:, moving], v[:, moving], below[:, moving], rate, cutoff) if moving.any() else 1.0
     timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
     words = (
         f"the logged velocity {timing}, its scale is off by at most "
@@ -128,16 +128,17 @@ def _correlation(a: Array, b: Array) -> Array:
     return np.asarray(a.T @ b)
 
 
-def _noise_ratio(q: Array, v: Array, rate: float, cutoff: float) -> float:
-    """Power between the cut-off and twice it, geometric mean over joints."""
+def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -> float:
+    """Power of v over that of dq/dt between the cut-off and twice it, geometric mean over joints; given v under the cut-off."""
     upper = min(2 * cutoff, 0.45 * rate)
     if upper <= 1.05 * cutoff or not len(q):
         return 1.0
 
-    def band(x: Array) -> Array:
+    def band(x: Array, below: Array) -> Array:
         edge = min(int(rate / cutoff), len(x) // 10)
-        part = lowpass(x, rate, upper) - lowpass(x, rate, cutoff)
+        part = lowpass(x, rate, upper) - below
         return np.asarray((part[edge : len(x) - edge] ** 2).mean(axis=0))
 
-    ratio = np.maximum(band(v), 1e-300) / np.maximum(band(differentiate(q, rate)), 1e-300)
+    derivative = differentiate(q, rate)
+    ratio = np.maximum(band(v, below), 1e-300) / np.maximum(band(derivative, lowpass(derivative, rate, cutoff)), 1e-300)
     return float(np.exp(np.log(ratio).mean()))

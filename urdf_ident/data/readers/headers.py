@@ -218,14 +218,15 @@ def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tupl
 def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
     """Prefix, joint or number, word and path of a column name; None for a name that means nothing."""
     spelled = "|".join(re.escape(joint) for joint in sorted(joints, key=len, reverse=True)) or "(?!)"
-    for prefix, word in _ORDER:
+    order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # few are worth a long pattern
+    for prefix, word in order:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]({spelled})\]?", name, re.IGNORECASE)
         if match and match[3] in joints:
             return prefix, joints[match[3]], word, match[1] or ""
         match = re.fullmatch(rf"(.*[/.])?({spelled})[_./ ]({word})", name, re.IGNORECASE)
         if match and match[2] in joints:
             return prefix, joints[match[2]], word, match[1] or ""
-    for prefix, word in _ORDER:
+    for prefix, word in order:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_\[./ ]*(\d*)\]?", name, re.IGNORECASE)
         if match:
             return prefix, match[3], word, match[1] or ""

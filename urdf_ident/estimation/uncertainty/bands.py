@@ -144,9 +144,13 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
     """
     taps = row_filter.taps()
     own = np.correlate(taps, taps, "full")
-    lag = np.abs(np.arange(length)[:, None] * row_filter.factor + np.arange(-len(taps) + 1, len(taps)))
-    decay = np.exp(-lag / (memory * rate)) if memory > 0 else (lag == 0).astype(float)
-    return np.asarray(decay @ own)
+    begins, longest = np.arange(length) * row_filter.factor, len(taps) - 1
+    near = np.searchsorted(begins, longest, side="right")  # rows that share samples with the first
+    lag = np.abs(begins[:near, None] + np.arange(-longest, longest + 1))
+    if memory <= 0:
+        return np.concatenate([(lag == 0) @ own, np.zeros(length - near)])
+    apart = np.exp(-np.arange(2 * longest + 1) / (memory * rate)) @ own
+    return np.concatenate([np.exp(-lag / (memory * rate)) @ own, np.exp(-(begins[near:] - longest) / (memory * rate)) * apart])
 
 
 def cosine_power(autocovariance: Array) -> Array:

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
@@ -33,11 +34,11 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
-from ...model.term_chunks import torque_chunks
+from ...model.term_chunks import torque_by_sample
 from ...model.trained import sliders
 from ...parallel import each
 from ...samples import Segment, columns, freeze_arrays
-from ...scratch import room, stored
+from ...scratch import stored
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
@@ -326,18 +327,14 @@ def _friction_alone(model: DynamicModel, theta: Array) -> Array:
     return friction
 
 
-def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], Array]) -> tuple[Array, ...]:
+def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
     """Torque of each piece of a log by the parameters that know nothing of it, of all folds' parameters, shape (p, folds)."""
     segments, owner = log
     begin, own = 0, []
     for part in segments:
         if part.tau is None:
             continue
-        own.append(room(part.q.shape))
-        some = np.unique(mine := owner[begin : begin + len(part)])
-        for rows, torque in torque_chunks(model, predicted_by[:, some], part):  # (rows, n, folds)
-            place = np.searchsorted(some, mine[rows])
-            own[-1][rows] = np.take_along_axis(torque, place[:, None, None], axis=2)[..., 0]
+        own.append(torque_by_sample(model, predicted_by, owner[begin : begin + len(part)], part))
         begin += len(part)
     return tuple(own)
 
@@ -355,7 +352,7 @@ def _some_rows(model: DynamicModel, count: int, part: Segment) -> Array:
 
 def _owners(
     own: Sequence[Statistic], labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
-) -> np.ndarray[Any, np.dtype[np.int32]]:
+) -> NDArray[np.int32]:
     """Index of the fold of every sample: blocks, in order of time, hold equal parts of rows and of samples."""
     ends = np.cumsum([entry.rows for entry in own])
     count = sum(len(part) for part in log.segments)
