@@ -291,6 +291,14 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
     assert doubts(log_of(ARM), Robot.from_urdf(heavy)) == []
 
 
+def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> None:
+    """Its centre of mass turned about the axis is the same: a URDF whose centre of mass is off is no other mounting."""
+    true = arm_urdf("y", fixed_tip=False).replace('<mass value="8.0"/>', '<mass value="80"/>')
+    turned = true.replace('xyz="0.02 -0.01 ', 'xyz="0.03 -0.01 ')
+    assert turned != true
+    assert doubts(log_of(Robot.from_urdf(true), noise=0.08, seed=1), Robot.from_urdf(turned)) == []
+
+
 def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     report = examine(log_of(ARM), ARM, Drive.build(ARM.n), SignalConfig())
     (found,) = (item for item in report.findings if item.id == "effort-scale-open")

@@ -24,7 +24,7 @@ from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import with_knees
+from urdf_ident.model.trained import KNEE, with_knees
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
@@ -463,7 +463,7 @@ def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
     motion = [Segment("run", 0.0, 200.0, v, v, v)]
     found = with_knees(DynamicModel(robot), motion)
     width = {item.axis: item.term.width for item in found.terms if isinstance(item.term, Coulomb)}
-    assert width == {0: pytest.approx(0.2 * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
+    assert width == {0: pytest.approx(KNEE * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
     assert found.automatic
     listed = DynamicModel(robot, friction=["coulomb"])
     assert with_knees(listed, motion) is listed

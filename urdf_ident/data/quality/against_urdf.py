@@ -42,6 +42,8 @@ _MATERIAL = 0.025
 _COMPUTED = 0.05
 #: The same where positions are poor: what free inertias with friction leave is hardly less than what the URDF alone leaves.
 _NO_FRICTION = 1.1
+#: Gravity torque of a joint over the largest one, below which it is none.
+_CARRIES = 1e-6
 #: Mean effort of a slide over the weight that it carries by the URDF, between which nothing needs to be said.
 _WEIGHTS = (0.5, 2.0)
 #: Part of the best gain within which another cause is a rival.
@@ -147,9 +149,12 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
 
 
 def _readings(robot: Robot, case: Case, reading: Reading) -> Iterator[Hypothesis]:
+    """Where gravity turns with one joint alone, its direction, that joint's zero and one centre of mass are the same."""
+    stated = np.ptp(_gravity_torques(robot, case, reading)[1], axis=0)
+    turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
     for item in candidates(robot, case.moves, reading, poor=False):
-        leant = item.id == "gravity-direction" and item.size != 0.0
-        shifted = item.id == "position-zero" and abs(item.size - reading.zero[item.joints[0]]) < 1.0
+        leant = turning and item.id == "gravity-direction" and item.size != 0.0
+        shifted = turning and item.id == "position-zero" and abs(item.size - reading.zero[item.joints[0]]) < 1.0
         if leant or shifted or item.id in ("time-scale", "effort-scale"):
             yield item
 
