@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError, SimulationError
 from ..friction import friction_from_mapping
@@ -168,9 +169,9 @@ def run_experiment(
         )
     check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
     controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
-    substeps = max(1, round(1.0 / (settings.rate * settings.step)))
+    substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
     if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
-        substeps = needed_substeps(plant, controller, trajectory, settings.rate, substeps)
+        substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
     log = simulate_rigid(
         plant,
         controller,

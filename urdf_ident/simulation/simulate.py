@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
@@ -67,7 +68,7 @@ def simulate(
     sensors: Sensors | None = None,
     rate: float = 1000.0,
     seed: int = 0,
-    substeps: int = 1,
+    substeps: int | NDArray[np.intp] = 1,
     control_rate: float | None = None,
     start: tuple[Array, Array] | None = None,
     limits: Limits | None = None,
@@ -84,7 +85,8 @@ def simulate(
         sensors: Imperfections of the log; perfect by default.
         rate: Samples per second of the log [Hz].
         seed: Of the sensors' random numbers.
-        substeps: Integration steps per sample; 1 at 1 kHz is a step of 1 ms.
+        substeps: Integration steps per sample, 1 at 1 kHz is a step of 1 ms; or of each interval between two samples, shape
+            (N − 1,), numbers that divide the largest one (a controller with control instants takes one number).
         control_rate: Control instants per second [Hz], a whole fraction or multiple of ``rate·substeps``; None: continuous.
         start: Positions and velocities at the start, shapes (n,); on the trajectory by default.
         limits: Checked before anything moves; the URDF's by default.
@@ -103,9 +105,18 @@ def simulate(
     if trajectory.joints != robot.joints:
         raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
     check_limits(trajectory, limits or Limits.from_robot(robot)).require()
-    if substeps < 1 or not rate > 0:
-        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, substeps))
-    time, step = trajectory.times(rate), 1.0 / (rate * substeps)
+    if np.min(substeps) < 1 or not rate > 0:
+        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
+    time = trajectory.times(rate)
+    counts = np.broadcast_to(substeps, len(time) - 1).tolist()
+    finest = int(np.max(substeps))
+    if np.ndim(substeps) and (control_rate is not None or (finest % np.asarray(substeps)).any()):
+        raise SimulationError(
+            "these numbers of substeps have no common grid",
+            got=sorted({*counts}),
+            expected="divisors of the largest, or one number",
+        )
+    step = 1.0 / (rate * finest)
     reference = _References(trajectory, step / 2, feedback_of(controller))
     q0, v0, _ = (x[0] for x in trajectory.evaluate([0.0]))
     x, w = plant.start(*(start if start is not None else (q0, v0)))
@@ -118,12 +129,13 @@ def simulate(
         if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
             guard.watch(time, table[0], table[1], wanted, k + 1)
         if k + 1 < len(time):
-            for i in range(substeps):
-                now = t + i * step
+            length = step * (finest // counts[k])
+            for i in range(counts[k]):
+                now = t + i * length
                 if i:
                     drive.tick(now, solver)
                 try:
-                    solver.step(now, step)
+                    solver.step(now, length)
                 except SimulationError:  # the samples so far may tell why, and which joint
                     guard.watch(time, table[0], table[1], wanted, k + 1)
                     raise
@@ -141,7 +153,14 @@ def simulate(
         effort=seen.torque,
         effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
     )
-    return SimulatedLog(recording, truth, friction, wanted, f"rk4, step {step:.3g} s")
+    return SimulatedLog(
+        recording, truth, friction, wanted, _named(step, np.max(counts, initial=1) / np.min(counts, initial=finest))
+    )
+
+
+def _named(step: float, ratio: float) -> str:
+    """Name of the method, with its shortest step [s] and, where they differ, the longest."""
+    return f"rk4, step {step:.3g} s" if ratio == 1 else f"rk4, steps {step:.3g} to {step * ratio:.3g} s"
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import SimulationError
 from ..linalg import Array
@@ -17,14 +18,20 @@ from ..motion.base import Trajectory
 from .controllers import PD, Controller, Standing
 from .plant import Plant
 
-#: Step times fastest pole that is accurate and stable, poses looked at first, and the finest step that is taken [s].
-_REACH, _POSES, FINEST = 1.0, 300, 2e-5
+Counts = NDArray[np.intp]
+
+#: Step times fastest pole that is accurate and stable, and the finest step that is taken [s].
+_REACH, FINEST = 1.0, 2e-5
+#: Poses looked at first, at least, and how far apart they are at most [s].
+_POSES, _APART = 300, 0.02
 #: Peaks of the fastest pole that are looked at more closely, instants around each, and how often.
 _PEAKS, _AROUND, _ROUNDS = 6, 16, 3
 
 
-def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> int:
-    """Integration steps per sample that the loop needs along a motion.
+def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> Counts:
+    """Integration steps that the loop needs along a motion, in each interval between two samples.
+
+    An axis is often light in few poses only; elsewhere the steps are as long as the pole there allows.
 
     Args:
         plant: What moves.
@@ -33,33 +40,50 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
         substeps: Steps per sample that were asked for.
 
     Returns:
-        A multiple of ``substeps``.
+        Multiples of ``substeps`` that divide the largest of them, one for each interval of ``trajectory.times(rate)``.
 
     Raises:
         SimulationError: The loop is faster than any step that can be afforded.
     """
+    samples = trajectory.times(rate)
     inner = controller.inner if isinstance(controller, Standing) else controller
     if not isinstance(inner, PD):
-        return substeps
-    fastest, worst = _fastest_pole(plant, inner.kd, trajectory)
-    times = max(1, math.ceil(fastest / (_REACH * rate * substeps) - 1e-9))
-    if 1.0 / (rate * substeps * times) < FINEST:
+        return np.full(len(samples) - 1, substeps)
+    times, poles, joints = _poles_along(plant, inner.kd, trajectory)
+    top = int(np.argmax(poles))
+    times_needed = np.maximum(np.ceil(poles / (_REACH * rate * substeps) - 1e-9), 1.0).astype(np.intp)
+    if 1.0 / (rate * substeps * times_needed[top]) < FINEST:
         raise SimulationError(
             "the closed loop is too fast to be integrated",
-            where=f"joint '{trajectory.joints[worst]}'",
-            got=f"a pole at {fastest:.3g} 1/s",
+            where=f"joint '{trajectory.joints[joints[top]]}'",
+            got=f"a pole at {poles[top]:.3g} 1/s",
             expected=f"at most {_REACH / FINEST:.3g} 1/s",
             remedy="lower simulation.controller.bandwidth, or give rotor inertia with --truth",
         )
-    return substeps * times
+    # between two instants as many as the next ones on either side need, too: a pole may rise between them
+    wide = np.r_[times_needed[:1], times_needed, times_needed[-1:]]
+    wide = np.maximum(np.maximum(wide[:-2], wide[2:]), wide[1:-1])
+    place = np.clip(np.searchsorted(times, samples, side="right") - 1, 0, len(times) - 2)
+    wanted = np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]])
+    return substeps * _dividing(wanted)
 
 
-def _fastest_pole(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[float, int]:
-    """The fastest pole along a motion [1/s], and the joint that moves most in it.
+def _dividing(wanted: Counts) -> Counts:
+    """The least numbers, not below the wanted ones, that all divide the largest: reference instants then lie on one grid."""
+    most = int(wanted.max())
+    found = []
+    for whole in range(most, 2 * most):  # from 2 * most on its half would do
+        divisors = np.array([d for d in range(1, whole + 1) if whole % d == 0])
+        found.append(divisors[np.searchsorted(divisors, wanted)])
+    return min(found, key=lambda counts: (int(counts.sum()), int(counts.max())))
+
+
+def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, Counts]:
+    """Instants of a motion [s], the fastest pole at each [1/s], and the joint that moves most in it.
 
     An axis through which the rest of the robot passes is light only for an instant: instants are refined around the peaks.
     """
-    times = np.linspace(0.0, trajectory.duration, _POSES)
+    times = np.linspace(0.0, trajectory.duration, max(_POSES, math.ceil(trajectory.duration / _APART) + 1))
     poles, joints = _poles(plant, kd, trajectory, times)
     width = times[1] - times[0]
     for _ in range(_ROUNDS):
@@ -73,11 +97,10 @@ def _fastest_pole(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[floa
         times = np.concatenate([times, closer])[order]
         poles, joints = np.concatenate([poles, more])[order], np.concatenate([joints, others])[order]
         width *= 2.0 / _AROUND
-    k = int(np.argmax(poles))
-    return float(poles[k]), int(joints[k])
+    return times, poles, joints
 
 
-def _poles(plant: Plant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, np.ndarray]:
+def _poles(plant: Plant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, Counts]:
     """Fastest pole at some instants, and its joint: eigenvalues of ``M^-1 Kd`` are those of ``Kd^½ M^-1 Kd^½``."""
     poses, _, _ = trajectory.evaluate(times)
     zero, root = np.zeros(poses.shape[1]), np.sqrt(kd)
