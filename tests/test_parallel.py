@@ -65,6 +65,17 @@ def test_processes_return_what_one_returns_in_the_same_order() -> None:
     assert os.getpid() not in {pid for _, pid in together}
 
 
+def test_work_that_was_begun_is_waited_for_later_and_in_any_order() -> None:
+    first, second = parallel.begun(square, range(20)), parallel.begun(square, range(20, 30))
+    assert [value for value, _ in second()] == [x * x for x in range(20, 30)]
+    assert [value for value, _ in first()] == [x * x for x in range(20)]
+    with parallel.workers(2):
+        first, second = parallel.begun(square, range(20)), parallel.begun(square, range(20, 30))
+        found = [*second(), *parallel.each(square, range(30, 40)), *first()]
+    assert [value for value, _ in found] == [x * x for x in [*range(20, 40), *range(20)]]
+    assert os.getpid() not in {pid for _, pid in found}
+
+
 def size(log: Recording) -> tuple[float, Recording]:
     return float(log.position.sum()), log
 
@@ -179,6 +190,21 @@ def test_workers_of_another_version_are_refused_by_name() -> None:
 
     with pytest.raises(SchedulerError, match=r"tcp://b:2.*0\.0\.1"):
         parallel._check_workers(Client(), "tcp://s:0")
+
+
+def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
+    alive = ["b", "c"]
+    places = parallel._Places(lambda: alive)
+    assert places() == ["b", "c"]
+    alive[:] = ["c"]
+    assert places() == [None, "c"]
+    alive[:] = ["c", "d"]
+    assert places() == ["d", "c"]
+    alive[:] = ["a", "c", "d"]
+    assert places() == ["d", "c", "a"]
+    alive.clear()
+    assert places() == [None, None, None]
+    assert parallel._Places(list)() == [None]
 
 
 def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from .sending import Task, leave, work
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+_Map = Callable[[Callable[[Any], Any], Sequence[Any]], Callable[[], list[Any]]]
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 #: How long a scheduler may take to answer [s].
 _PATIENCE = 10.0
@@ -45,9 +45,21 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     Returns:
         What it returns, in the same order. Small arrays that come from another process are writable.
     """
+    return begun(function, items)()
+
+
+def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R]]:
+    """:func:`each`, begun: the others work while this process does something else.
+
+    Args:
+        function, items: As for :func:`each`.
+
+    Returns:
+        Waits for what the function returns, or calls it where there are no others.
+    """
     listed, shared_out = list(items), _MAP.get()
     if shared_out is None or len(listed) < 2:
-        return [function(item) for item in listed]
+        return lambda: [function(item) for item in listed]
     return shared_out(function, listed)
 
 
@@ -118,7 +130,7 @@ class _Crew:
         self.known: dict[str, set[str]] = {}  # worker → names that it knows
         self.at: dict[Hashable, str] = {}  # place → worker that was there
 
-    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Callable[[], list[Any]]:
         places = self.places()
         count = min(len(places) * _PARTS, len(items))
         edges = [k * len(items) // count for k in range(count + 1)]
@@ -126,6 +138,9 @@ class _Crew:
         for k, (begin, end) in enumerate(pairwise(edges)):
             task, place = Task(function, items[begin:end]), places[k * len(places) // count]
             sent.append((task, place, self.submit(place, *task.message(self.known.get(self.at.get(place, ""), set())))))
+        return partial(self._collected, sent)
+
+    def _collected(self, sent: deque[tuple[Task, Hashable, Any]]) -> list[Any]:
         results = []
         while sent:  # answers go once they are read: together they may be as large as all that is made of them
             results += self._done(*sent.popleft())
@@ -187,10 +202,29 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
                 return client.submit(_work_there, *message, pure=False, **where)
 
         try:
-            yield _Crew(submit, lambda: sorted(client.nthreads()) or [None])
+            yield _Crew(submit, _Places(client.nthreads))
         finally:
             with suppress(OSError):  # the scheduler may be gone
                 client.run(leave, leave())
+
+
+class _Places:
+    """Workers of a cluster in an order that lasts: the logs of one that is lost go to the next new one, those of others stay.
+
+    Args:
+        alive: Gives the addresses of the workers that there are.
+    """
+
+    def __init__(self, alive: Callable[[], Iterable[str]]) -> None:
+        self.alive, self.held = alive, list[str | None]()
+
+    def __call__(self) -> Sequence[str | None]:
+        """Address of the worker of each place; None while nobody is there, and anybody does its work."""
+        alive = set(self.alive())
+        new = sorted(alive.difference(self.held))
+        held = [place if place in alive else new.pop(0) if new else None for place in self.held]
+        self.held = [*held, *new]
+        return list(self.held) or [None]
 
 
 def _work_there(*message: Any) -> Any:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
-from ...parallel import each
+from ...parallel import begun, each, shared
 from ...samples import FEWEST_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
@@ -55,13 +55,16 @@ def contradictions(
         Findings of each log; none where the motion is too short to tell.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
-    alone = each(partial(_changes_of, robot, reduction), logs)
+    whole = _case(robot, reduction, logs) if shared() else None
+    pending = begun(partial(_changes_of, robot, reduction), logs)
+    ahead = None if whole is None else (whole, *search(whole))  # while others look at each log alone
+    alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]
     while usable:
-        together = _case(robot, reduction, [logs[k] for k in usable])
-        if together is None:
+        searched = ahead if ahead and len(usable) == len(logs) else _searched(robot, reduction, [logs[k] for k in usable])
+        if searched is None:
             break
-        reading, steps = search(together)
+        together, reading, steps = searched
         odd = _odd(robot, reduction, logs, usable, together, steps)
         if not odd:
             asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
@@ -87,6 +90,14 @@ def contradictions(
             break
         usable = [k for k in usable if not any(k in group for group in odd)]
     return out
+
+
+def _searched(
+    robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]
+) -> tuple[Case, Reading, list[Step]] | None:
+    """Samples of some logs, and what explains them; None as for :func:`_case`."""
+    case = _case(robot, reduction, logs)
+    return None if case is None else (case, *search(case))
 
 
 def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
