@@ -22,8 +22,10 @@ from .batched import Tree, program_inputs, regressor_program, torque_program, tr
 from .compiled import runner, wanted_engine
 from .program import Program
 
-#: Samples at a time, in NumPy and in numba: calls are to be long, and the workspace is to stay in the cache.
-CHUNK, COMPILED_CHUNK = 1024, 256
+#: Samples whose columns are made at a time.
+CHUNK = 1024
+#: Samples that a program runs on at a time, in NumPy, where each operation is a call, and in numba.
+NUMPY_CHUNK, COMPILED_CHUNK = 4096, 256
 #: Numbers in the workspace of a program, at most, unless the chunk gets shorter than 64.
 _WORKSPACE = 1_000_000
 #: For more models than this one regressor is cheaper than a torque for each.
@@ -191,7 +193,7 @@ class Rigid:
         run, name = runner(float(len(program.code)) * (total or len(q)))
         self._used = name
         most = max(64, _WORKSPACE // max(program.rows, 1))
-        chunk = min(most, COMPILED_CHUNK if name.startswith("numba") else CHUNK, len(q))
+        chunk = min(most, COMPILED_CHUNK if name.startswith("numba") else NUMPY_CHUNK, len(q))
         work = np.empty((program.rows, chunk))
         for begin in range(0, len(q), chunk):
             part = slice(begin, begin + chunk)
