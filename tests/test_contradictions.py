@@ -17,8 +17,9 @@ from logs import Truth, fourier, torques, write_csv
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import examine, examine_logs
 from urdf_ident.data.quality.catalogue import KNOWN
-from urdf_ident.data.quality.evidence import COULOMB, Grams, new_in, solved
 from urdf_ident.data.quality.findings import Finding
+from urdf_ident.data.quality.gram_fit import new_in, solved
+from urdf_ident.data.quality.grams import COULOMB, Grams
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
 from urdf_ident.linalg import Array

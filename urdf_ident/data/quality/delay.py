@@ -23,8 +23,10 @@ from ...model.engine.rigid import rigid_of
 from ...model.robot import Robot
 from ...samples import Segment
 from ..conditioning.filters import HIGHEST, lowpass
-from .evidence import friction_columns, significance, solved
+from .evidence import significance
 from .findings import Finding
+from .gram_fit import solved
+from .grams import friction_columns
 from .sampled import MotionSamples, sampler
 
 #: Delays that are tried first [s]; around the best one ever smaller steps follow. Those of one joint against the others come

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array
-from .evidence import COULOMB, EXACT, OFFSET, Grams, new_in, solved
+from .evidence import EXACT
+from .gram_fit import new_in, solved
+from .grams import COULOMB, OFFSET, Grams
 
 #: What the part's torque must be over the joint's effort, and the gain in the logarithm of what is left of it: sound logs, real
 #: and simulated, slow and poor, come to a gain of 0.45; 0.4 to 2 of an effort's deviation as a brake to 0.5 to 3.

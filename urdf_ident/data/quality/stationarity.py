@@ -16,15 +16,15 @@ from ...linalg import Array
 from .evidence import (
     EXACT,
     MATERIAL,
-    Grams,
+    RigidEvidence,
     held_out,
     in_sample,
     in_sample_each,
     material,
     significance,
-    solved,
     unexplained,
 )
+from .gram_fit import solved
 from .parts import differing_part
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
@@ -124,7 +124,7 @@ class _Steady:
     seen: float
 
     @classmethod
-    def of(cls, found: Grams, order: Array) -> _Steady:
+    def of(cls, found: RigidEvidence, order: Array) -> _Steady:
         errors = held_out(found, order, 1.0 / (found.usual * found.size) ** 2)
         left = unexplained(found, errors.squares, order)[:, 0]
         weights = 1.0 / (left * found.size) ** 2
@@ -133,7 +133,7 @@ class _Steady:
 
 
 def _changes(
-    found: Grams, weights: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
+    found: RigidEvidence, weights: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
 ) -> list[tuple[str, float, int] | None]:
     """The kind of change that some parts of the blocks show, if it is decisive.
 
@@ -157,7 +157,9 @@ def _changes(
     ]
 
 
-def _change(found: Grams, weight: Array, base: _Steady, order: Array, kinds: Sequence[str]) -> tuple[str, float, int] | None:
+def _change(
+    found: RigidEvidence, weight: Array, base: _Steady, order: Array, kinds: Sequence[str]
+) -> tuple[str, float, int] | None:
     """One of :func:`_changes`, on blocks that the fit has not seen, shape (B,)."""
     best: tuple[str, float, int] | None = None
     for kind in kinds:
@@ -174,11 +176,11 @@ def _change(found: Grams, weight: Array, base: _Steady, order: Array, kinds: Seq
     return best
 
 
-def within(found: Grams, reading: Array) -> tuple[Change | None, Growth]:
+def within(found: RigidEvidence, reading: Array) -> tuple[Change | None, Growth]:
     """What changes along one log.
 
     Args:
-        found: Grams of the log alone, blocks in order of time.
+        found: RigidEvidence of the log alone, blocks in order of time.
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
@@ -205,11 +207,11 @@ def within(found: Grams, reading: Array) -> tuple[Change | None, Growth]:
     return told, grown
 
 
-def in_all(found: Grams, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:
+def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:
     """What drifts in the same way along every one of several logs: together they tell what each alone does not.
 
     Args:
-        found: Grams of all logs.
+        found: RigidEvidence of all logs.
         log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
         reading: The reading of the efforts, shape (n²,).
         growths: Growth of the offsets of each log.
@@ -241,7 +243,7 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
         yield begin, end, False, ((middle > begin) & (middle < end)).astype(float)
 
 
-def _push(found: Grams, order: Array, weights: Array, fitted: Array) -> Change | None:
+def _push(found: RigidEvidence, order: Array, weights: Array, fitted: Array) -> Change | None:
     """Two neighbouring blocks in which every joint carries a constant torque of its own: a push that the fit smears over all.
 
     The errors of the blocks do not show it, because offsets, gravity and friction of all blocks give way to it.
@@ -260,7 +262,7 @@ def _push(found: Grams, order: Array, weights: Array, fitted: Array) -> Change |
     return Change("contact", *ends, False, int(np.argmax(gains[k])), float(gains[k].sum()))
 
 
-def _growth(found: Grams, order: Array, weights: Array) -> Growth:
+def _growth(found: RigidEvidence, order: Array, weights: Array) -> Growth:
     """Growth of the offsets along a log: one number a joint, so that its error tells more than a gain that is held out."""
     blocks = len(found.count)
     changed = found.changing("offset", _along(blocks))
@@ -272,7 +274,7 @@ def _growth(found: Grams, order: Array, weights: Array) -> Growth:
     return Growth(size[0], np.sqrt((blocks - 1) / blocks * np.sum((size[1:] - size[1:].mean(axis=0)) ** 2, axis=0)))
 
 
-def _offset_drift(found: Grams, order: Array, base: _Steady, along: Array, joint: int) -> Change:
+def _offset_drift(found: RigidEvidence, order: Array, base: _Steady, along: Array, joint: int) -> Change:
     """An offset that grows with a time of the blocks, shape (B,)."""
     before = unexplained(found, in_sample(found, order, base.weights), order)[joint, 0]
     changed = found.changing("offset", along)
@@ -280,7 +282,7 @@ def _offset_drift(found: Grams, order: Array, base: _Steady, along: Array, joint
     return Change("friction", 0.0, 1.0, True, joint, float(np.log(before / after)))
 
 
-def _contact(found: Grams, squares: Array, fitted: Array) -> Change | None:
+def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | None:
     """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
@@ -299,11 +301,11 @@ def _contact(found: Grams, squares: Array, fitted: Array) -> Change | None:
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
 
 
-def between(found: Grams, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
+def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
     """Logs that show another robot than the others do.
 
     Args:
-        found: Grams of all logs.
+        found: RigidEvidence of all logs.
         log_of_block: Log of each block, shape (B,).
         reading: The reading of the efforts, shape (n²,).
 

@@ -17,7 +17,7 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import reversals
 from .candidates import Reading
-from .evidence import EXACT, Grams, gather, held_out, in_sample, unexplained
+from .evidence import EXACT, RigidEvidence, held_out, in_sample, unexplained
 from .sampled import MotionSamples
 
 T = TypeVar("T")
@@ -91,8 +91,8 @@ class Case:
     sampled: Callable[[float], MotionSamples]
     moves: NDArray[np.bool_]
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
-    _evidence: dict[tuple[object, ...], Grams] = field(default_factory=dict)
-    _summed: dict[tuple[object, ...], Grams] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
+    _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
     @property
@@ -131,7 +131,7 @@ class Case:
                 self._judge_alike(found, items)
         return [self._judged[item] for item in candidates]
 
-    def _judge_alike(self, found: Grams, items: list[Reading]) -> None:
+    def _judge_alike(self, found: RigidEvidence, items: list[Reading]) -> None:
         R = np.stack([item.efforts() for item in items], axis=1)
         size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
@@ -158,7 +158,7 @@ class Case:
         squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
-    def evidence(self, reading: Reading) -> Grams:
+    def evidence(self, reading: Reading) -> RigidEvidence:
         """Gram matrices of a reading.
 
         Args:
@@ -168,8 +168,8 @@ class Case:
             The evidence.
         """
 
-        def make() -> Grams:
-            found = gather(self._moved(reading), self._regressor(reading), self._kept_columns, reading.springs)
+        def make() -> RigidEvidence:
+            found = RigidEvidence.of(self._moved(reading), self._regressor(reading), self._kept_columns, reading.springs)
             self._summed[reading.motion()] = found.summed()
             return found
 
@@ -267,7 +267,7 @@ class Case:
         theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
         return theta
 
-    def _whole(self, reading: Reading) -> Grams:
+    def _whole(self, reading: Reading) -> RigidEvidence:
         """The evidence in one block: small enough to be kept for all motions."""
         if reading.motion() not in self._summed:
             self.evidence(reading)

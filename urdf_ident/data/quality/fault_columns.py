@@ -1,0 +1,231 @@
+"""The columns of small faults: what each does to the torques, in proportion to its size.
+
+What a small error e(t) of one joint's positions does to all torques is known: ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, by the robot
+that the log itself shows. So a zero, a wavy encoder and a play between joint and encoder each add one or two columns to the fit
+of one rigid robot (:mod:`evidence`); a crosstalk, a saturation, another scale of one sign and a delay add what they do to one
+joint's effort. What friction or a ripple of the torque does at the same places stands beside them as a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...linalg import Array
+from ...model.engine.pinocchio import regressor
+from ...model.engine.rigid import rigid_of
+from ...model.prior import lumped_inertials
+from ...model.robot import Robot
+from .candidates import Reading
+from .delay import reversing
+from .evidence import EXACT
+from .gram_fit import solved
+from .grams import friction_columns
+from .sampled import MotionSamples
+from .trial import Case
+
+#: Waves a radian of an encoder's error that are tried; of a slide half as many in its range.
+_WAVES = (1, 2, 3, 4, 6, 8)
+#: Parts of the torques between which the rows' weights differ.
+_TRUSTED = (0.01, 0.5)
+#: Part of an effort's square that each of its signs must have, so that their scales can be compared.
+_BOTH = 0.05
+#: Delay by which the efforts' rates are told [s].
+_SOON = 0.004
+#: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
+_STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class FaultColumns:
+    """Where a fault's columns are: all rows hold the shared ones, one row its own, and with and without the fault the guard.
+
+    The size is the root of the sum of the coefficients' squares times the unit; a sense is the coefficient's sign, or 0.
+    """
+
+    id: str
+    joints: tuple[int, ...]
+    shared: tuple[int, ...] = ()
+    own: tuple[int, ...] = ()
+    guard: tuple[int, ...] = ()
+    unit: float = 1.0
+    sense: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """Columns that are being made: those that all rows share, those of one row, and the faults that they belong to."""
+
+    shared: list[Array]
+    own: list[Array]
+    faults: list[FaultColumns]
+
+    def add(
+        self,
+        id: str,
+        joints: tuple[int, ...],
+        *,
+        shared: Sequence[Array] = (),
+        own: Sequence[Array] = (),
+        guard: Sequence[Array] = (),
+        unit: float = 1.0,
+        sense: int = 0,
+    ) -> None:
+        """A fault with its columns and their guard."""
+        at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
+        self.faults.append(FaultColumns(id, joints, *at, unit, sense))
+
+
+def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
+    """Where they are."""
+    columns.extend(new)
+    return tuple(range(len(columns) - len(new), len(columns)))
+
+
+@dataclass(frozen=True, eq=False)
+class FaultRows:
+    """What all faults' fits have in common.
+
+    Attributes:
+        case: The robot and the samples.
+        inertial: Shape (N, n, m), scaled.
+        friction: Shape (n, N, f), scaled.
+        slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
+        fitted: Efforts by the robot that the log shows, shape (N, n): what is in proportion to a power or the size of an effort
+            must not be made of the measured one, whose own errors it would explain.
+        weight: Gravity torque by the URDF, shape (N, n) [N·m or N].
+        weights: One over the variance of what each row leaves, shape (n,).
+        samples: The samples.
+        count: Samples of each block, shape (B,).
+        size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+    """
+
+    case: Case
+    inertial: Array
+    friction: Array
+    slopes: Array
+    fitted: Array
+    weight: Array
+    weights: Array
+    samples: MotionSamples
+    count: Array
+    size: Array
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.case.robot.n
+
+    def left(self, squares: Array) -> Array:
+        """Unexplained part of each row, shape (n,), from the squared errors by block, shape (B, n)."""
+        return np.asarray(np.maximum(np.sqrt(squares.clip(0).sum(axis=0) / self.count.sum()) / self.size, EXACT))
+
+    @classmethod
+    def of(cls, case: Case) -> FaultRows:
+        """The samples of a case, read as logged, and the robot that they show.
+
+        Args:
+            case: The robot and the samples.
+
+        Returns:
+            The rows.
+        """
+        robot, samples = case.robot, case.sampled(0.0)
+        found = case.evidence(Reading.as_logged(robot.n))
+        weights = 1 / (np.clip(case.judge(Reading.as_logged(robot.n)).left, *_TRUSTED) * found.size) ** 2
+        columns = regressor(robot, samples.q, samples.v, samples.a)
+        inertial = columns[:, :, found.active] / found.scale
+        own = [friction_columns(samples, j) for j in range(robot.n)]
+        sizes = [np.maximum(np.sqrt(np.mean(x**2, axis=0)), 1e-12) for x in own]
+        friction = np.stack([x / size for x, size in zip(own, sizes, strict=True)])
+        whole = found.summed()
+        x = solved(whole.gram, whole.count, whole.inertial, np.eye(robot.n)[:, :, None], weights)[0, :, :, 0]
+        rigid, drag = -x[0, : found.inertial], -x[:, found.inertial : x.shape[1] - robot.n]
+        fitted = np.einsum("nik,k->ni", inertial, rigid) + np.einsum("ink,ik->ni", friction, drag)
+        theta = np.zeros(columns.shape[2])
+        theta[found.active] = rigid / found.scale
+        slopes = _slopes(robot, samples, theta, drag, sizes)
+        still = regressor(robot, samples.q, np.zeros_like(samples.v), np.zeros_like(samples.a))
+        weight = still @ lumped_inertials(robot).ravel()
+        return cls(case, inertial, friction, slopes, fitted, weight, weights, samples, found.count, found.size)
+
+    def with_faults_of(self, j: int, play: Array) -> tuple[Array, Array, list[FaultColumns]]:
+        """The columns of all faults of a joint.
+
+        Args:
+            j: The joint.
+            play: What :func:`.play.play` says of it, shape (N, 3).
+
+        Returns:
+            Columns that all rows share, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
+        """
+        made = _Made([self.weight], [], [])
+        if j == int(np.flatnonzero(self.case.moves)[0]) and self.weight.any():
+            made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
+        self._of_position(j, play, made)
+        self._of_effort(j, made)
+        return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
+
+    def _of_position(self, j: int, play: Array, made: _Made) -> None:
+        """A zero, waves and play of a joint's positions."""
+        robot, samples = self.case.robot, self.samples
+        q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
+        if not robot.prismatic[j]:
+            made.add("position-zero", (j,), shared=[self.slopes[j, 0]], unit=-1.0)
+        turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
+        sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
+        for waves in _WAVES:
+            k = turn * waves
+            sine, cosine = np.sin(k * q), np.cos(k * q)
+            errors = (
+                (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
+                (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
+            )
+            guard = [sine, cosine, sine * sign, cosine * sign]
+            made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard)
+        if play.any():
+            guard = [play[:, 0], play[:, 0] * q]
+            made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
+
+    def _of_effort(self, j: int, made: _Made) -> None:
+        """Crosstalk, delay, saturation and asymmetry of a joint's effort."""
+        samples, n, v = self.samples, self.n, self.samples.v[:, j]
+        A = np.eye(n) if samples.reduction is None else samples.reduction
+        for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not of motors that turn both
+            if i != j:
+                made.add("effort-crosstalk", (j, int(i)), own=[samples.tau[:, i]], unit=-1.0)
+        soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
+        made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=[*reversing(samples, j).T], sense=1)
+        tau = self.fitted[:, j]
+        bend = tau**3 / max(float(np.percentile(np.abs(tau), 99.5)), 1e-12) ** 2
+        made.add("effort-saturates", (j,), own=[bend], sense=1)
+        if min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
+            guard = [np.abs(v), v**2]  # friction that is another one forwards and backwards is free
+            made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
+
+    def _torque(self, j: int, error: Array, rate: Array, growth: Array) -> Array:
+        """What a small error of a joint's positions does to all torques, shape (N, n)."""
+        by_position, by_velocity, by_acceleration = self.slopes[j]
+        return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
+
+
+def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, sizes: Sequence[Array]) -> Array:
+    """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
+    smooth = drag.copy()  # a step of friction has no slope: rotor inertia and viscous friction do
+    smooth[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
+    engine, slopes = rigid_of(robot), np.empty((robot.n, 3, len(samples.q), robot.n))
+    torque = engine.torque(theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, smooth)
+    for j in range(robot.n):
+        step = _STEP * (np.arange(robot.n) == j)
+        places = (samples.q + step, samples.v, samples.a), (samples.q, samples.v + step, samples.a)
+        for k, state in enumerate((*places, (samples.q, samples.v, samples.a + step))):
+            moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
+            slopes[j, k] = (moved - torque) / _STEP
+    return slopes
+
+
+def _friction(motion: MotionSamples, sizes: Sequence[Array], drag: Array) -> Array:
+    """Rotor and friction torque of every joint, shape (N, n), from the sizes of the columns and their coefficients."""
+    return np.column_stack([friction_columns(motion, j) @ (own / sizes[j]) for j, own in enumerate(drag)])

@@ -1,0 +1,77 @@
+"""Weighted ridge on Gram matrices (:mod:`grams`): the friction of each row is eliminated, then the shared inertial parameters.
+
+A ridge of 1e-7 of each column's square stands for the digits that a Gram matrix loses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...linalg import Array
+from .grams import Grams
+
+_RIDGE = 1e-7
+#: Part of the largest column's squares below which a column counts as not seen.
+_UNSEEN = 1e-6
+
+
+def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
+    """Coefficients of the columns that leave the residual of each row, by a weighted ridge for every fold.
+
+    Args:
+        gram: What each fold learns from, columns [inertial | friction | efforts], shape (F, n, p, p).
+        counts: Its samples, shape (F,).
+        m: Number of inertial columns.
+        efforts: Coefficients of the efforts by row, shape (n, efforts, H).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Shape (F, n, p, H).
+    """
+    n = gram.shape[1]
+    p = gram.shape[2] - efforts.shape[1]
+    told, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
+    inner = np.linalg.solve(_friction(gram, counts, m, p), np.concatenate([gram[:, :, m:p, :m], own], axis=3))
+    reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
+    summed = np.tensordot(weights, reduced, axes=(0, 1))
+    theta = np.linalg.solve(summed[:, :, :m] + _inertial_ridge(gram, m, weights), summed[:, :, m:])
+    friction = inner[..., m:] - inner[..., :m] @ theta[:, None]
+    shape = (len(gram), n, *theta.shape[1:])
+    return np.concatenate(
+        [np.broadcast_to(-theta[:, None], shape), -friction, np.broadcast_to(efforts, (len(gram), *efforts.shape))], axis=2
+    )
+
+
+def _friction(gram: Array, counts: Array, m: int, p: int) -> Array:
+    """Normal equations of each row's own columns, shape (F, n, p - m, p - m)."""
+    return np.asarray(gram[:, :, m:p, m:p] + (_RIDGE * counts)[:, None, None, None] * np.eye(p - m))
+
+
+def _inertial_ridge(gram: Array, m: int, weights: Array) -> Array:
+    """Shape (F, m, m)."""
+    acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
+    # a column that a fold does not see stays near zero there
+    acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
+    return np.asarray(_RIDGE * acts[:, :, None] * np.eye(m))
+
+
+def new_in(found: Grams, shared: Array, square: Array, weights: Array) -> Array:
+    """What the model's columns do not make up of further columns, each of which acts in one row.
+
+    Args:
+        shared: Products of the further columns of each row with the row's inertial and own columns, shape (W, n, p).
+        square: Their squares, shape (W, n).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Squares of what is left of them, shape (W, n).
+    """
+    m, p, total = found.inertial, shared.shape[2], found.total
+    own = np.linalg.inv(_friction(total[None], found.count.sum(keepdims=True), m, p)[0])
+    inner = own @ total[:, m:p, :m]
+    summed = np.tensordot(weights, total[:, :m, :m] - total[:, :m, m:p] @ inner, axes=(0, 0))
+    inertial = np.linalg.inv(summed + _inertial_ridge(total[None], m, weights)[0])
+    drag = shared[:, :, m:].transpose(1, 0, 2)
+    beside = shared[:, :, :m].transpose(1, 0, 2) - drag @ inner
+    made = np.sum((drag @ own) * drag, axis=2) + weights[:, None] * np.sum((beside @ inertial) * beside, axis=2)
+    return np.asarray(square - made.T)

@@ -1,0 +1,202 @@
+"""Gram matrices of what explains all joints' torques at once: one a block of time and row.
+
+All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction, offset. No URDF inertia
+is used. The efforts are columns too, so that other readings of the same efforts (signs, orders, scales) cost no new regressor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from .sampled import MotionSamples
+
+Own = TypeVar("Own", bound="Grams")
+#: Blocks left out at a time are every so manieth.
+FOLDS = 5
+#: Columns of :func:`friction_columns`: the offset, the sign of the velocity, and those odd in the velocity: what dissipates.
+OFFSET, COULOMB, DISSIPATES = 1, 3, slice(2, 6)
+
+
+def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
+    """Rotor inertia, offset and a flexible friction law of one joint, and of motors that turn with it and other joints.
+
+    Args:
+        motion: The samples.
+        j: The joint.
+        springs: Joints with a spring or balancer; if there are any three columns more, zeros for the other joints.
+
+    Returns:
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; position, its sine and
+        cosine about their means; and the first six of the motors, zeros where a joint has fewer of them than another.
+    """
+    columns = _dissipating(motion.v[:, j], motion.a[:, j])
+    if springs:
+        q = motion.q[:, j]
+        columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
+    A = motion.reduction
+    if A is None:
+        return np.column_stack(columns)
+    coupled = np.count_nonzero(A, axis=1) > 1
+    for k in np.flatnonzero(coupled & (A[:, j] != 0)):
+        columns += _dissipating(motion.v @ A[k], motion.a @ A[k])
+    most = int((A[coupled] != 0).sum(axis=0).max())
+    missing = most - int((A[coupled, j] != 0).sum())
+    return np.column_stack([*columns, *np.zeros((6 * missing, len(motion.v)))])
+
+
+def _dissipating(v: Array, a: Array) -> list[Array]:
+    typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    return [a, np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """Gram matrices of one reading of the motion.
+
+    Attributes:
+        gram: Shape (B, n, p, p): of block b and row i, columns [inertial | friction of i | effort of every joint].
+        inertial: Number of inertial columns.
+        active: Which of the regressor's columns they are, shape (10 n,); the others follow from these, or are zero.
+        scale: What they were divided by, shape (m,).
+        size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+        count: Samples of each block, shape (B,).
+    """
+
+    gram: Array
+    inertial: int
+    active: NDArray[np.bool_]
+    scale: Array
+    size: Array
+    count: Array
+
+    @classmethod
+    def of(cls: type[Own], motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], springs: Sequence[int] = ()) -> Own:
+        """Gram matrices of a motion.
+
+        Args:
+            motion: The samples.
+            inertial: Columns of the regressor from which the others follow, shape (N, n, k).
+            kept: Which of the 10 n inertial parameters they belong to, shape (k,).
+            springs: Joints with a spring or balancer.
+
+        Returns:
+            The Gram matrices.
+        """
+        n = motion.q.shape[1]
+        active = np.zeros(10 * n, dtype=bool)
+        scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
+        seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
+        active[kept[seen]] = True
+        scale = scale[seen]
+        frictions = np.stack([friction_columns(motion, i, springs) for i in range(n)])
+        m, p = len(scale), len(scale) + frictions.shape[2] + n
+        columns = np.empty((n, len(motion), p))
+        np.divide(inertial.transpose(1, 0, 2)[:, :, seen], scale, out=columns[:, :, :m])
+        size = np.maximum(np.sqrt(np.mean(frictions**2, axis=1, keepdims=True)), 1e-12)
+        np.divide(frictions, size, out=columns[:, :, m:-n])
+        columns[:, :, -n:] = motion.tau
+        if (np.diff(motion.block) < 0).any():
+            columns = columns[:, np.argsort(motion.block, kind="stable")]
+        count = np.bincount(motion.block)
+        gram = np.empty((len(count), n, p, p))
+        for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
+            rows = columns[:, end - length : end]
+            np.matmul(rows.transpose(0, 2, 1), rows, out=out)
+        return cls(gram, m, active, scale, np.maximum(motion.tau.std(axis=0), 1e-12), count.astype(float))
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return int(self.gram.shape[1])
+
+    @cached_property
+    def total(self) -> Array:
+        """Sum over the blocks, shape (n, p, p)."""
+        return np.asarray(self.gram.sum(axis=0))
+
+    @cached_property
+    def folds(self) -> tuple[NDArray[np.int64], Array, Array]:
+        """Fold of each block, shape (B,), and what each fold learns from: Gram matrices, shape (F, n, p, p), samples, (F,)."""
+        fold = np.arange(len(self.gram)) % min(FOLDS, len(self.gram))
+        count = int(fold.max()) + 1
+        learnt = np.stack([self.total - self.gram[k::count].sum(axis=0) for k in range(count)])
+        samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
+        return fold, learnt, samples
+
+    def summed(self: Own) -> Own:
+        """All blocks as one: for what needs no folds."""
+        return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
+
+    def changing(self: Own, kind: str, weight: Array) -> Own:
+        """The same samples, explained by parameters of which some change with time.
+
+        Args:
+            kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
+                ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
+                ``"gain"``: a part of each effort.
+            weight: How much of the change acts in each block, shape (B,).
+
+        Returns:
+            Grams with further columns.
+        """
+        extra, sources = self._sources(kind)
+        added = len(sources[0])
+        p = self.gram.shape[2]
+        factor = np.ones((len(weight), p + added))
+        factor[:, extra : extra + added] = weight[:, None]
+        gram = np.empty((len(weight), self.n, p + added, p + added))
+        for i, source in enumerate(sources):
+            order = np.concatenate([np.arange(extra), source, np.arange(extra, p)])
+            gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
+        return self._changed(kind, gram, added)
+
+    def changing_in_all(self: Own, kind: str, weights: Array) -> Own:
+        """:meth:`changing` summed over the blocks, for several changes: enough for what a fit has seen, and far less work.
+
+        Args:
+            kind: As for :meth:`changing`.
+            weights: How much of each change acts in each block, shape (W, B).
+
+        Returns:
+            Grams with further columns, one for each change in the place of the blocks.
+        """
+        extra, sources = self._sources(kind)
+        added, many = len(sources[0]), len(weights)
+        once, twice = (np.tensordot(w, self.gram, axes=(1, 0)) for w in (weights, weights**2))
+        p = self.gram.shape[2]
+        gram = np.empty((many, self.n, p + added, p + added))
+        plain = np.concatenate([np.arange(extra), np.arange(extra + added, p + added)])
+        new = np.arange(extra, extra + added)
+        for i, source in enumerate(sources):
+            own = gram[:, i]
+            own[:, plain[:, None], plain] = self.total[i]
+            own[:, new[:, None], plain] = once[:, i][:, source]
+            own[:, plain[:, None], new] = once[:, i][:, :, source]
+            own[:, new[:, None], new] = twice[:, i][:, source[:, None], source]
+        return replace(self._changed(kind, gram, added), count=np.full(many, self.count.sum()))
+
+    def _sources(self, kind: str) -> tuple[int, list[NDArray[np.intp]]]:
+        """Where further columns are put, and of which columns of each row they are a part."""
+        n, m = self.n, self.inertial
+        p = self.gram.shape[2] - n
+        return {
+            "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
+            "zeros or inertias": (m, [np.arange(m)] * n),
+            "friction": (p, [np.arange(m + 1, m + 5)] * n),
+            "offset": (p, [np.array([m + 1])] * n),
+            "gain": (p, [np.array([p + i]) for i in range(n)]),
+        }[kind]
+
+    def _changed(self: Own, kind: str, gram: Array, added: int) -> Own:
+        if kind == "gain":
+            at = self.gram.shape[2] - self.n
+            gram[:, :, at] /= self.size[:, None]
+            gram[:, :, :, at] /= self.size[:, None]
+        return replace(self, gram=gram, inertial=self.inertial + (added if kind in ("payload", "zeros or inertias") else 0))

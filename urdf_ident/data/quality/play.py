@@ -1,0 +1,68 @@
+"""Where in its play a joint is that drives its encoder: what a loose coupling adds to its positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...parallel import each
+from ...samples import Segment
+from ..conditioning.filters import lowpass
+from .sampled import ThinnedPiece, thinned
+
+#: Travel over a joint's range within which it has not turned back yet.
+_TURNED = 2e-3
+
+
+def play(logs: Sequence[tuple[Sequence[Segment], float]], joints: NDArray[np.intp]) -> Array:
+    """Where in its play a joint is that drives its encoder, and that number's first two derivatives, at the samples looked at.
+
+    1 where the joint has pushed its encoder forwards, -1 backwards; while the encoder stands still after a reversal the joint
+    goes from one to the other with even acceleration.
+
+    Args:
+        logs: Per log its conditioned motion, and the cut-off of its positions [Hz].
+        joints: The joints, shape (k,).
+
+    Returns:
+        Shape (N, 3, k) [1, 1/s, 1/s²].
+    """
+    every = thinned(logs)
+    ends = np.array([(item.part.q.min(axis=0), item.part.q.max(axis=0)) for item in every])[:, :, joints]
+    least = _TURNED * np.maximum(ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0), 1e-12)
+    return np.concatenate(each(partial(_play_of, joints, least), every))
+
+
+def _play_of(joints: NDArray[np.intp], least: Array, item: ThinnedPiece) -> Array:
+    places = np.column_stack([_place(item.part.q[:, j], far) for j, far in zip(joints, least, strict=True)])
+    place = lowpass(places, item.part.rate, item.cutoff)
+    rate = np.gradient(place, axis=0) * item.part.rate
+    return np.stack([place, rate, np.gradient(rate, axis=0) * item.part.rate], axis=1)[:: item.step].copy()
+
+
+def _place(q: Array, least: float) -> Array:
+    """Place in the play of each sample, shape (N,): from the turning points that the position leaves by more than ``least``."""
+    rises = np.diff(q) > 0
+    turns = [0, *(np.flatnonzero(rises[1:] != rises[:-1]) + 1), len(q) - 1]
+    way, at, found = 0, 0, []
+    for k in turns:
+        step = float(q[k] - q[at])
+        if way * step >= 0 and (way or abs(step) > least):
+            way, at = way or int(np.sign(step)), k
+        elif way and abs(step) > least:
+            found.append((at, way))
+            way, at = -way, k
+    place, begin = np.full(len(q), float(way)), 0
+    for (k, before), (end, _) in pairwise([*found, (len(q) - 1, 0)]):
+        first = int(k - np.argmax(np.abs(q[begin : k + 1][::-1] - q[k]) > least)) if k > begin else k
+        last = int(k + np.argmax(np.abs(q[k : end + 1] - q[k]) > least))
+        place[begin:first] = before
+        x = (np.arange(first, last) - first + 1) / max(last - first, 1)
+        place[first:last] = before * (1 - 2 * x**2)
+        begin = last
+    return place
