@@ -138,6 +138,17 @@ def test_missing_geometry_becomes_capsules_and_is_said() -> None:
     np.testing.assert_allclose(tip, straight.origin[0, 2], atol=1e-9)  # the capsule reaches to the next joint
 
 
+def test_the_stroke_of_a_slide_does_not_make_links_thick() -> None:
+    """A gantry of six metres of strokes: its capsules were as thick as a third of a metre."""
+    short, long = (
+        collision_shapes(Robot.from_urdf(arm_urdf("zyx", kind="prismatic").replace("2.6", stroke)))
+        for stroke in ("0.1", "25.0")
+    )
+    radii = [{shape.size[0] for shape in shapes if shape.kind != "box"} for shapes, _ in (short, long)]
+    assert radii[0] == radii[1]
+    assert len(radii[0]) == 1
+
+
 def test_missing_and_broken_meshes_become_capsules(tmp_path: Path) -> None:
     text = bundled("ur10e").urdf.replace('<cylinder radius="0.055" length="0.6127"/>', '<mesh filename="nowhere.stl"/>')
     path = tmp_path / "r.urdf"

@@ -300,6 +300,7 @@ def test_a_urdf_without_limits_is_asked_for_them() -> None:
     ("options", "error", "message"),
     [
         ({"harmonics": 0}, LimitError, "too few harmonics"),
+        ({"harmonics": 500}, LimitError, "too many harmonics.*got 500.*at most 200"),
         ({"harmonics": 1}, LimitError, "at least 2"),
         ({"harmonics": 2.5}, LimitError, "whole number"),
         ({"duration": 0.0}, LimitError, "period .* must be positive"),

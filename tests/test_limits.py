@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ShapeError
 from urdf_ident.model.library import robot_path
@@ -126,3 +127,13 @@ def test_prismatic_joint_is_in_metres() -> None:
     report = check_limits(move, Limits.from_robot(emps), torque=prior_torque(emps))
     assert {m.unit for m in report.margins} == {"m", "m/s", "N"}
     assert "carriage_joint" in report.summary()
+
+
+@pytest.mark.parametrize("kind", ["velocity", "acceleration", "torque"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
+def test_a_limit_that_allows_nothing_is_refused_by_name(kind: str, value: float) -> None:
+    """A torque limit of 0 divided by it, and each ended as "every pose is too close to something" where a world was given."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    given = np.array([1.0, value, 1.0])
+    with pytest.raises(LimitError, match=f"joint 'j2': the {kind} limit leaves no room"):
+        Limits.from_robot(robot, **{kind: given})

@@ -20,6 +20,8 @@ from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
+#: From more harmonics on one step of a search takes longer than a whole budget.
+MOST_HARMONICS = 200
 #: Part of the position limits around their middle from which random poses are drawn.
 REST = 0.6
 #: Families that can end in another pose than they start in.
@@ -105,6 +107,8 @@ class Family:
             raise LimitError(
                 "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
             )
+        if self.harmonics > MOST_HARMONICS:
+            raise LimitError("too many harmonics to search", got=self.harmonics, expected=f"at most {MOST_HARMONICS}")
         if self.start is not None and not self.posed:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"

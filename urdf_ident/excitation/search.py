@@ -326,7 +326,8 @@ class Search:
             if excess.max() < 1.0 and inside and not touching:
                 return X
             j = int(np.argmax(excess))
-            collided = touching or collided
+            if inside and excess.max() < 1.0:
+                collided = touching
             if excess[j] >= 1.0 and excess[j] < blocked[0]:
                 blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
             if problem.family.start is not None:

@@ -20,7 +20,7 @@ Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
 JOINT: Colour = (0.16, 0.43, 0.72, 1.0)
 DARK: Colour = (0.22, 0.24, 0.27, 1.0)
-#: Radius of the capsules that stand for links without collision geometry, as a part of the robot's reach.
+#: Radius of the capsules that stand for links without collision geometry, as a part of the length of the chain of links.
 CAPSULE = 0.04
 
 
@@ -101,7 +101,7 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[V
     A link that has mass and no usable collision geometry gets capsules from its joint to the next ones, and that is said.
 
     Args:
-        radius: Of the capsules [m]; by default a fixed part of the robot's reach.
+        radius: Of the capsules [m]; by default a fixed part of the chain of links, strokes not counted.
 
     Returns:
         Shapes, and notes on the capsules.
@@ -114,7 +114,7 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[V
     bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in own)]
     if not bare:
         return tuple(shapes), ()
-    thickness = CAPSULE * reach(robot) if radius is None else float(radius)
+    thickness = CAPSULE * reach(robot, drawn_out=False) if radius is None else float(radius)
     placements = _joint_placements(robot)
     capsules = _bare_capsules(robot, placements, thickness, tiny=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
@@ -271,13 +271,18 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
     return Visual(link, "capsule", (radius, length), placement, colour)
 
 
-def reach(robot: Robot) -> float:
-    """Length of the longest chain of links, joint to joint, with prismatic joints drawn out.
+def reach(robot: Robot, *, drawn_out: bool = True) -> float:
+    """Length of the longest chain of links, joint to joint.
+
+    Args:
+        drawn_out: Whether the strokes of prismatic joints count.
 
     Returns:
         [m]; 0.5 where everything sits in one point.
     """
-    stroke = np.max(np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0)
+    stroke = drawn_out * np.max(
+        np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
+    )
     lengths = [0.0]
     for index in range(1, robot.model.njoints):
         offset = float(np.linalg.norm(robot.model.jointPlacements[index].translation))

@@ -59,6 +59,17 @@ class Limits:
                 got=f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]",
                 remedy="correct the URDF or the project file",
             )
+        for kind in ("velocity", "acceleration", "torque"):
+            room = getattr(self, kind) > 0
+            if not room.all():
+                j = int(np.argmin(room))
+                raise LimitError(
+                    f"the {kind} limit leaves no room to move",
+                    where=f"joint '{self.joints[j]}'",
+                    got=f"{getattr(self, kind)[j]:g}",
+                    expected="more than 0",
+                    remedy="correct it, or leave it out where there is none",
+                )
         freeze_arrays(self)
 
     @classmethod
@@ -86,7 +97,7 @@ class Limits:
             The limits.
 
         Raises:
-            LimitError: Position limits leave no room.
+            LimitError: Limits leave no room.
             ShapeError: Wrong length.
         """
 
