@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
+from urdf_ident.report.svg import svg
 from urdf_ident.result import headline
 from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.friction_curves import friction_curves
@@ -184,3 +187,19 @@ def test_pictures_in_a_session(ident: Identification) -> None:
     assert len(ident.plot.friction()) == 3
     assert len(ident.plot.parameters()) == 3 + 4
     assert re.search(r"\.torque\(\)", repr(ident.plot))
+
+
+def test_numbers_that_are_read_keep_their_digits_and_foreign_names_raise_no_warning() -> None:
+    """Ticks of small torques were all cut to 0.00, as coordinates are."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        axes.plot([0.0, 1.0], [0.0, 0.0125])
+        axes.set_title("左肘")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = svg(draw, 3.0, 2.0, "words")
+    assert "左肘" in picture
+    assert ">0.005<" in picture
+    assert not re.search(r"<[^>]*\d\.\d{3}[^>]*>", picture)

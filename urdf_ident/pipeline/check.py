@@ -141,7 +141,7 @@ def check_text(found: dict[str, Any]) -> str:
     if found["findings"]:
         for item in found["findings"]:
             lines.append(f"  {item['level'].upper()} {item['kind']} '{item['name']}': {'; '.join(item['problems'])}")
-            lines.append(f"    smallest fix: {item['correction']}")
+            lines.append(f"    {item['correction']}")
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
         lines.append("  every inertial is physical")

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from ..result.plots.style import Palette, figure_class
 
 #: A colour of its own for every meaning: after drawing it is replaced by the CSS variable of that name.
 _MARKS = {item.name: f"#ab01{k:02x}" for k, item in enumerate(fields(Palette))}
 MARKED = Palette(**_MARKS)
+_TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="[^"]*_\d+"')
 _DIGITS = re.compile(r"(-?\d+\.\d{2})\d+")
 _COLOUR = re.compile("|".join(_MARKS.values()))
@@ -20,7 +22,18 @@ _NAMES = {colour: name for name, colour in _MARKS.items()}
 #: Distances of labels from their axes [in].
 _BELOW, _BESIDE = 0.20, 0.34
 #: Text as text: small, selectable, and in the page's own font.
-_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "urdf-ident", "font.family": "sans-serif", "path.simplify_threshold": 0.3}
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "urdf-ident",
+    "font.family": "sans-serif",
+    "path.simplify_threshold": 0.3,
+    "axes.formatter.limits": (-3, 5),  # longer numbers would reach the label
+}
+
+
+def _short(tag: re.Match[str]) -> str:
+    """Coordinates of a tag to a hundredth of a pixel; numbers that are read stand between tags."""
+    return _DIGITS.sub(r"\1", tag[0])
 
 
 def svg(draw: Callable[[Any], None], width: float, height: float, words: str) -> str:
@@ -46,11 +59,13 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
         _fix_labels(figure)
         figure.patch.set_visible(False)
         stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        with catch_warnings():  # names of joints are drawn in the page's own fonts
+            filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", _DIGITS.sub(r"\1", _ID.sub("", text)))
+    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", _TAG.sub(_short, _ID.sub("", text)))
     text = re.sub(r"font: (\S+) [^;\"]*", r"font: \1 var(--font)", text)
     label = words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head, rest = text.split(">", 1)
@@ -66,3 +81,5 @@ def _fix_labels(figure: Any) -> None:
         box = axis.get_position()
         axis.xaxis.set_label_coords(0.5, -_BELOW / (height * box.height))
         axis.yaxis.set_label_coords(-_BESIDE / (width * box.width), 0.5)
+        axis.yaxis.set_offset_position("right")  # a power of ten, away from the title
+        axis.yaxis.get_offset_text().set_fontsize("small")
