@@ -124,7 +124,7 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     assert data["bodies"]["l3"]["theta"][0] == pytest.approx(3.467, rel=0.15)
     assert data["validation"][0]["relative"] < 0.15
     result = run("identify", tmp_path / "arm.urdf", logs[2], "-c", config, "-o", tmp_path / "none")
-    assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs")
+    assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
 
 
 def gains_of(seed: int, noise: float, model: DynamicModel, payload: Payload, loaded: Robot) -> tuple[np.ndarray, np.ndarray]:

@@ -108,7 +108,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             "torque constants need logs with and without the payload",
             got=f"{sum(carried)} of {len(logs)} logs carry it",
             where="drive.payload.logs",
-            remedy="record the same motions with and without it, and name the loaded logs",
+            remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
         )
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
