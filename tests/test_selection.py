@@ -24,7 +24,7 @@ from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import KNEE, with_knees
+from urdf_ident.model.trained import KNEE, SLIDING_KNEE, with_knees
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
@@ -457,14 +457,16 @@ def test_joints_that_slide_are_compared_with_their_like() -> None:
 
 
 def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False))
+    turning = arm_urdf("zyx", fixed_tip=False)
     t = np.arange(2000) / 200
     v = np.column_stack([0.01 * np.sin(t), 2 * np.sin(t), np.zeros_like(t)])
     motion = [Segment("run", 0.0, 200.0, v, v, v)]
-    found = with_knees(DynamicModel(robot), motion)
-    width = {item.axis: item.term.width for item in found.terms if isinstance(item.term, Coulomb)}
-    assert width == {0: pytest.approx(KNEE * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
-    assert found.automatic
+    for text, knee in ((turning, KNEE), (turning.replace('type="revolute"', 'type="prismatic"', 1), SLIDING_KNEE)):
+        robot = Robot.from_urdf(text)
+        found = with_knees(DynamicModel(robot), motion)
+        width = {item.axis: item.term.width for item in found.terms if isinstance(item.term, Coulomb)}
+        assert width == {0: pytest.approx(knee * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
+        assert found.automatic
     listed = DynamicModel(robot, friction=["coulomb"])
     assert with_knees(listed, motion) is listed
 

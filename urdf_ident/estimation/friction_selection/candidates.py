@@ -26,7 +26,7 @@ from ...friction import (
 )
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
-from ...model.trained import KNEE, trained_ranges
+from ...model.trained import trained_ranges
 from ...samples import Segment
 
 #: Displacements over which presliding friction reverses [rad, or the same fraction of a slide's travel over π].
@@ -183,5 +183,5 @@ def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: boo
     """The family for an axis of this speed [rad/s or m/s]; each law says which of its shapes are worth trying."""
     if top <= 0:
         return []
-    scale = AxisScale(top, min(SIGN_WIDTH * ratio, KNEE * top), ways, motor, slides)
+    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor, slides)
     return [variant for law in FRICTION.values() for variant in law.variants(scale)]
