@@ -12,7 +12,7 @@ from urdf_ident.data.quality.wording import _CHANGES, _WORDS
 
 ROOT = Path(__file__).parents[1]
 #: Functions whose argument of that position is a finding's id.
-MAKERS = {"add": 0, "Finding": 0, "_distrust": 1, "_drop": 2, "doubt": 0}
+MAKERS = {"add": 0, "Finding": 0, "_distrust": 1, "drop_rows": 2, "doubt": 0}
 
 
 def literal_ids() -> set[str]:

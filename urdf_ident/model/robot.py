@@ -157,14 +157,14 @@ class Robot(SentOnce):
 
         Returns:
             Shape (n,); ±inf where the URDF states none (a continuous joint has no position limits). Zero
-            velocity or effort means "not stated", as URDF exporters write it, and so do position limits that are equal.
+            velocity or effort means "not stated", as URDF exporters write it, and so do two position limits of zero.
         """
         default = -math.inf if key == "lower" else math.inf
         stated = [self.description.joints[name].limits for name in self.joints]
         values = np.array([limits.get(key, default) for limits in stated])
         if key in ("lower", "upper"):
-            point = [limits.get("lower", -math.inf) == limits.get("upper", math.inf) for limits in stated]
-            return np.where(self.continuous | np.array(point, dtype=bool), default, values)
+            blank = [limits.get("lower") == limits.get("upper") == 0.0 for limits in stated]
+            return np.where(self.continuous | np.array(blank, dtype=bool), default, values)
         return np.where(values > 0, values, np.inf)
 
     def index(self, joint: str) -> int:
