@@ -10,11 +10,14 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
 from urdf_ident.model.inertia import transform
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
+from urdf_ident.pipeline.identify import identify
 
 
 def link(name: str, mass: float) -> str:
@@ -118,6 +121,13 @@ def test_equal_position_limits_of_exporters_mean_not_stated() -> None:
     np.testing.assert_array_equal(robot.limit("upper"), [np.inf, 2.6])
     with pytest.raises(LimitError, match="position limit is unknown"):
         Limits.from_robot(robot).require("position")
+
+
+def test_limits_that_leave_no_room_are_refused_before_logs_are_looked_at() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy").replace('lower="-2.6" upper="2.6"', 'lower="0.5" upper="0.5"', 1))
+    log = Recording("run", robot.joints, np.zeros(0), np.zeros((0, 2)))
+    with pytest.raises(LimitError, match="leave no room"):
+        identify(DynamicModel(robot), [log])
 
 
 def test_limits_are_the_urdfs_and_zero_means_not_stated() -> None:

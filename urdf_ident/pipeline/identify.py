@@ -12,6 +12,7 @@ from ..estimation.uncertainty.prediction import held_out_residual, held_out_torq
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
+from ..motion.limits import Limits
 from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
@@ -61,10 +62,12 @@ def identify(
         LogError: A held-out log is also one to learn from, or no log was given.
         EstimationError: The data are too few.
         SolverError: The consistency step failed.
+        LimitError: Position limits of the URDF leave no room.
     """
     project = project or Project()
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
+    Limits.from_robot(model.robot)  # limits that leave no room are refused before the work
     logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
     _refuse_overlap([*logs, *sweeps], held_out)
     loops = project.compensation
