@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, lapack, solve_triangular
+from ..linalg import Array, solve_triangular
 from ..sending import SentOnce
 from .cones import Cones, Feasible
 
@@ -83,6 +83,8 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
         ShapeError: Shapes do not fit.
         EstimationError: Something is not finite.
     """
+    from scipy.linalg import svd
+
     factor, target = np.asarray(R, dtype=float), np.asarray(rho, dtype=float)
     check_shape("R", factor.shape, ("k", feasible.p))
     check_shape("rho", target.shape, (len(factor),))
@@ -90,10 +92,7 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
         raise EstimationError("the data factor is not finite", where="LMI")
     # Subtracting the prior's torque first keeps the digits of what has to be explained.
     right = target - factor @ feasible.theta0
-    white = factor @ feasible.back
-    u, s, V, failed = lapack().dgesvd(white, full_matrices=0) if white.size else (*np.linalg.svd(white, full_matrices=False), 0)
-    if failed:
-        raise EstimationError("the data factor has no singular values", where="LMI")
+    u, s, V = svd(factor @ feasible.back, full_matrices=False, lapack_driver="gesvd")
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
     a = u[:, keep].T @ right / s[keep]
     outside = right - u[:, keep] @ (s[keep] * a)

@@ -18,6 +18,7 @@ from ..linalg import Array
 from ..samples import Segment
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
+from .terms import AppliedTerm
 
 #: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On seven simulated arms an end
 #: of 1 made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
@@ -56,11 +57,11 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
     Returns:
         Axis and side → its range.
     """
-    reduction, inverse = model.drive.reduction, np.linalg.inv(model.drive.reduction)
+    inverse = np.linalg.inv(model.drive.reduction)
     found = {}
     for (axis, side), laws in sliders(model).items():
-        row, share = (np.eye(model.n)[axis],) * 2 if side == "joint" else (reduction[axis], inverse[:, axis])
-        v = np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
+        share = np.eye(model.n)[axis] if side == "joint" else inverse[:, axis]
+        v = _rates(model, (axis, side), motion)
         load = np.concatenate([part.tau @ share for part in motion if part.tau is not None] or [np.zeros(0)])
         found[axis, side] = trained_range(v, load, [law for _, law in laws])
     return found
@@ -80,15 +81,25 @@ def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
         return model
     terms = []
     for item in model.terms:
-        listed = item.side == "motor" and item.axis in model.motor_listed
-        if isinstance(item.term, Coulomb) and not listed:
-            row = np.eye(model.n)[item.axis] if item.side == "joint" else model.drive.reduction[item.axis]
-            fast = np.percentile(np.abs(np.concatenate([part.v @ row for part in motion])), 95)
+        if isinstance(item.term, Coulomb) and not _given(model, item):
+            fast = np.percentile(np.abs(_rates(model, (item.axis, item.side), motion)), 95)
             knee = (SLIDING_KNEE if model.robot.prismatic[item.axis] else KNEE) * float(fast)
             if 0 < knee < item.term.width:
                 item = replace(item, term=replace(item.term, width=knee))
         terms.append(item)
     return model.with_terms(terms, automatic=True)
+
+
+def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Array:
+    """Rate of a joint or motor along the data, shape (N,) [rad/s or m/s]."""
+    axis, side = slider
+    row = np.eye(model.n)[axis] if side == "joint" else model.drive.reduction[axis]
+    return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
+
+
+def _given(model: DynamicModel, item: AppliedTerm) -> bool:
+    """Whether the term is among the laws of a motor that were listed by hand, which data do not change."""
+    return item.side == "motor" and item.axis in model.motor_listed
 
 
 def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool = False) -> DynamicModel:
@@ -109,7 +120,7 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
     for item in model.terms:
         seen = ranges.get((item.axis, item.side))
         if isinstance(item.term, Law) and not item.term.conservative and seen is not None:
-            listed = not chosen or (item.side == "motor" and item.axis in model.motor_listed)
+            listed = not chosen or _given(model, item)
             straight = np.inf if listed else STRAIGHT
             item = replace(item, term=replace(item.term, trained=(seen.low, seen.high), straight=straight))
         terms.append(item)

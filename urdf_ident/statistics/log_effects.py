@@ -235,7 +235,7 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     normal, score, middles = _marginal(logs, spread)
     factor = cholesky(normal)
     beta = solve_cholesky(factor, score)
-    root = solve_triangular(cholesky(normal), np.eye(len(normal)))
+    root = solve_triangular(factor, np.eye(len(normal)))
     zpz, zpy, _ = _projected(logs, middles, factor, beta)
     deviation = spread**2 * zpy + 0.0  # no negative zeros
     error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
@@ -249,8 +249,9 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = np.sqrt(reml(wide, _first_guess(logs, size)))
     normal, score, _ = _marginal(wide, left)
-    slope = solve_cholesky(cholesky(normal), score)[r:]
-    error = np.linalg.norm(solve_triangular(cholesky(normal), np.eye(len(normal)))[r:], axis=1)
+    factor = cholesky(normal)
+    slope = solve_cholesky(factor, score)[r:]
+    error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
     used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
 

@@ -180,7 +180,7 @@ def within(found: RigidEvidence, reading: Array) -> tuple[Change | None, Growth]
     """What changes along one log.
 
     Args:
-        found: RigidEvidence of the log alone, blocks in order of time.
+        found: Evidence of the log alone, blocks in order of time.
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
@@ -211,7 +211,7 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
     """What drifts in the same way along every one of several logs: together they tell what each alone does not.
 
     Args:
-        found: RigidEvidence of all logs.
+        found: Evidence of all logs.
         log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
         reading: The reading of the efforts, shape (n²,).
         growths: Growth of the offsets of each log.
@@ -305,7 +305,7 @@ def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Arra
     """Logs that show another robot than the others do.
 
     Args:
-        found: RigidEvidence of all logs.
+        found: Evidence of all logs.
         log_of_block: Log of each block, shape (B,).
         reading: The reading of the efforts, shape (n²,).
 
