@@ -15,7 +15,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.signals import SignalConfig
-from urdf_ident.data.prepare import examine, examine_logs
+from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.quality.gram_fit import new_in, solved
@@ -47,7 +47,7 @@ def log_of(
 
 
 def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
-    report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
+    report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
     return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
 
 
@@ -68,7 +68,7 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     recording = log_of(robot, speed=0.5)
     if name == "emps":
         recording = replace(recording, position=0.1 * recording.position)  # then its mass is ten times as large
-    report = examine(recording, robot, Drive.build(robot.n), SignalConfig())
+    report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
     assert report.acceptable
     assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
@@ -204,7 +204,7 @@ def test_friction_of_a_motor_that_turns_with_two_joints_raises_no_doubt() -> Non
     rate = np.gradient(recording.position, recording.time, axis=0) @ A.T
     effort = np.asarray(recording.effort) + np.outer(4.0 * np.tanh(rate[:, 3] / 0.02) + 3.0 * rate[:, 3], A[3])
     coupled = replace(recording, effort=effort)
-    report = examine(coupled, ARM, Drive.build(ARM.n, reduction=A), SignalConfig())
+    report = examine_logs([coupled], ARM, Drive.build(ARM.n, reduction=A), SignalConfig())[0]
     assert [item.id for item in report.findings if item.id in PHYSICS and item.severity != "info"] == []
     assert doubts(coupled) != []
 
@@ -278,7 +278,11 @@ def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
     data = ARM.model.createData()
     computed = replace(recording, effort=np.array([pin.rnea(ARM.model, data, *row) for row in rows]))
     found, sound = (
-        [item.severity for item in examine(log, ARM, Drive.build(4), SignalConfig()).findings if item.id == "effort-commanded"]
+        [
+            item.severity
+            for item in examine_logs([log], ARM, Drive.build(4), SignalConfig())[0].findings
+            if item.id == "effort-commanded"
+        ]
         for log in (computed, recording)
     )
     assert (found, sound) == (["warning"], [])
@@ -301,7 +305,7 @@ def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> No
 
 
 def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
-    report = examine(log_of(ARM), ARM, Drive.build(ARM.n), SignalConfig())
+    report = examine_logs([log_of(ARM)], ARM, Drive.build(ARM.n), SignalConfig())[0]
     (found,) = (item for item in report.findings if item.id == "effort-scale-open")
     assert (found.severity, found.joint) == ("info", ARM.joints[-1])
     assert f"{ARM.joints[-1]} (0.75 to 1.33)" in found.message

@@ -14,7 +14,7 @@ from scipy.signal import butter, sosfiltfilt
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.delay import Delay, find_delay
+from urdf_ident.data.quality.delay import Delay, find_delays
 from urdf_ident.errors import LogError
 from urdf_ident.project import parse_project
 
@@ -35,7 +35,7 @@ def made(seed: int, late: float = 0.0, band: float | None = None, seconds: float
 
 def found(*logs: ui.Recording) -> Delay:
     parts = [condition(log, ARM) for log in logs]
-    delay = find_delay(ARM, [(part.segments, part.cutoff) for part in parts])
+    delay, _ = find_delays(ARM, [(part.segments, part.cutoff) for part in parts])
     assert delay is not None
     return delay
 

@@ -19,7 +19,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
-from urdf_ident.statistics.fit import Fit, fit_base, fit_columns
+from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
@@ -183,23 +183,6 @@ def test_wrong_use_is_refused(model: DynamicModel, statistics: StatisticSet, bas
     few = accumulate(model, "log", [make_segment(model, 8)], RowFilter(1))
     with pytest.raises(EstimationError, match=f"fewer rows than parameters, got 24 rows, expected > {len(base)}"):
         fit_base(few, base)
-
-
-def test_some_parameters_on_top_of_others(model: DynamicModel, segment: Segment, statistics: StatisticSet) -> None:
-    """Friction on top of a URDF: least squares of what the URDF leaves, the rest untouched."""
-    fixed = truth(model)
-    fixed[:30] *= 1.1
-    columns = [k for k, parameter in enumerate(model.parameters) if parameter.symbol in ("Fv", "Fc", "offset")]
-    weights = dict(zip(statistics.groups, (1.0, 20.0, 300.0), strict=True))
-    got = fit_columns(statistics, columns, fixed, weights)
-    rows = np.vstack([w * x for w, x in zip(weights.values(), raw_rows(model, segment), strict=True)])
-    others = fixed.copy()
-    others[columns] = 0.0
-    expected = np.linalg.lstsq(rows[:, columns], rows[:, -1] - rows[:, :-1] @ others, rcond=None)[0]
-    np.testing.assert_allclose(got[columns], expected, rtol=1e-7, atol=1e-9)
-    rest = np.setdiff1d(np.arange(len(fixed)), columns)
-    np.testing.assert_array_equal(got[rest], fixed[rest])
-    np.testing.assert_array_equal(fit_columns(statistics, [], fixed, weights), fixed)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "prismatic"])

@@ -10,6 +10,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from smooth_integration import integrate_smooth
 
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import (
@@ -29,7 +30,7 @@ from urdf_ident.friction import (
 from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.friction_truth import FrictionTruth
-from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel, integrate_smooth
+from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.truth import read_truth
 
@@ -380,11 +381,6 @@ def test_work_of_the_drive_is_energy_and_heat() -> None:
     gained = np.subtract(sum(plant.energy(q[-1], v[-1])), sum(plant.energy(q[0], v[0])))
     assert work == pytest.approx(gained, rel=1e-3)
     assert ((friction * v).sum(axis=1) >= 0).all()  # friction never gives
-
-
-def test_dop853_refuses_dry_friction() -> None:
-    with pytest.raises(SimulationError, match="use the integrator rk4"):
-        integrate_smooth(sled(Coulomb.of(1.0)), constant(0.0), np.zeros(1), np.ones(1), np.array([0.0, 1.0]))
 
 
 def test_friction_from_a_mapping() -> None:

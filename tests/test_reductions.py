@@ -7,17 +7,27 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import ModelError
-from urdf_ident.model.base import ALONE, COMBINED, NEVER
+from urdf_ident.linalg import Array
+from urdf_ident.model.base import ALONE, COMBINED, NEVER, BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.geometry_rank import geometric_rank
 from urdf_ident.model.library import robot_path
-from urdf_ident.model.reductions import disagreement
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import structural_factor
 from urdf_ident.pipeline.check import check, check_text
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
+
+
+def disagreement(first: BaseParameters, second: BaseParameters, R: Array) -> float:
+    """Sine of the largest angle between what two reductions see, columns of R of length one; 1 where only one sees it."""
+    if len(first) != len(second):
+        return 1.0
+    norms = np.linalg.norm(R, axis=0)
+    scale = 1.0 / np.where(norms > 0, norms, 1.0)
+    a, b = (np.linalg.qr((reduced.projection * scale).T)[0] for reduced in (first, second))
+    return float(np.linalg.norm(a - b @ (b.T @ a), 2))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -247,6 +247,12 @@ def test_a_robot_without_joints_and_one_that_is_no_tree() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_too_many_joints_are_refused_before_anything_is_built() -> None:
+    chain = "".join(joint(f"j{k}", f"l{k}", f"l{k + 1}") + link(f"l{k + 1}", 1.0) for k in range(513))
+    with pytest.raises(ModelError, match=r"too many joints move.*got 513, expected at most 512.*lock the others"):
+        Robot.from_urdf(f'<robot name="long">{link("l0", 1.0)}{chain}</robot>')
+
+
 def test_text_and_file_are_the_same_robot(tmp_path: Path) -> None:
     path = tmp_path / "tree.urdf"
     path.write_bytes(TREE.replace("\n", "\r\n").encode())

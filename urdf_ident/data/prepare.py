@@ -56,22 +56,6 @@ class PreparedLog:
         }
 
 
-def examine(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig) -> QualityReport:
-    """Judges a log as :func:`prepare_log` will, without refusing anything.
-
-    Args:
-        recording: As read.
-        config: Conditioning.
-
-    Returns:
-        The report; what conditioning would refuse is in it.
-
-    Raises:
-        LogError: The effort is a current without a known gain.
-    """
-    return examine_logs([recording], robot, drive, config)[0]
-
-
 def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig) -> list[QualityReport]:
     """Judges several logs of one robot, each alone and against each other, without refusing anything.
 

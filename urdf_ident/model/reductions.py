@@ -124,21 +124,3 @@ def reduce_by_svd(
     neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
     found = assembled(names, places[independent].tolist(), places[dependent].tolist(), K, sizes, accepted, neglected)
     return with_ill_conditioned(found, scaled, zero)
-
-
-def disagreement(first: BaseParameters, second: BaseParameters, R: Array) -> float:
-    """How far two reductions are from seeing the same: sine of the largest angle between their spans.
-
-    Args:
-        first, second: Reductions of the same parameters.
-        R: The regressor, shape (k, p), whose column lengths make the parameters comparable.
-
-    Returns:
-        0 (the same) to 1 (something that only one of them sees).
-    """
-    if len(first) != len(second):
-        return 1.0
-    norms = np.linalg.norm(R, axis=0)
-    scale = 1.0 / np.where(norms > 0, norms, 1.0)
-    a, b = (np.linalg.qr((reduced.projection * scale).T)[0] for reduced in (first, second))
-    return float(np.linalg.norm(a - b @ (b.T @ a), 2))

@@ -21,6 +21,7 @@ from ..errors import ModelError, UrdfError, check_shape, nearest
 from ..files import read_text
 from ..linalg import Array
 from ..sending import SentOnce
+from ..sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
@@ -260,6 +261,10 @@ def _choose_joints(
     order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in lock)
     if not order:
         raise ModelError("the robot has no joint that moves", where=where, remedy="unlock one")
+    if len(order) > MOST_JOINTS:
+        raise ModelError(
+            "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
+        )
     mimics = [name for name in order if moving[name].mimic is not None]
     if mimics:
         together = dict.fromkeys([*mimics, *(str(moving[name].mimic) for name in mimics)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -252,27 +252,3 @@ def _fit(
         solution.condition,
         **extra,
     )
-
-
-def fit_columns(statistics: StatisticSet, columns: Sequence[int], fixed: Array, weights: Mapping[str, float]) -> Array:
-    """Estimates some parameters while all others are held, e.g. friction on top of a URDF.
-
-    Args:
-        columns: Indices into theta to estimate.
-        fixed: Values of all parameters, shape (p,); those of ``columns`` are only kept where unseen.
-        weights: Row group → weight [1/unit of torque].
-
-    Returns:
-        Shape (p,): ``fixed`` with the estimated ones replaced; those the data do not see stay as they are.
-    """
-    theta = np.array(fixed, dtype=float)
-    chosen = np.asarray(columns, dtype=np.intp)
-    if len(chosen) == 0:
-        return theta
-    others = theta.copy()
-    others[chosen] = 0.0
-    full = statistics.stacked(weights)
-    factor = np.column_stack([full[:, chosen], full[:, -1] - full[:, :-1] @ others])
-    found = solve(factor, sum(statistics.rows.values()))
-    theta[chosen] = np.where(found.seen, found.estimate, theta[chosen])
-    return theta

@@ -209,8 +209,10 @@ class _Problem:
         return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
 
 
-def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None) -> Delay | None:
-    """Profiles the delay of the efforts of all joints, and their bandwidth.
+def find_delays(
+    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
+) -> tuple[Delay | None, dict[tuple[str, int], float]]:
+    """Profiles the delay of the efforts of all joints and their bandwidth, and what single joints or logs lag beyond it.
 
     Args:
         robot: Kinematics and gravity; its inertias do not matter.
@@ -218,15 +220,8 @@ def find_delay(robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], re
         reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
 
     Returns:
-        What was found; None where the logs are too short.
+        What was found for all, None where the logs are too short; and what single ones lag beyond it [s].
     """
-    return _find(robot, logs, reduction)[0]
-
-
-def _find(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None
-) -> tuple[Delay | None, dict[tuple[str, int], float]]:
-    """The delay of all efforts, and what those of single joints or logs lag beyond it [s]."""
     chosen = _some(logs)
     some = [(logs[k][0], min(_WIDER * logs[k][1], HIGHEST * logs[k][0][0].rate)) for k in chosen]
     sampled = sampler(some, samples=_SAMPLES, blocks=_BLOCKS, reduction=reduction)
@@ -307,14 +302,14 @@ def timing(
 
     Args:
         robot: Kinematics and gravity.
-        logs: As for :func:`find_delay`.
+        logs: As for :func:`find_delays`.
         reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
 
     Returns:
         The common delay, and per log findings on what one joint or log is late against the others, and on the bandwidth, where
         they are of practical size.
     """
-    found, apart = _find(robot, logs, reduction)
+    found, apart = find_delays(robot, logs, reduction)
     if found is None:
         return None, [() for _ in logs]
     said = []
