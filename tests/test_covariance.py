@@ -18,12 +18,13 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
-from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
+from urdf_ident.estimation.uncertainty.covariance import KINDS, begun_covariance, with_covariance
 from urdf_ident.estimation.uncertainty.noise import fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.periods import find_period
-from urdf_ident.estimation.uncertainty.reversals import excess_shift
+from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.parallel import workers
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
@@ -342,6 +343,42 @@ def test_friction_that_the_model_lacks_at_reversals_is_counted_as_an_error(break
     if breakaway:
         assert np.mean(held["jackknife"], axis=0).min() < 0.3  # it never scatters
     assert np.mean(held["auto"], axis=0).min() >= 0.6
+
+
+def test_data_without_reversals_are_those_of_weighted_samples_a_factor_a_stretch() -> None:
+    model = DynamicModel(robot_3r(), friction=["viscous", "coulomb"])
+    logs = [as_log(make_segment(model, 900 + 100 * k, seed=k, sigma=0.1, log=f"log {k}")) for k in range(4)]
+    speed = np.concatenate([log.segments[0].v for log in logs])
+    limit = np.maximum(SLOW * np.percentile(np.abs(speed), 95, axis=0), AT_REST)
+    involved = [group.mix != 0 for group in model.groups]
+    weights = {
+        log.name: [
+            np.column_stack([(np.abs(part.v) > limit)[:, some].all(axis=1) for some in involved]) for part in log.segments
+        ]
+        for log in logs
+    }
+    assert 0.01 < 1 - np.mean([part.mean() for own in weights.values() for part in own]) < 0.5
+    whole = build_statistics(model, logs, weights=weights)
+    found = without_reversals(model, logs)()
+    for group in found.groups:
+        expected, factor = whole.factor(group), found.factor(group)
+        np.testing.assert_allclose(factor.T @ factor, expected.T @ expected, atol=1e-9 * np.abs(expected.T @ expected).max())
+    assert [len(blocks) for blocks in whole.stretches] == [2] * 64  # 32 blocks, 16 stretches a log
+    assert [blocks for (blocks,) in found.stretches] == [(log.name, k) for log in logs for k in range(16)]
+
+
+def test_errors_that_were_begun_are_the_same(model: DynamicModel, base: BaseParameters) -> None:
+    logs = [as_log(make_segment(model, 600, rate=40.0, sigma=0.1, seed=k, log=f"log {k}")) for k in range(4)]
+    statistics = build_statistics(model, logs)
+    fit = fit_base(statistics, base)
+    expected = with_covariance(fit, statistics, model=model, logs=logs)
+    with workers(2):
+        wait = begun_covariance(fit, statistics, model=model, logs=logs)
+        between = build_statistics(model, logs[:2])  # asked for in the meantime
+        found = wait()
+    assert len(between.logs) == 2
+    assert found.covariance_kind == expected.covariance_kind
+    np.testing.assert_array_equal(found.covariance, expected.covariance)
 
 
 @pytest.mark.parametrize("width", [0.01, 0.04])

@@ -162,6 +162,10 @@ def test_one_log_says_that_the_spread_is_not_known_and_tells_drift() -> None:
     notes = " ".join(found.notes(np.ones(1), np.zeros(1)))
     assert "not known" in notes
     assert "not known" in "\n".join(found.lines())
+    fit = fitted(simulated(5, (0.5, 0.8), logs=1, drift=1.0)[0])
+    honest = replace(fit, covariance=9.0 * fit.covariance).for_next_log(found)  # errors that were found afterwards
+    np.testing.assert_allclose(honest.changes.mean_error, 3.0 * fit.bse[2:])
+    np.testing.assert_allclose(honest.bse, 3.0 * fit.bse)
     assert "drifts within a log: Fc_a" in notes
     # From −1 to 1 over the log; thirds have means of ∓2/3.
     assert found.drift[0, 1] == pytest.approx(4 / 3, abs=4 * found.drift_error[0, 1])

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from ..errors import EstimationError, SolverError
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..parallel import each
 from ..samples import freeze_arrays
 from .barrier import interior, minimise, minimise_roughly
 from .cones import Feasible, feasible_set
@@ -221,8 +219,8 @@ class LmiProblem:
             if start is None:  # demands that leave no room to move inside them
                 return [self._solve(term, weight).theta for term in (first, *others)]
             x, middle = minimise_roughly(self.feasible, first, weight, self.options.distance, start)
-            rest = each(partial(_near, self.feasible, weight, self.options.distance, middle), others)
-            return [self.feasible.theta(own) for own in (x, *rest)]
+            near = (minimise_roughly(self.feasible, own, weight, self.options.distance, middle, near=True)[0] for own in others)
+            return [self.feasible.theta(own) for own in (x, *near)]
 
         return solve
 
@@ -325,11 +323,6 @@ class LmiProblem:
         x = np.asarray(inside + low * (goal - inside), dtype=float)
         duals = np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e))
         return self._judge(Point(x, *duals, 0.0), data, weight, self.options.distance, "projection")
-
-
-def _near(feasible: Feasible, weight: float, distance: str, middle: Array, data: DataTerm) -> Array:
-    """A fold's rough optimum, from a point on the way of another one: folds differ little."""
-    return minimise_roughly(feasible, data, weight, distance, middle, near=True)[0]
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
-from ..estimation.uncertainty.covariance import with_covariance
+from ..estimation.uncertainty.covariance import begun_covariance, with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -34,6 +34,7 @@ from ..samples import Segment, typical_reversals
 from ..settings.estimation import EssentialSection
 from ..statistics.accumulate import build_statistics
 from ..statistics.carried import changes_between_logs
+from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept import KeptRows
@@ -113,10 +114,12 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     estimated = refine(
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
-    fit = _with_errors(estimated, converged, logs, wanted.covariance, kept)
+    errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # others work on them meanwhile
+    changes = _changes(estimated, converged.model, logs)
+    fit = errors()
     kept.clear()  # what follows seldom asks for rows of all logs again
     trained = prepared.trained
-    fit = _with_changes(fit, converged.model, estimated.statistics, logs)
+    fit = fit if changes is None else fit.for_next_log(changes)
     remarks = (
         estimated.describe(),
         *repeated(converged.statistics),
@@ -176,40 +179,52 @@ def _closed_loop(
     return ClosedLoop(model, logs, project.simulation, plausible)
 
 
-def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: KeptRows) -> Fit:
+def _errors(
+    estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: KeptRows
+) -> Callable[[], Fit]:
+    """Waits for the estimate with its standard errors."""
     model = converged.model
     if estimated.fit.method == "iv" and kind != "model":
-        errors = partial(with_covariance, converged.fit, converged.statistics, model=model, logs=logs)
-        try:
-            return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
-        except EstimationError:  # too short to be cut into stretches
-            if kind != "auto":  # asked for by name
-                raise
-            return estimated.fit
+        return partial(_instrumental_errors, estimated, converged, logs, kind)
     if estimated.own_errors:
         if kind not in ("auto", "model"):
             raise EstimationError(
                 f"method {estimated.fit.method} has errors of its own", where="estimation.covariance", got=kind, expected="auto"
             )
-        return estimated.fit
+        return lambda: estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
-    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
-    if estimated.spread is not None:
-        fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
-    return with_load_slopes(fit, model, rows, converged.prior)  # nothing without load-dependent friction
+    begun = begun_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
+
+    def finished() -> Fit:
+        fit = begun()
+        if estimated.spread is not None:
+            fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
+        return with_load_slopes(fit, model, rows, converged.prior)  # nothing without load-dependent friction
+
+    return finished
 
 
-def _with_changes(fit: Fit, model: DynamicModel, statistics: StatisticSet, logs: Sequence[PreparedLog]) -> Fit:
-    """Friction's spread between the logs, and with it errors that hold for the next one."""
+def _instrumental_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    errors = partial(with_covariance, converged.fit, converged.statistics, model=converged.model, logs=logs)
+    try:
+        return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
+    except EstimationError:  # too short to be cut into stretches
+        if kind != "auto":  # asked for by name
+            raise
+        return estimated.fit
+
+
+def _changes(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog]) -> FrictionChanges | None:
+    """How friction differs between the logs."""
     if isinstance(model, ElasticModel):
-        return fit
+        return None
     seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
     kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]
     covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if len(kelvin) == len(logs) else None
     try:
-        return fit.for_next_log(changes_between_logs(model, statistics, fit, covariates, seconds))
+        return changes_between_logs(model, estimated.statistics, estimated.fit, covariates, seconds)
     except EstimationError:  # no friction that may change, or none that the data show
-        return fit
+        return None
 
 
 def _essential(statistics: StatisticSet, fit: Fit, wanted: EssentialSection) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
-from ..statistics.accumulate import blocks_of, build_statistics
+from ..statistics.accumulate import build_statistics
 from ..statistics.motions import repeated
+from ..statistics.stretches import blocks_of
 from .compensate import compensated_score
 from .learn import Learnt
 from .prepare import Prepared

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
@@ -22,21 +23,7 @@ from .kept import KeptRows
 from .motions import motions
 from .rows import RowFilter, filtered_rows
 from .statistic import Layout, StatisticSet, layouts_of, together
-
-#: Time blocks a log is cut into, those of many logs together, and each of many, at least.
-BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8
-
-
-def blocks_of(logs: int) -> int:
-    """Time blocks that each of so many logs is cut into.
-
-    Args:
-        logs: Number of logs.
-
-    Returns:
-        :data:`BLOCKS`, fewer where there are many logs: errors are told by all stretches together.
-    """
-    return min(BLOCKS, max(FEWEST_BLOCKS, MOST_BLOCKS // max(logs, 1)))
+from .stretches import BLOCKS, blocks_of
 
 
 def accumulate(
@@ -50,6 +37,7 @@ def accumulate(
     progress: Callable[[int], None] | None = None,
     weights: Sequence[Array] | None = None,
     kept: KeptRows | None = None,
+    joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
     """Turns one log's segments into its statistic.
 
@@ -62,6 +50,7 @@ def accumulate(
         progress: Called with the number of rows done.
         weights: Of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
         kept: Rows of models before, and where these are kept for models to come; not with weights.
+        joined: Blocks that make one factor together, shape (k,) each, all of them in order; each makes its own if empty.
 
     Returns:
         Factors per block and row group.
@@ -82,13 +71,14 @@ def accumulate(
     layouts = layouts_of(model)
     factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
     gathered = _Gathered(layouts, factors)
+    place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
     done = 0
     for k, segment in enumerate(segments):
         offset, own = done, None if weights is None else weights[k]
         made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
         for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
             rows = len(pieces[0])
-            block_of = (offset + first + np.arange(rows)) * blocks // total
+            block_of = place_of[(offset + first + np.arange(rows)) * blocks // total]
             begins = np.flatnonzero(np.diff(block_of, prepend=-1))
             for begin, end in zip(begins, [*begins[1:], rows], strict=True):
                 gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces])
@@ -136,15 +126,45 @@ def _told(progress: Progress, name: str, factor: int, rows: int, done: int) -> N
     progress(name, done * factor, rows)
 
 
-def _statistic(
+#: Of a log its name, segments, conditioning (without them) and the weights of their samples: what its statistic is made from.
+Source = tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None]
+
+
+def source(log: PreparedLog, weights: Sequence[Array] | None = None) -> Source:
+    """What a log's statistic is made from, and nothing else that would have to be sent.
+
+    Args:
+        weights: Of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
+
+    Returns:
+        For :func:`statistic_of`.
+    """
+    return log.name, log.segments, replace(log.conditioned, segments=()), weights
+
+
+def statistic_of(
     model: DynamicModel,
     blocks: int,
-    log: tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None],
+    log: Source,
     *,
-    kept: KeptRows | None,
+    kept: KeptRows | None = None,
     progress: Progress | None = None,
+    joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
-    """Of one log: its name, segments, conditioning and weights."""
+    """The statistic of one log, filtered as it was prepared.
+
+    Args:
+        blocks, kept: As for :func:`accumulate`.
+        log: What it is made from.
+        progress: Called with the log's name and the rows done and to do.
+        joined: Blocks that make one factor together, shape (k,) each, as for :func:`accumulate`.
+
+    Returns:
+        Factors per block and row group.
+
+    Raises:
+        EstimationError: Nothing is left after filtering.
+    """
     name, segments, conditioned, weights = log
     row_filter = RowFilter(conditioned.factor)
     rows = row_filter.factor * sum(row_filter.output_rows(len(segment)) for segment in segments)
@@ -158,6 +178,7 @@ def _statistic(
         progress=None if progress is None else partial(_told, progress, name, row_filter.factor, rows),
         weights=weights,
         kept=kept,
+        joined=joined,
     )
 
 
@@ -197,9 +218,8 @@ def build_statistics(
         if kept.last[0] == asked:
             return kept.last[1]
         kept.last = None  # as large as all that is made next
-    own = [None if weights is None else weights[log.name] for log in logs]
-    sent = [(log.name, log.segments, replace(log.conditioned, segments=()), some) for log, some in zip(logs, own, strict=True)]
-    work = partial(_statistic, model, blocks or blocks_of(len(logs)))
+    sent = [source(log, None if weights is None else weights[log.name]) for log in logs]
+    work = partial(statistic_of, model, blocks or blocks_of(len(logs)))
     if shared():
         parts = each(partial(work, kept=kept), sent)
     else:

@@ -89,11 +89,12 @@ class Fit:
             changes: How friction differs between the logs of the fit; q parameters.
 
         Returns:
-            The fit with both; only the record where the spread is not known.
+            The fit with both; only the record where the spread is not known, with the errors of these logs.
         """
-        found = replace(self, changes=changes)
         if not changes.known:
-            return found
+            place = {int(index): row for row, index in enumerate(self.base.independent)}
+            return replace(self, changes=replace(changes, mean_error=self.bse[[place[own[0]] for own in changes.columns]]))
+        found = replace(self, changes=changes)
         added = found.spread_covariance
         covariance, more = self.covariance + added, np.diag(added)
         dof = np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)

@@ -19,11 +19,7 @@ from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from .entries import Statistic
-
-#: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
-STRETCHES = 16
-#: Stretches of all logs together: more would not tell errors any better.
-MOST_STRETCHES = 320
+from .stretches import stretches_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,15 +141,13 @@ class StatisticSet:
 
     @cached_property
     def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Stretches of time, each the (log, block) pairs in it: of each log at most :data:`STRETCHES`."""
+        """Stretches of time, each the (log, block) pairs in it: those of each log as :func:`.stretches_of` cuts it."""
         found: list[tuple[tuple[str, int], ...]] = []
         of_log: dict[str, set[int]] = {}
         for entry in self.entries:
             of_log.setdefault(entry.log, set()).add(entry.block)
-        most = max(2, min(STRETCHES, MOST_STRETCHES // max(len(of_log), 1)))
         for log, own in of_log.items():
-            blocks = np.array(sorted(own))
-            parts = np.array_split(blocks, min(most, len(blocks)))
+            parts = stretches_of(sorted(own), len(of_log))
             found += [tuple((log, int(block)) for block in part) for part in parts]
         return tuple(found)
 

@@ -20,12 +20,12 @@ from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...statistics.accumulate import blocks_of
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, StatisticSet
+from ...statistics.stretches import blocks_of
 
 #: ConvergedFit when no parameter moves by more than this share of its standard error; rounds at most.
 CONVERGED, ROUNDS = 1e-3, 100

@@ -31,12 +31,12 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.files import sampled
 from ...samples import Segment
-from ...statistics.accumulate import BLOCKS
 from ...statistics.distributions import f_tail
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import Layout, StatisticSet
+from ...statistics.stretches import BLOCKS
 
 #: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")

@@ -9,7 +9,7 @@ any other statistic, so that all logs together take no more room than one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
-from ...parallel import each
+from ...parallel import begun
 from ...statistics.kept import KeptRows
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
@@ -182,14 +182,29 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
     Returns:
         The rows by frequency.
     """
+    return begun_spectrum(model, logs, kept)()
+
+
+def begun_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:
+    """:func:`build_spectrum`, begun: where others work they do so while this process does something else.
+
+    Args:
+        logs, kept: As for :func:`build_spectrum`.
+
+    Returns:
+        Waits for the rows by frequency.
+    """
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     longest = max(lengths, default=1)
     rate = max(log.conditioned.decimate_rate for log in logs)
     edges = band_edges(max(1, min(longest, 4096)), rate)
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    made = each(partial(_by_frequency, model, edges, kept), batches)
-    bands, layouts = range(len(edges) - 1), layouts_of(model)
+    return partial(_spectrum, model, edges, begun(partial(_by_frequency, model, edges, kept), batches))
+
+
+def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[_Bands]]) -> Spectrum:
+    made, bands, layouts = pending(), range(len(edges) - 1), layouts_of(model)
     factors = (tuple(some.expanded(triangle(*(own.of(g, b) for own in made))) for b in bands) for g, some in enumerate(layouts))
     counts = {kind: number for own in made for kind, number in own.pieces.items()}
     return Spectrum(layouts, tuple(factors), counts, edges)

@@ -20,9 +20,10 @@ All but ``hac`` work on factors, in the coordinates of the solution's root, wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from ...errors import EstimationError, nearest
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
+from ...parallel import shared
 from ...samples import freeze_arrays
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
@@ -39,9 +41,9 @@ from ...statistics.folds import independent_stretches
 from ...statistics.kept import KeptRows
 from ...statistics.least_squares import Solution, moves_without, solve
 from ...statistics.motions import motions
-from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
-from .bands import build_spectrum
+from .bands import Spectrum, begun_spectrum, build_spectrum
+from .in_time import between_repetitions, with_short_memory
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
@@ -113,11 +115,35 @@ def with_covariance(
     Raises:
         EstimationError: Unknown kind, or one that needs logs, repetitions or stretches that are not there.
     """
+    return begun_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed, kept=kept)()
+
+
+def begun_covariance(
+    fit: Fit, statistics: StatisticSet, kind: str = "auto", *, seed: int = 0, **options: Any
+) -> Callable[[], Fit]:
+    """:func:`with_covariance`, begun: where others work they do so while this process does something else.
+
+    Args:
+        statistics, kind, seed, options: As for :func:`with_covariance`.
+
+    Returns:
+        Waits for the fit.
+
+    Raises:
+        EstimationError: Unknown kind; the others are raised by what is returned.
+    """
     if kind not in KINDS:
         raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
     if kind == "model":
-        return fit
-    work = _Work(fit, statistics, model, tuple(logs), kept=kept)
+        return lambda: fit
+    work = _Work(fit, statistics, **options)
+    if kind == "auto" and shared() and work.has_rows and work.stretches and not work.averaged:
+        _ = work.any_period or work.spectrum, work.rest
+    return partial(_finished, work, kind, seed)
+
+
+def _finished(work: _Work, kind: str, seed: int) -> Fit:
+    fit = work.fit
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
@@ -150,7 +176,7 @@ def covariance_at(
     Returns:
         The part of the covariance that comes from these rows' noise.
     """
-    work = _Work(fit, statistics, model, tuple(logs), solution)
+    work = _Work(fit, statistics, model, logs, solution)
     if complete:
         return _automatic(work)
     return work.jackknife if work.stretches else Covariance(fit.covariance, fit.covariance_kind, fit.dof)
@@ -163,7 +189,7 @@ def _automatic(work: _Work) -> Covariance:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
     found, period, lack = work.jackknife, None, np.inf
     if work.has_rows:
-        period, lack = work.any_period(), work.lack() if work.averaged else np.inf
+        period, lack = work.any_period, work.lack() if work.averaged else np.inf
         if lack <= EXPLAINED:
             found = work.by_scatter(lack)
         elif period is not None:
@@ -187,13 +213,12 @@ def _with_reversals(found: Covariance, work: _Work) -> Covariance:
     """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
     if work.kept:
         work.kept.clear()  # as large as what is made next
-    rest = work.on(without_reversals(work.need_rows("auto"), work.logs, motions(work.statistics)))
+    rest = work.on(work.rest())
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
     except EstimationError:
         return found
-    shift = excess_shift(rest.solution.estimate - work.solution.estimate, within, without)
-    shift = np.where(work.fit.seen, shift, 0.0)
+    shift = np.where(work.fit.seen, excess_shift(rest.solution.estimate - work.solution.estimate, within, without), 0.0)
     moved = int((np.abs(shift) > MOVED * found.spread).sum())
     kind = found.kind
     if moved:
@@ -226,8 +251,8 @@ class _Work:
         self,
         fit: Fit,
         statistics: StatisticSet,
-        model: DynamicModel | None,
-        logs: tuple[PreparedLog, ...],
+        model: DynamicModel | None = None,
+        logs: Sequence[PreparedLog] = (),
         solution: Solution | None = None,
         kept: KeptRows | None = None,
     ) -> None:
@@ -238,6 +263,16 @@ class _Work:
         self.stretches = len(self.units) >= FEWEST_STRETCHES
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    @cached_property
+    def spectrum(self) -> Callable[[], Spectrum]:
+        """Waits for the rows by frequency."""
+        return begun_spectrum(self.need_rows("ar"), self.logs, self.kept)
+
+    @cached_property
+    def rest(self) -> Callable[[], StatisticSet]:
+        """Waits for the data without the samples near reversals."""
+        return without_reversals(self.need_rows("auto"), self.logs, motions(self.statistics))
 
     def on(self, statistics: StatisticSet) -> _Work:
         """The same estimate from part of the data, moved only along what that part tells nearly as well (:data:`TOLD`).
@@ -350,16 +385,13 @@ class _Work:
 
     def autoregressive(self) -> Covariance:
         """The model of autocorrelated noise."""
-        model = self.need_rows("ar")
-        spectrum = build_spectrum(model, self.logs, self.kept)
+        spectrum = self.spectrum()
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
-        if noise.coloured:
-            kind = f"autocorrelated noise by REML ({noise.describe()})"
-        else:
-            kind = "uncorrelated noise by REML"
+        kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"
         return Covariance(sandwich(rows, self.solution, self.weights, noise), kind, self.fit.dof)
 
+    @cached_property
     def any_period(self) -> Period | None:
         """The common period of the logs, if they hold enough repetitions of one."""
         found = find_period(self.logs)
@@ -378,37 +410,11 @@ class _Work:
 
     def by_period(self, period: Period) -> Covariance:
         """Scatter of the scores between repetitions."""
-        totals: dict[tuple[str, int], Array] = {}
-        inside = 0
-        for log, time, x, e, group in self._rows(self.need_rows("period")):
-            index = period.index(log, time)
-            score = self.weights[group] ** 2 * e[:, None] * x
-            inside += int((index >= 0).sum())
-            for k in np.unique(index[index >= 0]):
-                totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
-        scores = np.array(list(totals.values()))
-        count, centred = len(scores), scores - scores.mean(axis=0)
-        # Rows outside whole periods count in the estimate too: they scatter as those inside do.
-        share = self.fit.rows / max(inside, 1)
-        matrix = self._matrix(share * count / (count - 1.0) * centred.T @ centred)
-        return Covariance(matrix, f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
-
-    def _rows(self, model: DynamicModel) -> Iterator[tuple[str, Array, Array, Array, str]]:
-        """Log, times [s], columns in the solution's coordinates, residuals and row group of all rows, piece by piece."""
-        for piece in row_pieces(model, self.logs):
-            time = piece.time
-            for group, (index, X, y) in zip(model.groups, base_rows(piece, model, self.fit.base), strict=True):
-                yield piece.log, time, X @ self.solution.root[index], y - X @ self.fit.params[index], group.name
+        middle, count = between_repetitions(self.need_rows("period"), self.logs, self.fit, self.solution, period)
+        return Covariance(self._matrix(middle), f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
 
     def newey_west(self) -> Covariance:
         """Short memory, with Bartlett weights."""
-        r = self.solution.root.shape[1]
         lags = int(4 * (self.fit.rows / len(self.statistics.groups) / 100) ** (2 / 9))
-        middle = np.zeros((r, r))
-        for _, _, x, e, group in self._rows(self.need_rows("hac")):
-            score = self.weights[group] ** 2 * e[:, None] * x
-            middle += score.T @ score
-            for lag in range(1, min(lags, len(score) - 1) + 1):
-                cross = score[lag:].T @ score[:-lag]
-                middle += (1 - lag / (lags + 1)) * (cross + cross.T)
+        middle = with_short_memory(self.need_rows("hac"), self.logs, self.fit, self.solution, lags)
         return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)

@@ -8,17 +8,21 @@ estimates, by very nearly their bias. Where they move by more than chance, the m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...parallel import begun
 from ...samples import columns
 from ...scratch import stored
-from ...statistics.accumulate import build_statistics
-from ...statistics.statistic import StatisticSet
+from ...statistics.accumulate import Source, source, statistic_of
+from ...statistics.statistic import StatisticSet, together
+from ...statistics.stretches import blocks_of, stretches_of
 
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
 SLOW, AT_REST = 0.1, 0.02
@@ -26,26 +30,33 @@ SLOW, AT_REST = 0.1, 0.02
 
 def without_reversals(
     model: DynamicModel, logs: Sequence[PreparedLog], alike: tuple[tuple[str, ...], ...] | None = None
-) -> StatisticSet:
-    """The data without the rows whose joints are slow.
+) -> Callable[[], StatisticSet]:
+    """The data without the rows whose joints are slow; begun, where others work.
 
     Args:
         logs: Prepared logs.
         alike: Names of the logs of each motion, where that is known.
 
     Returns:
-        Their statistics; as many rows as before, slow ones with no weight.
+        Waits for their statistics, one factor a stretch; as many rows as before, slow ones with no weight.
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * np.percentile(np.abs(v), 95) for v in speeds], AT_REST)
-    involved = [np.flatnonzero(group.mix) for group in model.groups]
+    made = begun(partial(_without_slow, model, limit, len(logs)), [source(log) for log in logs])
+    return lambda: replace(together(made()), motions=alike)
+
+
+def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:
+    """Statistic of one of so many logs without the rows of joints that are slower than a limit."""
+    name, segments, conditioned, _ = log
+    involved, blocks = [np.flatnonzero(group.mix) for group in model.groups], blocks_of(logs)
 
     def weights(v: Array) -> Array:
         fast = (v > limit) | (v < -limit)
         return stored(np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float))
 
-    own = {log.name: [weights(part.v) for part in log.segments] for log in logs}
-    return build_statistics(model, logs, weights=own, alike=alike)
+    fast = name, segments, conditioned, [weights(part.v) for part in segments]
+    return statistic_of(model, blocks, fast, joined=stretches_of(range(blocks), logs))
 
 
 def excess_shift(shift: Array, error: Array, error_without: Array) -> Array:

@@ -1,0 +1,75 @@
+"""Scores of rows in order of time: the scatter between repetitions of a motion, and residuals with short memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...data.prepare import PreparedLog
+from ...linalg import Array
+from ...model.dynamic_model import DynamicModel
+from ...statistics.fit import Fit
+from ...statistics.least_squares import Solution
+from ...statistics.pieces import base_rows, row_pieces
+from .periods import Period
+
+
+def between_repetitions(
+    model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution, period: Period
+) -> tuple[Array, int]:
+    """Scatter of the scores between repetitions.
+
+    Args:
+        logs: The prepared logs behind the fit.
+        solution: Its coordinates; r of them.
+        period: Of the motion.
+
+    Returns:
+        Covariance of the score of all rows, shape (r, r), and how many repetitions it is from.
+    """
+    totals: dict[tuple[str, int], Array] = {}
+    inside = 0
+    for log, time, score in _scores(model, logs, fit, solution):
+        index = period.index(log, time)
+        inside += int((index >= 0).sum())
+        for k in np.unique(index[index >= 0]):
+            totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
+    scores = np.array(list(totals.values()))
+    count, centred = len(scores), scores - scores.mean(axis=0)
+    # Rows outside whole periods count in the estimate too: they scatter as those inside do.
+    share = fit.rows / max(inside, 1)
+    return share * count / (count - 1.0) * centred.T @ centred, count
+
+
+def with_short_memory(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution, lags: int) -> Array:
+    """Newey and West: products of scores up to some lags, with Bartlett weights.
+
+    Args:
+        logs: The prepared logs behind the fit.
+        solution: Its coordinates; r of them.
+        lags: Rows over which residuals remember.
+
+    Returns:
+        Covariance of the score of all rows, shape (r, r).
+    """
+    r = solution.root.shape[1]
+    middle = np.zeros((r, r))
+    for _, _, score in _scores(model, logs, fit, solution):
+        middle += score.T @ score
+        for lag in range(1, min(lags, len(score) - 1) + 1):
+            cross = score[lag:].T @ score[:-lag]
+            middle += (1 - lag / (lags + 1)) * (cross + cross.T)
+    return middle
+
+
+def _scores(
+    model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution
+) -> Iterator[tuple[str, Array, Array]]:
+    """Log, times [s] and weighted scores in the solution's coordinates of the rows of every group, piece by piece."""
+    weights = fit.row_weights or fit.weights
+    for piece in row_pieces(model, logs):
+        time = piece.time
+        for group, (index, X, y) in zip(model.groups, base_rows(piece, model, fit.base), strict=True):
+            error = y - X @ fit.params[index]
+            yield piece.log, time, weights[group.name] ** 2 * error[:, None] * (X @ solution.root[index])
