@@ -234,6 +234,8 @@ def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robo
     assert "at 3 place(s)" in finding.message
     assert "about 21 rows" in finding.message
     assert "samples-lost" not in codes(assess(late, robot), "warning")
+    clock_set = replace(log, time=log.time + np.where(np.arange(len(log)) > len(log) // 2, 3600.0, 0.0))
+    assert codes(assess(clock_set, robot), "warning") == codes(assess(log, robot), "warning")
     once = log.take(np.arange(len(log)) // 20 != 100)
     assert "at 1 place(s)" in found(assess(replace(once, time=log.time[: len(once)]), robot), "samples-lost").message
 

@@ -333,7 +333,7 @@ def _verdict(
         return {"level": "poor", "reasons": ["0 kg lies inside the interval: these logs may carry nothing"]}
     share = error / mass
     level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
-    reasons = [f"the mass is known to ± {100 * share:.2g} %"]
+    reasons = [f"the mass is known to ± {100 * share:.3g} %"]
     loudest = max(noisier, key=lambda name: noisier[name], default="")
     if loudest and noisier[loudest] > _UNEXPLAINED:
         level = "poor" if level == "poor" else "usable"

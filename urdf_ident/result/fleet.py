@@ -184,7 +184,7 @@ class Fleet:
         for item in friction:
             share = 100 * item.spread / max(abs(item.mean), 1e-300)
             value = f"{item.mean:.4g} ± {item.std_error:.2g} {item.unit}"
-            lines.append(f"    {item.where + ', ' + item.what:<46}{value:<22}{item.spread:.2g} ({share:.2g} %)")
+            lines.append(f"    {item.where + ', ' + item.what:<46}{value:<22}{item.spread:.2g} ({share:.3g} %)")
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:

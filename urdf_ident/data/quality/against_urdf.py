@@ -161,7 +161,7 @@ def _readings(robot: Robot, case: Case, reading: Reading) -> Iterator[Hypothesis
 
 def _computed(left: float) -> Finding:
     words = (
-        f"the URDF's inertias without any friction leave {100 * left:.2g} % of the efforts unexplained: they were computed "
+        f"the URDF's inertias without any friction leave {100 * left:.3g} % of the efforts unexplained: they were computed "
         "(a target, a simulation), not measured"
     )
     remedy = "log the measured current or torque: a target says what the controller's model expects"

@@ -94,7 +94,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
             state.add(
                 "effort-dead-zone",
                 "warning",
-                f"the effort is exactly zero in {100 * len(at) / len(moving):.2g} % of the rows in which the joint moves, and "
+                f"the effort is exactly zero in {100 * len(at) / len(moving):.3g} % of the rows in which the joint moves, and "
                 "hardly ever near zero: small efforts are not logged",
                 joint=joint,
                 at=at,

@@ -190,16 +190,20 @@ def check_lost_rows(state: Examination) -> None:
         state: The log, with its clock put right.
     """
     recording = state.recording
-    if len(recording) < 100 or read_clock(recording.time).jitter > _STEADY:
+    if len(recording) < 100 or (clock := read_clock(recording.time)).jitter > _STEADY:
         return
-    steps = np.diff(recording.position, axis=0) / np.diff(recording.time)[:, None]
+    intervals = np.diff(recording.time)
+    steps = np.diff(recording.position, axis=0) / intervals[:, None]
     steps = steps / np.maximum(np.median(np.abs(steps), axis=0), 1e-12)
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
     times = np.sum(step * usual, axis=1) / np.maximum(length**2, 1e-300)
     aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
     far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
-    lost = np.flatnonzero((times > _AT_ONCE) & far & (aside < _ASIDE * beyond)) + 2
+    even = np.ones(len(intervals), dtype=bool)
+    even[list(clock.gaps)] = False  # beside a pause, or where the clock was set, steps say nothing
+    even = even[2:] & even[1:-1] & even[:-2]
+    lost = np.flatnonzero((times > _AT_ONCE) & far & even & (aside < _ASIDE * beyond)) + 2
     if len(lost) >= _LOST or (times[lost - 2] > _JUMP).any():
         rows = int(np.maximum(np.round(times[lost - 2]) - 1, 1).sum())
         state.add(

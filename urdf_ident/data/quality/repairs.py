@@ -225,7 +225,7 @@ def drop_rows(state: Examination, bad: NDArray[np.bool_], code: str, what: str, 
     if not count:
         return
     share = count / len(bad)
-    words = f"{count} row(s) ({100 * share:.2g} %) {what}"
+    words = f"{count} row(s) ({100 * share:.3g} %) {what}"
     if share > limit:
         state.add(
             code, "refused", words, at=np.flatnonzero(bad), remedy="record the log again, or cut out the part that is good"

@@ -71,7 +71,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     told = words.format(
         size=f"{abs(best.size):.2g} {unit}", other=other, signed=f"{best.size:+.2g} {unit}", part=f"{200 * best.size:+.2g} %"
     )
-    message = f"{told}; so {after:.2g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.2g} %" + (
+    message = f"{told}; so {after:.3g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.3g} %" + (
         f"; the same of {', '.join(same)} would explain about as much" if same else ""
     )
     size = best.size if best.id.startswith("position") else None

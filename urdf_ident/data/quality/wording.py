@@ -270,7 +270,7 @@ def _evidence(step: Step) -> str:
     before, after = (100 * item.part for item in (step.before, step.after))
     if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
         return "as logged, friction would drive the joint"
-    return f"so {after:.2g} % of the efforts stay unexplained on held-out parts, as logged {before:.2g} %"
+    return f"so {after:.3g} % of the efforts stay unexplained on held-out parts, as logged {before:.3g} %"
 
 
 _Worded = tuple[str, str, float | None]

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ...errors import LogError, UrdfIdentError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from .bag_messages import Sample, sample_of
+from .headers import of_targets
 from .joint_names import match_joints
 from .tables import ArrayTable, decoding
 
@@ -52,7 +54,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         MissingExtraError: rosbags is not installed.
         LogError: The bag is broken, or no topic holds the robot's joints.
     """
-    with decoding(path, "bag", "ros"), _reader(Path(path)) as reader:
+    with decoding(path, "bag", "ros", _mending(Path(path))), _reader(Path(path)) as reader:
         notes: list[str] = []
         chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
         samples, stamps = _samples(reader, chosen.connections, notes)
@@ -76,6 +78,18 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     if not any(prefix == "tau" for prefix, _ in signals):
         notes.append(f"topic {chosen.name} logs no effort")
     return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
+
+
+def _mending(path: Path) -> str:
+    """What may mend a bag whose recording was cut short."""
+    if path.is_dir():
+        return f"`ros2 bag reindex {path}` writes its metadata anew"
+    known = {
+        ".mcap": "mcap recover {} -o whole.mcap",
+        ".bag": "rosbag reindex {}",
+        ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
+    }.get(path.suffix.lower())
+    return "record it again" + (f"; of one that was cut short `{known.format(path)}` saves what is there" if known else "")
 
 
 def _files(path: Path) -> tuple[str, ...]:
@@ -205,9 +219,9 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
             )
         return match[0]
 
-    def worth(topic: _Topic) -> tuple[int, bool, int]:
+    def worth(topic: _Topic) -> tuple[int, bool, bool, int]:  # positions that were asked for are no measurement
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
-        return int(2 * fits), topic.effort, topic.count
+        return int(2 * fits), not of_targets(topic.name), topic.effort, topic.count
 
     chosen = max(topics, key=worth)
     others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
@@ -249,8 +263,21 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
     if stamps.count(0) > 1:  # one may be the beginning of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
+    elif _stand(samples):
+        notes.append("the stamps of the headers stand while the joints move: the time of recording is used")
+        stamps = received
     first = stamps[0]
     return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
+
+
+def _stand(samples: list[Sample]) -> bool:
+    """Whether most messages that bring other positions of the same joints bear the stamp of the one before."""
+    moved = [
+        now.stamp == before.stamp
+        for before, now in pairwise(samples)
+        if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
+    ]
+    return 2 * sum(moved) > len(moved)
 
 
 Signals = dict[tuple[str, str], Array]
@@ -259,7 +286,8 @@ Signals = dict[tuple[str, str], Array]
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
     """Clock and signals from messages: those that hold every joint, else those of several publishers, on one clock."""
     whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
-    if whole:
+    told = Counter(name for sample in samples for name in set(sample.names))
+    if 2 * len(whole) >= min(told[name] for name in names):  # else some message of all among those of several publishers
         if len(whole) < len(samples):
             notes.append(_partial(samples, whole, topic))
         return time[whole], _signals([samples[k] for k in whole], names)

@@ -143,7 +143,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     original, wrenches = table.names, {}
     if original is not None:
         wrenches = _wrenches(table)
-        header = default_header(original, robot, layout.joints, table.path)
+        header = default_header(table.spelled or original, robot, layout.joints, table.path)
         if rest:
             spelled = replace(table, names=header.names)
             named, notes = _named(spelled, robot, rest, strict="position" in rest)

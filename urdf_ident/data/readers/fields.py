@@ -57,6 +57,7 @@ def recording_fields(
                 expected=f"{len(rows)} as in {tables[0][0].path}",
                 remedy="cut them to the same rows",
             )
+        _check_numbers(table, groups, cells.groups)
         units.update(found.units)
         for (quantity, _), array in zip(groups, cells.groups, strict=True):
             if quantity == "time":
@@ -70,6 +71,7 @@ def recording_fields(
         raise LogError(
             "the log holds no joint positions",
             where=path,
+            got=", ".join((tables[0][0].names or ())[:8]),
             expected="q_<joint> columns",
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
@@ -90,6 +92,21 @@ def recording_fields(
         rows=rows,
         notes=tuple(notes),
     )
+
+
+def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arrays: tuple[Array, ...]) -> None:
+    """Refuses clocks and positions of which no cell holds a number: dates, texts, another decimal sign."""
+    kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": "numbers like 0.5 or -1e-3"}
+    for (quantity, columns), array in zip(groups, arrays, strict=True):
+        for column, values in zip(columns, array.T, strict=True) if quantity in kinds and len(array) else ():
+            if np.isnan(values).all() and len(table.first) > column and table.first[column]:
+                raise LogError(
+                    f"column '{table.names[column] if table.names else column}' holds no numbers",
+                    where=table.path,
+                    got=f"'{table.first[column]}'",
+                    expected=kinds[quantity],
+                    remedy="export it so, or name another column in `log: {columns: ...}`",
+                )
 
 
 def _check_layout(layout: LogLayout) -> None:

@@ -145,7 +145,8 @@ def _kind(path: str | Path) -> str:
     if kind:
         return kind
     expected = _SUFFIXES.get(Path(path).suffix.lower(), "")
-    if expected and expected != "matlab" and head.strip():
+    old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a number that tells its kind
+    if expected and not old and head.strip():
         raise LogError(
             f"this is no {_WORDS[expected]} file, whatever its name says",
             where=str(path),

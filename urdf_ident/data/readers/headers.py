@@ -18,8 +18,8 @@ from .joint_names import match_joints
 
 #: Default prefix → what other programs call the quantity; the first that occurs in a header is taken.
 WORDS = {
-    "q": ("actual_q", "joint_positions?", "positions?", "pos", "q_actual", "q_meas", "q"),
-    "v": ("actual_qd", "joint_velocit(?:y|ies)", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
+    "q": ("actual_q", "joint_pos(?:itions?)?", "qpos", "positions?", "pos", "q_actual", "q_meas", "q"),
+    "v": ("actual_qd", "joint_vel(?:ocit(?:y|ies))?", "qvel", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
     "a": ("joint_accelerations?", "accelerations?", "acc", "ddq", "qdd", "qddot", "a"),
     "tau": (
         "tau_j",
@@ -34,6 +34,7 @@ WORDS = {
         "motor_currents?",
         "present_current",
         "currents?",
+        "qfrc_actuator",
     ),
     "qm": ("motor_positions?", "qm"),
     "vm": ("motor_velocit(?:y|ies)", "vm", "dqm", "qmd"),
@@ -65,6 +66,9 @@ TIMES = {
     "field.header.stamp": "ns",
 }
 _TARGETS = ("position_target", "effort_target", "torque_target")
+_OF_TARGETS = re.compile(
+    r"(?:^|[^a-z])(?:command(?:s|ed)?|cmd|targets?|desired|references?|ref|setpoints?|goals?)(?:[^a-z]|$)", re.IGNORECASE
+)
 #: A unit as the end of a name, ``elbow_pos_deg``; single letters are as often names of joints.
 _UNIT_AFTER = re.compile(r"[_ ](deg|degrees|rad|radians|mm|rad/s|deg/s|mm/s|rad_s|deg_s|mm_s|rpm|Nm|mNm|mA)$")
 #: ``Joint 2 Position``, ``torque_axis3``: number and word, or word and number.
@@ -85,6 +89,46 @@ class Header:
     names: tuple[str, ...]
     units: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+
+#: A list of the joints' names, or a column of one: ``joint_names``, ``field.name0``.
+JOINT_COLUMN = re.compile(r"(.*[/.])?(?:(?:joint_?)?names?|joints)(?:[_\[ ]?\d+\]?)?", re.IGNORECASE)
+_NUMBERED = re.compile(r"(.*?)[_\[ ]?(\d+)\]?")
+
+
+def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
+    """Names with joints in place of numbers.
+
+    Args:
+        names: Column names: ``field.position0``, ``run/q_0``.
+        lists: Group of the names (``"field."``, ``"run/"``, ``""``) → its joints in the order of the numbers.
+
+    Returns:
+        The names (``field.position_elbow``); columns of another count keep theirs. None where nothing changes.
+    """
+    series: dict[str, dict[int, int]] = {}
+    for k, name in enumerate(names):
+        if (match := _NUMBERED.fullmatch(name)) and not JOINT_COLUMN.fullmatch(name):
+            series.setdefault(match[1], {})[int(match[2])] = k
+    result = list(names)
+    for stem, at in series.items():
+        joints = lists.get(stem[: max(stem.rfind("/"), stem.rfind(".")) + 1], ())
+        if len(joints) == len(at) == len(set(joints)) and max(at) - min(at) == len(at) - 1 and min(at) in (0, 1):
+            for joint, number in zip(joints, sorted(at), strict=True):
+                result[at[number]] = f"{stem}_{joint}"
+    return tuple(result) if result != list(names) else None
+
+
+def of_targets(path: str) -> bool:
+    """Whether a topic or group is called after what a controller was asked for, not what was measured.
+
+    Args:
+        path: Its name, such as ``/joint_commands``.
+
+    Returns:
+        True for names that speak of commands, targets, references, set-points or goals.
+    """
+    return _OF_TARGETS.search(path) is not None
 
 
 def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], where: str) -> Header:
@@ -237,7 +281,7 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
 
 
 def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Per quantity the word and the path that are taken: the first word of the list, then the path with most columns."""
+    """Per quantity the word and the path: measured before asked for, the first word of the list, the path with most columns."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, words in WORDS.items():
         groups: dict[tuple[str, str], int] = {}
@@ -245,5 +289,5 @@ def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, 
             if item is not None and item[0] == prefix:
                 groups[item[2:]] = groups.get(item[2:], 0) + 1
         if groups:
-            found[prefix] = max(groups, key=lambda group: (-words.index(group[0]), groups[group]))
+            found[prefix] = max(groups, key=lambda group: (not of_targets(group[1]), -words.index(group[0]), groups[group]))
     return found

@@ -142,7 +142,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
     if not any(name.startswith(("tau", "current")) for name in clean):
         features = ", ".join(name for name in names if name.startswith(("observation", "action")))
         notes.append(f"the data set logs no effort (features: {features or 'none known'})")
-    return replace(table, path=path, names=clean, rows=episode.rows, notes=tuple(notes))
+    return replace(table, path=path, names=clean, spelled=None, rows=episode.rows, notes=tuple(notes))
 
 
 def _info(folder: str | Path) -> Mapping[str, Any]:

@@ -21,7 +21,15 @@ from .tables import MOST_BYTES, ArrayTable, decoding
 from .variables import table_of_variables
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-_MATRIX, _COMPRESSED, _STRUCT, _NUMBERS = 14, 15, 2, range(6, 16)
+_MATRIX, _COMPRESSED, _CELL, _STRUCT, _TEXT, _NUMBERS = 14, 15, 1, 2, 4, range(6, 16)
+#: Types of letters → their encoding in either order of bytes.
+_LETTERS = {
+    2: {"<": "latin-1", ">": "latin-1"},
+    4: {"<": "utf-16-le", ">": "utf-16-be"},
+    16: {"<": "utf-8", ">": "utf-8"},
+    17: {"<": "utf-16-le", ">": "utf-16-be"},
+    18: {"<": "utf-32-le", ">": "utf-32-be"},
+}
 _DEEPEST = 8
 
 
@@ -54,7 +62,7 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
 
 
 def _variables(data: memoryview, order: str, most: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of the variables that are numbers or structs."""
+    """Names and values of the variables that are numbers, texts, lists of texts, or structs."""
     left = min(most, MOST_BYTES)
     for kind, payload in _elements(data, order):
         parts = [(kind, payload)]
@@ -93,7 +101,7 @@ def _numbers(element: tuple[int, memoryview], order: str) -> NDArray[Any]:
 
 
 def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
-    """Name and value of a matrix: an array, a mapping for a struct, None for anything else."""
+    """Name and value of a matrix: an array (of texts, too), a mapping for a struct, None for anything else."""
     parts = list(_elements(data, order))
     if len(parts) < 3:
         return "", None  # an empty field
@@ -109,6 +117,12 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
         if len(values) != count:
             raise ValueError(f"{len(values)} numbers for a matrix of shape {shape}")
         return name, values.reshape(shape, order="F")
+    if kind == _TEXT and len(parts) > 3 and len(shape) == 2:
+        return name, _text(parts[3], (shape[0], shape[1]), order)
+    if kind == _CELL and depth < _DEEPEST and len(parts) - 3 == count > 0:
+        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[3:]]
+        texts = [str(item[0]) for item in inside if isinstance(item, np.ndarray) and item.dtype.kind == "U" and item.size == 1]
+        return name, np.array(texts) if len(texts) == count else None
     if kind == _STRUCT and count == 1 and depth < _DEEPEST and len(parts) > 4:
         lengths = _numbers(parts[3], order)
         length, names = int(lengths[0]) if len(lengths) else 0, bytes(parts[4][1])
@@ -118,6 +132,17 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
         inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[5:]]
         return name, dict(zip(fields, inside, strict=False))
     return name, None
+
+
+def _text(element: tuple[int, memoryview], shape: tuple[int, int], order: str) -> NDArray[Any] | None:
+    """The rows of a matrix of letters, which MATLAB stores column by column; None where a letter takes more than one place."""
+    kind, payload = element
+    if kind not in _LETTERS:
+        return None
+    letters = bytes(payload).decode(_LETTERS[kind][order], "replace")
+    if len(letters) != shape[0] * shape[1]:
+        return None
+    return np.array([letters[row :: shape[0]].rstrip() for row in range(shape[0])], dtype=str)
 
 
 def _flatten(prefix: str, value: Any, into: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
+from .headers import JOINT_COLUMN, with_joints
 from .tables import Cells, Table, decoding
 
 _BATCH = 1 << 16
@@ -20,11 +21,19 @@ _LONGEST = 512
 
 @dataclass(frozen=True)
 class Column:
-    """Where a column of numbers is: its field, and its element where the field holds lists (else None)."""
+    """Where a column of numbers is.
+
+    Attributes:
+        name: What it is called.
+        field: Its field; one of a struct is ``<struct>.<field>``.
+        element: Its element where the field holds lists, else None.
+        root: The field of the file: the struct, or the field itself.
+    """
 
     name: str
     field: str
     element: int | None
+    root: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +43,13 @@ class ParquetTable(Table):
     Attributes:
         kind: "parquet" or "arrow".
         columns: Its columns of numbers.
+        joints: Fields that list the joints of each row, as in a JointState, and their joints in the first one.
         rows: First row and one past the last row of the log, where the file holds several; else None.
     """
 
     kind: str
     columns: tuple[Column, ...]
+    joints: tuple[tuple[Column, tuple[str, ...]], ...] = ()
     rows: tuple[int, int] | None = None
 
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
@@ -54,8 +65,9 @@ class ParquetTable(Table):
             LogError: The file is broken, or a list changes its length.
         """
         file = self.files[0]
-        fields = list(dict.fromkeys(self.columns[column].field for group in groups for column in group))
+        roots = {self.columns[column].field: self.columns[column].root for group in groups for column in group}
         with decoding(file, f"{self.kind} file", "parquet"):
+            self._check_joints()
             total = _count(file, self.kind)
             begin, end = self.rows or (0, total)
             if not 0 <= begin < end <= total:
@@ -66,7 +78,7 @@ class ParquetTable(Table):
                     remedy="check the data set's index",
                 )
             arrays = [np.empty((end - begin, len(group))) for group in groups]
-            for name in fields:  # one after the other: only one is unpacked at a time
+            for name, root in roots.items():  # one after the other: only one is unpacked at a time
                 places = [
                     (array[:, k], self.columns[column].element or 0)
                     for array, group in zip(arrays, groups, strict=True)
@@ -74,7 +86,7 @@ class ParquetTable(Table):
                     if self.columns[column].field == name
                 ]
                 at = -begin
-                for batch in _batches(file, self.kind, [name]):
+                for batch in map(_flat, _batches(file, self.kind, [root])):
                     low, high = max(0, -at), min(batch.num_rows, end - begin - at)
                     if low < high:
                         values = _numbers(batch.slice(low, high - low), name, self._lengths(name), file)
@@ -82,6 +94,22 @@ class ParquetTable(Table):
                             target[at + low : at + high] = values[:, element]
                     at += batch.num_rows
         return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
+
+    def _check_joints(self) -> None:
+        """Refuses a log whose rows list other joints, or the same in another order."""
+        for column, joints in self.joints:
+            for batch in map(_flat, _batches(self.files[0], self.kind, [column.root])):
+                lists = batch.column(batch.schema.get_field_index(column.field))
+                texts = lists.flatten().dictionary_encode()
+                order = [texts.dictionary.to_pylist().index(joint) for joint in joints if joint in texts.dictionary.to_pylist()]
+                same = len(order) == len(joints) and len(texts) == len(joints) * len(lists)
+                if not same or (np.asarray(texts.indices).reshape(len(lists), -1) != order).any():
+                    raise LogError(
+                        "the joints change their order in the log",
+                        where=self.path,
+                        expected=f"'{column.name}' is {', '.join(joints)} in every row",
+                        remedy="give every row the same order, or write one column a joint",
+                    )
 
     def _lengths(self, field: str) -> int | None:
         elements = [column.element for column in self.columns if column.field == field]
@@ -107,23 +135,52 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         if first is None or first.num_rows == 0:
             raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
         columns: list[Column] = []
+        joints: list[tuple[Column, tuple[str, ...]]] = []
         skipped = []
-        for field in first.schema.names:
-            found = _columns(first, field, (names or {}).get(field))
-            columns += found
-            skipped += [] if found else [field]
+        for root in first.schema.names:
+            part = _flat(first.select([root]))
+            for field in part.schema.names:
+                found = _columns(part, field, root, (names or {}).get(field))
+                columns += found
+                if JOINT_COLUMN.fullmatch(field) and (texts := _texts(part, field)):
+                    joints.append((Column(field, field, None, root), texts))
+                elif not found:
+                    skipped.append(field)
     if not columns:
         raise LogError("no column of the log holds numbers", where=str(path), got=", ".join(skipped[:8]))
     notes = (f"fields without numbers left out: {', '.join(skipped)}",) if skipped else ()
-    return ParquetTable(str(path), tuple(c.name for c in columns), len(columns), (str(path),), notes, kind, tuple(columns))
+    heads = tuple(column.name for column in columns)
+    spelled = with_joints(heads, {column.name[: column.name.rfind(".") + 1]: texts for column, texts in joints})
+    return ParquetTable(
+        str(path), heads, len(columns), (str(path),), notes, kind, tuple(columns), tuple(joints), spelled=spelled
+    )
 
 
-def _columns(batch: Any, field: str, names: Sequence[str] | None) -> list[Column]:
+def _flat(batch: Any) -> Any:
+    """A batch with the fields of structs in place of these."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    while any(types.is_struct(kind) for kind in batch.schema.types):
+        parts = pa.Table.from_batches([batch]).flatten().combine_chunks().to_batches()
+        if not parts:
+            break
+        batch = parts[0]
+    return batch
+
+
+def _texts(batch: Any, field: str) -> tuple[str, ...]:
+    """The texts that a field lists in the first row."""
+    first = batch.column(batch.schema.get_field_index(field))[0].as_py()
+    return tuple(first) if isinstance(first, list) and all(isinstance(text, str) for text in first) else ()
+
+
+def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> list[Column]:
     import pyarrow.types as types
 
     kind = batch.schema.field(field).type
     if types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind):
-        return [Column(names[0] if names and len(names) == 1 else field, field, None)]
+        return [Column(names[0] if names and len(names) == 1 else field, field, None, root)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
             return []
@@ -131,7 +188,7 @@ def _columns(batch: Any, field: str, names: Sequence[str] | None) -> list[Column
         if not 0 < length <= _LONGEST:
             return []
         own = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
-        return [Column(name, field, k) for k, name in enumerate(own)]
+        return [Column(name, field, k, root) for k, name in enumerate(own)]
     return []
 
 

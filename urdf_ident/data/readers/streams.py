@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 from collections.abc import Iterator
@@ -101,7 +102,8 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
 @contextmanager
 def _unpacked(path: str | Path) -> Iterator[BinaryIO]:
     with read_stream(path, "log") as stream:
-        kind = compression(stream.read(8))
+        head = stream.read(8)
+        kind = compression(head)
         stream.seek(0)
         if kind == "zstd":
             with decoding(path, "zstd file", "parquet"):
@@ -112,5 +114,7 @@ def _unpacked(path: str | Path) -> Iterator[BinaryIO]:
         elif kind:
             opened = gzip.open(stream) if kind == "gzip" else lzma.open(stream) if kind == "xz" else bz2.open(stream)  # noqa: SIM115 - closed with the file
             yield cast(BinaryIO, opened)
+        elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            yield cast(BinaryIO, codecs.EncodedFile(stream, "utf-8", "utf-16"))
         else:
             yield stream

@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Table(ABC):
         width: Number of columns.
         files: The files whose bytes it is made of.
         notes: What the reader chose or left out, in words.
+        spelled: The names with what else the file says of them (joints in place of numbers, units); None for nothing else.
+        first: The cells of the first row as they stand there, where they are text.
     """
 
     path: str
@@ -54,6 +56,8 @@ class Table(ABC):
     width: int
     files: tuple[str, ...]
     notes: tuple[str, ...]
+    spelled: tuple[str, ...] | None = field(default=None, kw_only=True)
+    first: tuple[str, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
@@ -137,12 +141,15 @@ def file_hash(path: str | Path) -> str:
 
 
 @contextmanager
-def decoding(path: str | Path, kind: str, extra: str = "") -> Iterator[None]:
+def decoding(
+    path: str | Path, kind: str, extra: str = "", remedy: str = "check the recording, or export it as CSV"
+) -> Iterator[None]:
     """Turns whatever a decoder raises on a broken file into one error that names the file.
 
     Args:
         kind: What it should be, in words (``"Parquet file"``).
         extra: The extra of this package whose library reads it.
+        remedy: What to do about a broken one.
 
     Yields:
         Nothing; the decoder is called inside.
@@ -164,6 +171,4 @@ def decoding(path: str | Path, kind: str, extra: str = "") -> Iterator[None]:
         raise MissingFileError(f"log cannot be read ({error.strerror})", where=str(path)) from error
     except Exception as error:  # decoders raise whatever they like on broken bytes; the cause stays attached
         words = " ".join(str(error).split())[:160] or type(error).__name__
-        raise LogError(
-            f"the {kind} is broken", where=str(path), got=words, remedy="check the recording, or export it as CSV"
-        ) from error
+        raise LogError(f"the {kind} is broken", where=str(path), got=words, remedy=remedy) from error

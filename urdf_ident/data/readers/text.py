@@ -7,10 +7,8 @@ the log survives it.
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +16,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import LogError
+from ...errors import LogError, UnitError
 from ...linalg import Array
 from ...scratch import room
+from ...units import parse_unit
+from .headers import JOINT_COLUMN, with_joints
+from .lines import (
+    cells_of,
+    decimal_commas,
+    decode,
+    find_delimiter,
+    is_header,
+    number,
+    split_line,
+    stamp,
+    stamp_columns,
+    text_lines,
+    width_of,
+)
 from .streams import line_blocks, read_head
 from .tables import Cells, Table
 
 _HEAD, _LONGEST_HEAD = 1 << 18, 1 << 24
 _SMALL = 256
-_DECIMAL_COMMA = re.compile(r"^\s*[\"']?[-+]?\d*,\d+")
-_STAMP = re.compile(r"\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)\s*(Z|UTC|[-+]\d\d:?\d\d)?\s*", re.IGNORECASE)
-_NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +48,14 @@ class TextTable(Table):
     Attributes:
         delimiter: Character between cells; None means white space.
         decimal_comma: True where ``0,5`` is a half.
-        header: The header line as it stands in the file, or "".
-        stamps: Columns that hold ISO 8601 time stamps; they become seconds since the first one.
+        before: How many lines stand before the first row, comments and blank ones not counted.
+        stamps: Columns that hold a date or time of day; they become seconds since the first one.
         line: Mean length of its first lines [bytes].
     """
 
     delimiter: str | None
     decimal_comma: bool
-    header: str
+    before: int
     stamps: frozenset[int]
     line: float
 
@@ -65,9 +75,9 @@ class TextTable(Table):
         place = {column: k for k, column in enumerate(columns)}
         arrays = [room((self._guess(), len(group))) for group in groups]
         rows = room((self._guess(),), np.int64)
-        first, count, header = 1, 0, self.header
+        first, count, before = 1, 0, self.before
         for block in line_blocks(self.path):
-            values, own, header = self._block(block, columns, header)
+            values, own, before = self._block(block, columns, before)
             if count + len(own) > len(rows):
                 rows, *arrays = (_grown(array, count, count + len(own) + count // 4) for array in (rows, *arrays))
             rows[count : count + len(own)] = own + first
@@ -89,24 +99,23 @@ class TextTable(Table):
         size = Path(self.path).stat().st_size
         return 16 + int(1.02 * size / self.line)
 
-    def _block(self, block: bytes, columns: list[int], header: str) -> tuple[Array, NDArray[np.int64], str]:
-        """Values of a block, 0-based line numbers in it, and the header if it has not come yet."""
+    def _block(self, block: bytes, columns: list[int], before: int) -> tuple[Array, NDArray[np.int64], int]:
+        """Values of a block, 0-based line numbers in it, and how many lines before the first row are still to come."""
         count = block.count(b"\n") + (not block.endswith(b"\n"))
-        if not header and (fast := self._fast(block, columns)) is not None and len(fast) == count:
-            return fast, np.arange(count, dtype=np.int64), ""
+        if not before and (fast := self._fast(block, columns)) is not None and len(fast) == count:
+            return fast, np.arange(count, dtype=np.int64), 0
         first, _, rest = block.partition(b"\n")
-        if header and rest and first.rstrip(b"\r") == header.encode():
+        if before == 1 and rest and first.strip() and not first.lstrip().startswith(b"#"):
             fast = self._fast(rest, columns)
             if fast is not None and len(fast) == count - 1:
-                return fast, np.arange(1, count, dtype=np.int64), ""
+                return fast, np.arange(1, count, dtype=np.int64), 0
         lines, kept = [], []
-        for k, line in enumerate(_lines(_decode(block, self.path))):
+        for k, line in enumerate(text_lines(decode(block, self.path))):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
-            if header and line == header:
-                header = ""
+            if before:
+                before -= 1
                 continue
-            header = ""  # the header is the first line that is no comment, or a comment itself
             lines.append(line)
             kept.append(k)
         whole = self._fast("\n".join(lines).encode(), columns) if lines else None
@@ -114,7 +123,7 @@ class TextTable(Table):
             values = [whole]
         else:
             values = [self._small(lines[i : i + _SMALL], columns) for i in range(0, len(lines), _SMALL)]
-        return np.concatenate([np.empty((0, len(columns))), *values]), np.array(kept, dtype=np.int64), header
+        return np.concatenate([np.empty((0, len(columns))), *values]), np.array(kept, dtype=np.int64), before
 
     def _small(self, lines: list[str], columns: list[int]) -> Array:
         fast = self._fast("\n".join(lines).encode(), columns)
@@ -138,10 +147,10 @@ class TextTable(Table):
         return np.asarray(whole[:, columns]) if whole.shape[1] == self.width else None
 
     def _row(self, line: str, columns: list[int]) -> list[float]:
-        cells = _split(line, self.delimiter)
+        cells = split_line(line, self.delimiter)
         if len(cells) != self.width:
             return [np.nan] * len(columns)
-        return [_stamp(cells[k]) if k in self.stamps else _number(cells[k], self.decimal_comma) for k in columns]
+        return [stamp(cells[k]) if k in self.stamps else number(cells[k], self.decimal_comma) for k in columns]
 
 
 def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
@@ -152,10 +161,10 @@ def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
 
 
 def open_text(path: str | Path) -> TextTable:
-    """Opens a text file of numbers: comma, semicolon, tab or white space between cells, ``#`` before comments.
+    """Opens a text file of numbers: comma, semicolon, tab, bar or white space between cells, ``#`` before comments.
 
-    The header is the first line when most of its cells are not numbers, or the last comment before the data
-    when it has as many cells as they have.
+    The header is the line of words before the data; what stands before it is left out, and a line of units below it is
+    read. Without one it is the last comment before the data when it has as many cells as they have.
 
     Args:
         path: The file, which may be compressed (gzip, xz, bzip2, zstd).
@@ -165,24 +174,23 @@ def open_text(path: str | Path) -> TextTable:
 
     Raises:
         MissingFileError: It does not exist or may not be read.
-        LogError: It is empty, has a header only, or is not text.
+        LogError: It is empty, has a header only, or is not a table.
     """
     lines, comments = _first_lines(path)
-    delimiter = _delimiter(lines[min(1, len(lines) - 1)])
-    decimal_comma = delimiter in (";", "\t", None) and any(_uses_decimal_comma(line, delimiter) for line in lines[1:3] or lines)
-    head = _cells(lines[0], delimiter)
-    names: tuple[str, ...] | None = None
-    header = ""
-    if _is_header(head, decimal_comma):
-        names, header, lines = tuple(head), lines[0], lines[1:]
-        if not lines:
-            raise LogError(
-                "the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file"
-            )
-    width = Counter(_width(line, delimiter) for line in lines[:1000]).most_common(1)[0][0]
+    _refuse_other_texts(lines[0], path)
+    delimiter = find_delimiter(lines[len(lines) // 2 :][:100])
+    decimal_comma = decimal_commas(lines[1:20] or lines, delimiter)
+    width = Counter(width_of(line, delimiter) for line in lines[:1000]).most_common(1)[0][0]
+    begin, end = _header(lines, delimiter, decimal_comma, width)
+    names: tuple[str, ...] | None = tuple(cells_of(lines[begin], delimiter)) if end > begin else None
+    below = [cells_of(line, delimiter) for line in lines[begin + 1 : end]]
+    notes = (f"{begin} line{'s' if begin > 1 else ''} before the header left out",) if begin else ()
+    lines = lines[end:]
+    if not lines:
+        raise LogError("the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file")
     if names is None and comments:
-        words = _cells(comments[-1].lstrip("# \t"), delimiter)
-        names = tuple(words) if len(words) == width and _is_header(words, decimal_comma) else None
+        words = cells_of(comments[-1].lstrip("# \t"), delimiter)
+        names = tuple(words) if len(words) == width and is_header(words, decimal_comma) else None
     if names is not None and len(names) != width:
         if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
             names = (*names, "")  # rows end with a delimiter, the header does not
@@ -194,9 +202,84 @@ def open_text(path: str | Path) -> TextTable:
                 expected=f"{width}, the number of columns",
                 remedy="correct the header line",
             )
-    stamps = _stamp_columns(lines, delimiter, width)
+    rows = [cells for line in lines[:50] if len(cells := cells_of(line, delimiter)) == width]
     line = 1 + sum(map(len, lines)) / len(lines)
-    return TextTable(str(path), names, width, (str(path),), (), delimiter, decimal_comma, header, stamps, line)
+    return TextTable(
+        path=str(path),
+        names=names,
+        width=width,
+        files=(str(path),),
+        notes=notes,
+        spelled=None if names is None else _spelled(names, below, rows, str(path)),
+        first=tuple(rows[0]) if rows else (),
+        delimiter=delimiter,
+        decimal_comma=decimal_comma,
+        before=end,
+        stamps=stamp_columns(rows[:5]),
+        line=line,
+    )
+
+
+def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, width: int) -> tuple[int, int]:
+    """First line of the header and first line of the data; equal where there is no header."""
+
+    def of_words(line: str) -> bool:
+        return is_header(cells_of(line, delimiter), decimal_comma)
+
+    if len(lines) == 1:
+        return 0, int(of_words(lines[0]))
+    end = next((k for k, line in enumerate(lines[:1000]) if width_of(line, delimiter) == width and not of_words(line)), 0)
+    begin = end
+    while begin > 0 and width_of(lines[begin - 1], delimiter) == width and of_words(lines[begin - 1]):
+        begin -= 1
+    if begin < end:
+        return begin, end
+    if end > 0 and of_words(lines[end - 1]):  # with another number of cells
+        return end - 1, end
+    return 0, int(of_words(lines[0]))
+
+
+def _spelled(
+    names: tuple[str, ...], below: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], where: str
+) -> tuple[str, ...] | None:
+    """Names with the units of the line below them, and with joints in place of numbers where columns of text name them."""
+    for line in below:
+        names = tuple(_with_unit(name, unit) for name, unit in zip(names, line, strict=True))
+    lists: dict[str, list[str]] = {}
+    for k, name in enumerate(names):
+        match = JOINT_COLUMN.fullmatch(name)
+        if match and rows and np.isnan(number(rows[0][k])):
+            lists.setdefault(match[1] or "", []).append(rows[0][k])
+            if any(row[k] != rows[0][k] for row in rows):
+                raise LogError(
+                    "the joints change their order in the log",
+                    where=where,
+                    got=f"'{name}' is {' and '.join(dict.fromkeys(row[k] for row in rows))}",
+                    remedy="record a bag, where each message names its joints, or one column a joint",
+                )
+    return with_joints(names, lists) or (names if below else None)
+
+
+def _with_unit(name: str, cell: str) -> str:
+    text = cell.strip("[]() ")
+    try:
+        return f"{name} [{parse_unit(text).name}]" if text and name else name
+    except UnitError:
+        return name
+
+
+def _refuse_other_texts(line: str, path: str | Path) -> None:
+    """Names files that are text and no table."""
+    kinds = (
+        ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
+        ("<", "a web page or XML", "download the log itself, or export it as CSV"),
+        ("{", "JSON", "export the log as CSV"),
+    )
+    for beginning, kind, remedy in kinds:
+        if line.lstrip().startswith(beginning):
+            raise LogError(
+                f"this is {kind}", where=str(path), got=line.strip()[:40], expected="a table of numbers", remedy=remedy
+            )
 
 
 def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
@@ -212,7 +295,7 @@ def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
         end = len(data) if whole else data.rfind(b"\n") + 1
         lines: list[str] = []
         comments: list[str] = []
-        for line in _lines(_decode(data[:end].removeprefix(b"\xef\xbb\xbf"), path)):
+        for line in text_lines(decode(data[:end].removeprefix(b"\xef\xbb\xbf"), path)):
             stripped = line.lstrip()
             if stripped.startswith("#"):
                 if not lines:
@@ -225,92 +308,6 @@ def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
     if not lines:
         raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
     return lines, comments
-
-
-def _decode(data: bytes, path: str | Path) -> str:
-    try:
-        if b"\0" in data:
-            raise UnicodeDecodeError("utf-8", data, data.index(b"\0"), data.index(b"\0") + 1, "NUL")
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise LogError(
-            "the log is not a text file",
-            where=str(path),
-            got=f"byte {data[error.start]:#04x} at {error.start}",
-            expected="a CSV file in UTF-8, or a format of docs/logs.md",
-            remedy="export the log as CSV",
-        ) from error
-
-
-def _lines(text: str) -> Iterator[str]:
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    return iter(lines[:-1] if lines and not lines[-1] else lines)
-
-
-def _delimiter(line: str) -> str | None:
-    bare = re.sub(r'"[^"]*"', "", line)
-    return next((mark for mark in (";", "\t", ",") if mark in bare), None)
-
-
-def _uses_decimal_comma(line: str, delimiter: str | None) -> bool:
-    return any(_DECIMAL_COMMA.fullmatch(cell.rstrip(" \"'")) for cell in line.split(delimiter))
-
-
-def _split(line: str, delimiter: str | None) -> list[str]:
-    if delimiter is None:
-        return line.split()
-    if '"' in line:
-        try:
-            return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-        except csv.Error:
-            return line.split(delimiter)
-    return line.split(delimiter)
-
-
-def _width(line: str, delimiter: str | None) -> int:
-    return len(_split(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
-
-
-def _cells(line: str, delimiter: str | None) -> list[str]:
-    return [cell.strip().strip("\"'").strip() for cell in _split(line, delimiter)]
-
-
-def _is_header(cells: list[str], decimal_comma: bool) -> bool:
-    words = [cell for cell in cells if np.isnan(_number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
-    words = [word for word in words if word.lower() not in _NO_NUMBER]
-    return 2 * len(words) > len([cell for cell in cells if cell])
-
-
-def _number(cell: str, decimal_comma: bool = False) -> float:
-    cell = cell.strip().strip("\"'")
-    try:
-        return float(cell.replace(",", ".") if decimal_comma else cell)
-    except ValueError:
-        return np.nan
-
-
-def _stamp_columns(lines: Sequence[str], delimiter: str | None, width: int) -> frozenset[int]:
-    rows = [cells for line in lines[:5] if len(cells := _cells(line, delimiter)) == width]
-    return frozenset(k for k in range(width) if rows and all(_STAMP.fullmatch(cells[k]) for cells in rows))
-
-
-def _stamp(cell: str) -> float:
-    """Seconds since 2020 (near enough to keep the digits) of an ISO 8601 time stamp; NaN for anything else."""
-    match = _STAMP.fullmatch(cell.strip().strip("\"'"))
-    if not match:
-        return np.nan
-    date, clock, zone = match.groups()
-    try:
-        since = np.datetime64(f"{date}T{clock.replace(',', '.')}", "ns") - np.datetime64("2020-01-01", "ns")
-    except ValueError:
-        return np.nan
-    shift = 0
-    if zone and zone.upper() not in ("Z", "UTC"):
-        digits = zone[1:].replace(":", "")
-        shift = (1 if zone[0] == "+" else -1) * (3600 * int(digits[:2]) + 60 * int(digits[2:]))
-    return float(since.astype(np.int64) - shift * 10**9) / 1e9
 
 
 def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
@@ -337,7 +334,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
     values = np.empty((len(found), len(columns)))
     for k, column in enumerate(columns):
         data = found.column(k)
-        values[:, k] = [_stamp(cell or "") for cell in data.to_pylist()] if column in table.stamps else _numbers(data)
+        values[:, k] = [stamp(cell or "") for cell in data.to_pylist()] if column in table.stamps else _numbers(data)
     return values
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError, nearest
+from .headers import JOINT_COLUMN, TIMES, of_targets, with_joints
 from .tables import MOST_BYTES, ArrayTable, decoding
 
 #: Columns that one matrix may bring; more are a picture or a time axis that runs the other way.
@@ -25,12 +26,14 @@ def table_of_variables(
 
     Args:
         path: The file, for messages.
-        variables: Name → array; samples may lie along either axis.
+        variables: Name → array; samples may lie along either axis. A list of texts that is called ``joint_names``,
+            ``names`` or ``joints`` names the columns of the matrices beside it that have as many.
         notes: What was left out already.
         group: Only variables whose name begins so (``run1`` of ``run1/q``), without that beginning.
 
     Returns:
         The table; ``<name>`` for vectors, ``<name>_<k>`` for columns of matrices, no names for one matrix without a name.
+        Of several runs the first is taken, and a note names the others.
 
     Raises:
         LogError: No array is long enough to be a log.
@@ -41,6 +44,8 @@ def table_of_variables(
             groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
             raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
         variables = inside
+    else:
+        variables, notes = _first_run(variables, notes)
     arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
     votes: Counter[int] = Counter()
     for value in arrays.values():
@@ -69,7 +74,37 @@ def table_of_variables(
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
     named = tuple(names) if set(arrays) != {""} else None
-    return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns))
+    spelled = with_joints(names, _joint_lists(variables)) if named else None
+    return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
+
+
+def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The variables without those of further runs: groups with a clock of their own and no quantity that the first lacks."""
+    groups: dict[str, set[str]] = {}
+    for name in variables:
+        group, _, own = name.rpartition("/")
+        groups.setdefault(group, set()).add(own.lower())
+    runs = sorted((group for group, own in groups.items() if group and own & set(TIMES)), key=of_targets)
+    others = [run for run in runs[1:] if groups[run] <= groups[runs[0]]]
+    if not others:
+        return variables, notes
+    kept = {name: value for name, value in variables.items() if not any(_inside(name, run) for run in others)}
+    more = ", …" if len(others) > 5 else ""
+    return kept, (
+        *notes,
+        f"the file holds {1 + len(others)} runs: {runs[0]} is read, {', '.join(others[:5])}{more} not; "
+        f"`log: {{topic: {others[0]}}}` reads another",
+    )
+
+
+def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Group → the names that a list of texts in it gives to joints."""
+    found: dict[str, list[str]] = {}
+    for name, value in variables.items():
+        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
+        if match and texts.dtype.kind == "U":
+            found.setdefault(match[1] or "", [text.strip() for text in texts.tolist()])
+    return found
 
 
 def _inside(name: str, group: str) -> bool:
@@ -79,6 +114,8 @@ def _inside(name: str, group: str) -> bool:
 
 def _numeric(value: Any) -> NDArray[Any] | None:
     array = np.asarray(value)
+    if array.dtype.kind == "M" and array.size > 1:
+        array = (array - array.ravel()[0]) / np.timedelta64(1, "s")
     if array.dtype.kind not in "fiub" or array.ndim == 0 or array.size < 2:
         return None
     array = array.reshape(array.shape[0], -1) if array.ndim > 2 and array.shape[0] > 1 else array
@@ -106,25 +143,34 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
                 size = sum(item.file_size for item in archive.infolist())
             if size > min(MOST_BYTES, max(1 << 28, 1000 * Path(path).stat().st_size)):
                 raise LogError("the log unpacks to far more than its size", where=str(path), got=f"{size >> 20} MiB")
-            variables: dict[str, Any] = {}
-            notes = ()
             with zipfile.ZipFile(path) as archive:
-                for item in archive.infolist():
-                    if item.filename.endswith(".npy"):
-                        variables[item.filename[:-4]] = _member(archive, item, path)
-            return table_of_variables(path, variables, notes, group)
+                members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+                variables = {item.filename[:-4]: _member(archive, item, path) for item in members}
+            if not members:
+                book = any(name.startswith("xl/") for name in archive.namelist())
+                raise LogError(
+                    "this is an Excel workbook" if book else "the archive holds no NumPy arrays",
+                    where=str(path),
+                    got=", ".join(archive.namelist()[:5]),
+                    remedy="save the sheet as CSV" if book else "unpack it first",
+                )
+            objects = [name for name, value in variables.items() if value is None]
+            notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
+            return table_of_variables(path, {k: value for k, value in variables.items() if value is not None}, notes, group)
         array = np.load(path, allow_pickle=False, mmap_mode="r")
         fields = array.dtype.names
         return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
 
 
-def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -> NDArray[Any]:
-    """An array of an archive, whose header may not ask for more memory than the member has bytes."""
+def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
+    """An array of an archive, whose header may not ask for more memory than the member has bytes; None for objects."""
     with archive.open(item) as stream:
         version = np.lib.format.read_magic(stream)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(stream)
-        if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > item.file_size:
+        if dtype.hasobject:
+            return None
+        if int(np.prod(shape, dtype=object)) * dtype.itemsize > item.file_size:
             raise LogError(
                 f"the array '{item.filename}' is not what its header says",
                 where=str(path),
@@ -157,8 +203,9 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
         with h5py.File(path, "r", locking=False) as file:
             total = 0
             for name, item in _datasets(file, outside):
+                variables.update(_texts(h5py, name, item))
                 if item.dtype.names:
-                    fields = {f"{name}/{field}": field for field in item.dtype.names if item.dtype[field].kind in "fiub"}
+                    fields = {f"{name}/{field}": field for field in item.dtype.names if item.dtype[field].base.kind in "fiub"}
                 else:
                     fields = {name: ""} if item.dtype.kind in "fiub" else {}
                 if not fields or item.size < 2 or item.ndim > 2:
@@ -170,6 +217,21 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                 variables.update({own: values[field] if field else values for own, field in fields.items()})
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group)
+
+
+def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
+    """Names of joints: a data set of texts, or an attribute of the data set or of its group."""
+    found: dict[str, NDArray[Any]] = {}
+    beside = name.rpartition("/")[0]
+    if 0 < item.size <= _WIDEST and (item.dtype.kind == "S" or h5py.check_string_dtype(item.dtype) is not None):
+        found[name] = np.asarray(item.asstr()[()], dtype=str)
+    for owner in (item, item.parent):
+        for key in owner.attrs:
+            value = np.asarray(owner.attrs[key]) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
+            if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
+                texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
+                found.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
+    return found
 
 
 def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:

@@ -1,0 +1,269 @@
+"""Logs that are odd and right: they read as the plain table does, or the message names what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, write_bag
+
+from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.read import read_recording
+from urdf_ident.errors import LogError
+from urdf_ident.model.robot import Robot
+
+from conftest import arm_urdf  # isort: skip
+
+ORDER = [2, 0, 1]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+def rows(separator: str = ",", decimal: str = ".", quote: str = "") -> list[str]:
+    table = zip(*default_columns().values(), strict=True)
+    return [separator.join(f"{quote}{value:.17g}{quote}".replace(".", decimal) for value in row) for row in table]
+
+
+HEADER = ",".join(default_columns())
+WITH_DEGREES = HEADER.replace("q_j1", "q_j1 [°]")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        csv_text().encode("utf-16"),
+        (csv_text(HEADER + ",Öl").replace("\n", ",1\n").replace("Öl,1", "Öl")).encode("cp1252"),
+        "\n".join(["sep=;", HEADER.replace(",", ";"), *rows(";", ",")]).encode(),
+        "\n".join([HEADER, *rows(",", ",", '"')]).encode(),
+        "\n".join([HEADER.replace(",", "|"), *rows("|")]).encode(),
+        "\n".join(["Robot: arm 7", "Date: 2024-05-01", "Rate, 100, Hz", "", HEADER, *rows()]).encode(),
+        "\n".join([HEADER, "s,rad,rad,rad,rad/s,rad/s,rad/s,Nm,Nm,Nm", *rows()]).encode(),
+        "\n".join(["Log of arm 7", HEADER, "[s]," + "-," * 8 + "(Nm)", *rows()]).encode(),
+    ],
+    ids=["utf-16", "latin", "sep-line", "quoted-decimal-comma", "bars", "preamble", "units-below", "preamble-and-units"],
+)
+def test_text_of_other_programs(tmp_path: Path, robot: Robot, data: bytes) -> None:
+    path = tmp_path / "run.csv"
+    path.write_bytes(data)
+    check(read_recording(path, robot))
+
+
+def test_units_below_the_header_count_and_project_files_use_the_names_as_they_stand(tmp_path: Path, robot: Robot) -> None:
+    _, q, _, tau = samples()
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([HEADER, "ms,deg,deg,deg,-,-,-,Nm,Nm,Nm", *rows()]))
+    log = read_recording(path, robot)
+    np.testing.assert_allclose(log.position, np.deg2rad(q))
+    np.testing.assert_allclose(log.time, np.arange(ROWS) * 1e-5)
+    named = read_recording(path, robot, LogLayout(columns={"effort": ["tau_j2", "tau_j1", "tau_j3"]}))
+    np.testing.assert_allclose(named.effort, tau[:, [1, 0, 2]])
+    assert log.rows[0] == 3
+
+
+@pytest.mark.parametrize("form", ["{:%d.%m.%Y %H:%M:%S.%f}", "{:%Y/%m/%d %H:%M:%S.%f}", "{:%H:%M:%S.%f}", "{:%H:%M:%S,%f}"])
+def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str) -> None:
+    from datetime import datetime, timedelta
+
+    start = datetime(2024, 5, 1, 12, 0, 59, 700_000)
+    text = [f'"{form.format(start + timedelta(seconds=float(t)))}"' for t in samples()[0]]
+    lines = [f"{stamp},{line.split(',', 1)[1]}" for stamp, line in zip(text, rows(), strict=True)]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([HEADER, *lines]))
+    check(read_recording(path, robot))
+
+
+@pytest.mark.parametrize("spelling", ["field.{}{}", "{}[{}]", "/joint_states/{}[{}]", "{}_{}"])
+def test_columns_that_name_the_joints_of_numbered_ones(tmp_path: Path, robot: Robot, spelling: str) -> None:
+    """``rostopic echo -p`` and the like: the order of a JointState is its own, and stands in columns of text."""
+    t, q, v, tau = samples()
+    names = ["%time" if "field" in spelling else "t"]
+    for word in ("name", "position", "velocity", "effort"):
+        names += [spelling.format(word, k) for k in range(3)]
+    clock = [f"{round(1e9 * time)}" if "field" in spelling else f"{time:.9g}" for time in t]
+    texts = ",".join(NAMES[k] for k in ORDER)
+    numbers = [",".join(f"{value:.17g}" for value in row[ORDER]) for block in (q, v, tau) for row in block]
+    lines = [f"{clock[k]},{texts},{numbers[k]},{numbers[ROWS + k]},{numbers[2 * ROWS + k]}" for k in range(ROWS)]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([",".join(names), *lines]))
+    check(read_recording(path, robot))
+    path.write_text("\n".join([",".join(names), *lines]).replace(texts, ",".join(NAMES), 1))
+    with pytest.raises(LogError, match=r"joints change their order.*j1 and j3.*record a bag"):
+        read_recording(path, robot)
+
+
+def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
+    from scipy.io import savemat
+
+    t, q, v, tau = samples()
+    own = [NAMES[k] for k in ORDER]
+    run = {"t": t, "q": q[:, ORDER], "dq": v[:, ORDER], "tau": tau[:, ORDER]}
+    np.savez(tmp_path / "a.npz", **run, joint_names=np.array(own))
+    check(read_recording(tmp_path / "a.npz", robot))
+    # project files name the columns as they stand in the file
+    layout = LogLayout(columns={"effort": ["tau_0", "tau_1", "tau_2"]})
+    np.testing.assert_allclose(read_recording(tmp_path / "a.npz", robot, layout).effort, tau[:, ORDER])
+    for name, texts in (("cells", np.array(own, dtype=object)), ("letters", np.array(own))):
+        savemat(tmp_path / f"{name}.mat", {"run": {**run, "joints": texts}})
+        check(read_recording(tmp_path / f"{name}.mat", robot))
+    h5py = pytest.importorskip("h5py")
+    for name in ("data", "attribute", "group"):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            group = file.create_group("run")
+            for key, value in run.items():
+                group[key] = value
+            if name == "data":
+                group["names"] = own
+            else:
+                (group["q"] if name == "attribute" else group).attrs["joint_names"] = own
+        check(read_recording(tmp_path / f"{name}.h5", robot))
+
+
+def test_fields_of_structs_and_rows_that_list_their_joints(tmp_path: Path, robot: Robot) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.feather as feather
+    import pyarrow.parquet as parquet
+
+    t, q, v, tau = samples()
+    blocks = {"position": q, "velocity": v, "effort": tau}
+    by_joint = {
+        joint: pa.StructArray.from_arrays([pa.array(block[:, k]) for block in blocks.values()], names=list(blocks))
+        for k, joint in enumerate(NAMES)
+    }
+    by_quantity = {
+        word: pa.StructArray.from_arrays([pa.array(block[:, k]) for k in range(3)], names=list(NAMES))
+        for word, block in blocks.items()
+    }
+    lists = {word: pa.array(list(block[:, ORDER])) for word, block in blocks.items()}
+    named = {"name": pa.array([[NAMES[k] for k in ORDER]] * ROWS), **lists}
+    state = pa.StructArray.from_arrays(list(named.values()), names=list(named))
+    for number, columns in enumerate((by_joint, by_quantity, named, {"state": state})):
+        found = pa.table({"t": t, **columns})
+        parquet.write_table(found, tmp_path / f"{number}.parquet", row_group_size=25)
+        check(read_recording(tmp_path / f"{number}.parquet", robot))
+        feather.write_feather(found, str(tmp_path / f"{number}.feather"))
+        check(read_recording(tmp_path / f"{number}.feather", robot))
+    names = [[NAMES[k] for k in (ORDER if row < ROWS - 1 else (0, 1, 2))] for row in range(ROWS)]
+    parquet.write_table(pa.table({"t": t, **lists, "name": names}), tmp_path / "changes.parquet")
+    with pytest.raises(LogError, match=r"joints change their order.*j3, j1, j2 in every row"):
+        read_recording(tmp_path / "changes.parquet", robot)
+
+
+def test_files_of_several_runs_say_which_is_read(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    run = {"t": t, "q": q, "v": v, "tau": tau}
+    second = {"t": t, "q": 2 * q, "tau": tau}
+    parts = {f"{group}/{key}": value for group, own in (("a", run), ("b", second)) for key, value in own.items()}
+    np.savez(tmp_path / "runs.npz", **parts)
+    log = read_recording(tmp_path / "runs.npz", robot)
+    check(log)
+    assert any("holds 2 runs: a is read, b not" in note and "topic: b" in note for note in log.notes)
+    np.testing.assert_allclose(read_recording(tmp_path / "runs.npz", robot, LogLayout(topic="b")).position, 2 * q)
+    # the first run lacks efforts: those of another run are none of its own
+    np.savez(tmp_path / "mixed.npz", **{key: value for key, value in parts.items() if key not in ("b/q", "b/t")})
+    check(read_recording(tmp_path / "mixed.npz", robot))
+    # one run in two groups with a clock each
+    both = {"state/t": t, "state/q": q, "state/v": v, "sensor/t": t, "sensor/tau": tau}
+    np.savez(tmp_path / "groups.npz", **both)
+    check(read_recording(tmp_path / "groups.npz", robot))
+    asked = {"command/t": t, "command/q": q + 1, "measured/t": t, "measured/q": q, "measured/v": v, "measured/tau": tau}
+    np.savez(tmp_path / "asked.npz", **asked)
+    check(read_recording(tmp_path / "asked.npz", robot))
+
+
+def test_what_was_asked_for_is_not_taken_for_a_measurement(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    columns: dict[str, np.ndarray] = {"t": t}
+    for group, shift in (("command", 1.0), ("state", 0.0)):
+        for word, block in (("position", q + shift), ("velocity", v + shift), ("effort", tau + shift)):
+            columns.update({f"{group}/{joint}/{word}": block[:, k] for k, joint in enumerate(NAMES)})
+    path = tmp_path / "run.csv"
+    np.savetxt(path, np.column_stack(list(columns.values())), delimiter=",", header=",".join(columns), comments="", fmt="%.17g")
+    check(read_recording(path, robot))
+    often = np.arange(2 * ROWS) * 0.005
+    twice = {key: np.repeat(block, 2, axis=0) for key, block in (("q", q + 1), ("v", v), ("tau", tau * 1.3))}
+    publishers = [
+        ("/joint_commands", list(NAMES), often, twice),
+        ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau}),
+    ]
+    check(read_recording(write_bag(tmp_path, "mcap", publishers), robot))
+
+
+def test_some_messages_of_all_joints_among_those_of_several_publishers(tmp_path: Path, robot: Robot) -> None:
+    t = np.arange(200) * 0.01
+
+    def motion(time: np.ndarray, joints: list[int]) -> dict[str, np.ndarray]:
+        return {key: np.stack([np.sin(time + k + s) for k in joints], axis=1) for s, key in enumerate(("q", "v", "tau"))}
+
+    publishers = [
+        ("/joint_states", ["j3", "j1"], t, motion(t, [2, 0])),
+        ("/joint_states", ["j2"], t + 0.004, motion(t + 0.004, [1])),
+        ("/joint_states", list(NAMES), t[5:7] + 0.001, motion(t[5:7] + 0.001, [0, 1, 2])),
+    ]
+    log = read_recording(write_bag(tmp_path, "mcap", publishers), robot)
+    assert len(log) > 190
+    np.testing.assert_allclose(log.position, np.stack([np.sin(log.time + k) for k in range(3)], axis=1), atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", ["stands", "whole seconds", "repeated"])
+def test_stamps_that_stand_while_the_joints_move(tmp_path: Path, robot: Robot, kind: str) -> None:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    types = store.types
+    t, q, v, tau = samples()
+    with Writer(tmp_path / "run", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connection = writer.add_connection("/joint_states", "sensor_msgs/msg/JointState", typestore=store)
+        for k, time in enumerate(t):
+            received = 1_700_000_000_000_000_000 + round(time * 1e9)
+            stamp = {"stands": 1e18, "whole seconds": received // 10**9 * 10**9, "repeated": received}[kind]
+            moment = types["builtin_interfaces/msg/Time"](sec=int(stamp) // 10**9, nanosec=int(stamp) % 10**9)
+            header = types["std_msgs/msg/Header"](stamp=moment, frame_id="")
+            message = types["sensor_msgs/msg/JointState"](header, list(NAMES), q[k], v[k], tau[k])
+            raw = store.serialize_cdr(message, "sensor_msgs/msg/JointState")
+            for late in (0, 1000) if kind == "repeated" else (0,):
+                writer.write(connection, received + late, raw)
+    log = read_recording(tmp_path / "run", robot)
+    said = any("stamps of the headers stand" in note for note in log.notes)
+    assert said == (kind != "repeated")
+    if kind == "repeated":
+        assert (np.diff(log.time)[::2] == 0).all()
+    else:
+        check(log)
+
+
+def test_bags_that_were_cut_short_name_what_saves_them(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    for kind, tool in (("mcap", "mcap recover"), ("sqlite3", r"sqlite3 .* \.recover"), ("ros1", "rosbag reindex")):
+        path = write_bag(tmp_path, kind, [("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})])
+        file = path if kind == "ros1" else next(p for p in path.iterdir() if p.suffix in (".db3", ".mcap"))
+        cut = tmp_path / f"cut{file.suffix}"
+        cut.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
+        with pytest.raises(LogError, match=f"broken.*{tool}"):
+            read_recording(cut, robot)
+
+
+def test_archives_and_names_that_are_something_else(tmp_path: Path, robot: Robot) -> None:
+    import zipfile
+
+    for name, member, words in (("a.zip", "run.csv", "unpack it"), ("a.xlsx", "xl/workbook.xml", "save the sheet as CSV")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(member, "t,q")
+        with pytest.raises(LogError, match=words):
+            read_recording(tmp_path / name, robot)
+    (tmp_path / "run.mat").write_text(csv_text())
+    with pytest.raises(LogError, match="no MATLAB file, whatever its name says"):
+        read_recording(tmp_path / "run.mat", robot)
+
+
+def test_arrays_of_dates_and_of_objects(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    clock = np.datetime64("2024-05-01") + np.round(t * 1e9).astype("timedelta64[ns]")
+    np.savez(tmp_path / "a.npz", t=clock, qpos=q, qvel=v, tau=tau, words=np.array(["a", None], dtype=object))
+    log = read_recording(tmp_path / "a.npz", robot)
+    check(log)
+    assert any("Python objects are never loaded: words" in note for note in log.notes)
