@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import pickle
@@ -222,6 +223,50 @@ def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
     done = [path.name.split("-") for path in tmp_path.glob("*-*")]
     assert 40 <= len(done) < 80  # what the other worker had done is not repeated
+
+
+def unevenly(k: int) -> int:
+    time.sleep(0.12 if k < 10 else 0.001)
+    return os.getpid()
+
+
+def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> None:
+    """It has the logs, the other one would have to be sent them."""
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with distributed.LocalCluster(**options) as cluster, parallel.workers(scheduler=cluster.scheduler_address):
+        for _ in range(3):
+            found = parallel.each(unevenly, range(20))
+            assert len(set(found[:10])) == len(set(found[10:])) == 1
+            assert found[0] != found[10]
+
+
+class Awaited:
+    """Stands for a future of dask that is done after so many looks."""
+
+    def __init__(self, looks: int, outcome: Exception | int) -> None:
+        self.looks, self.outcome = looks, outcome
+
+    def done(self) -> bool:
+        return self.looks <= 0
+
+    def result(self, timeout: float | None = None) -> int:
+        self.looks -= 1
+        if timeout is not None and self.looks >= 0:
+            raise asyncio.TimeoutError
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+def test_an_answer_is_waited_for_as_long_as_its_worker_lives() -> None:
+    for looks in (0, 1, 3):  # it may come between two looks
+        assert parallel._Answer(Awaited(looks, 7), "a", lambda: {"a"}).result() == 7
+        assert parallel._Answer(Awaited(looks, 7), None, set).result() == 7  # anybody's
+        with pytest.raises(asyncio.TimeoutError, match="the work's own"):
+            parallel._Answer(Awaited(looks, asyncio.TimeoutError("the work's own")), "a", lambda: {"a"}).result()
+    with pytest.raises(parallel._LostError):
+        parallel._Answer(Awaited(9, 7), "a", lambda: {"b"}).result()
 
 
 def asks_and_waits(path: str) -> None:

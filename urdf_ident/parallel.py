@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
@@ -31,6 +31,8 @@ _Map = Callable[[Callable[[Any], Any], Sequence[Any]], Callable[[], list[Any]]]
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 #: How long a scheduler may take to answer [s].
 _PATIENCE = 10.0
+#: After so long without an answer a worker of a cluster may be gone [s].
+_LOOK = 0.5
 #: Parts that a worker's share of the items is sent in: while it works on one the next is packed, and a lost one costs no more.
 _PARTS = 4
 
@@ -117,6 +119,10 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+#: A task, which of the places it is for, who was there, and what is going to be answered.
+_Sent = tuple[Task, int, Hashable, Any]
+
+
 class _Crew:
     """Workers that share the items of every call in the same way.
 
@@ -132,26 +138,33 @@ class _Crew:
 
     def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Callable[[], list[Any]]:
         places = self.places()
-        count = min(len(places) * _PARTS, len(items))
-        edges = [k * len(items) // count for k in range(count + 1)]
-        sent = deque[tuple[Task, Hashable, Any]]()
+        parts = min(len(places) * _PARTS, len(items))
+        edges = [k * len(items) // parts for k in range(parts + 1)]
+        sent = deque[_Sent]()
         for k, (begin, end) in enumerate(pairwise(edges)):
-            task, place = Task(function, items[begin:end]), places[k * len(places) // count]
-            sent.append((task, place, self.submit(place, *task.message(self.known.get(self.at.get(place, ""), set())))))
+            at = k * len(places) // parts
+            sent.append(self._send(Task(function, items[begin:end]), at, places[at]))
         return partial(self._collected, sent)
 
-    def _collected(self, sent: deque[tuple[Task, Hashable, Any]]) -> list[Any]:
+    def _send(self, task: Task, at: int, place: Hashable) -> _Sent:
+        known = self.known.get(self.at.get(place, ""), set())
+        return task, at, place, self.submit(place, *task.message(known))
+
+    def _collected(self, sent: deque[_Sent]) -> list[Any]:
         results = []
         while sent:  # answers go once they are read: together they may be as large as all that is made of them
             results += self._done(*sent.popleft())
         return results
 
-    def _done(self, task: Task, place: Hashable, answer: Any) -> list[Any]:
-        """Results of a task; sent again, in full, where the worker lacked something."""
-        worker, data = answer.result()
+    def _done(self, task: Task, at: int, place: Hashable, answer: Any) -> list[Any]:
+        """Results of a task; sent again where the worker is gone, and in full where it lacked something."""
+        try:
+            worker, data = answer.result()
+        except _LostError:
+            return self._done(*self._send(task, at, self.places()[at]))
         if isinstance(data, list):
             self.known.setdefault(worker, set()).difference_update(task.named.difference(data))
-            worker, data = self.submit(place, *task.message(set())).result()
+            return self._done(task, at, place, self.submit(place, *task.message(set())))
         results = task.results(data)
         self.at[place] = worker
         self.known.setdefault(worker, set()).update(task.known)
@@ -195,17 +208,48 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         _keep_memory()
         _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
 
+        order = count()
+
         def submit(place: str | None, *message: Any) -> Any:
-            where: dict[str, Any] = {} if place is None else {"workers": [place], "allow_other_workers": True}
+            # In order, for an answer may name what came with the one before; and nowhere else, for others lack the logs.
+            where: dict[str, Any] = {"priority": -next(order), "workers": None if place is None else [place]}
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
-                return client.submit(_work_there, *message, pure=False, **where)
+                return _Answer(client.submit(_work_there, *message, pure=False, **where), place, client.nthreads)
 
         try:
             yield _Crew(submit, _Places(client.nthreads))
         finally:
             with suppress(OSError):  # the scheduler may be gone
                 client.run(leave, leave())
+
+
+class _LostError(Exception):
+    """The worker of a task is gone."""
+
+
+class _Answer:
+    """What a worker of a cluster is going to answer.
+
+    Args:
+        future: Of dask.
+        place: Address of the worker; None: any.
+        alive: Gives the addresses of the workers that there are.
+    """
+
+    def __init__(self, future: Any, place: str | None, alive: Callable[[], Container[str]]) -> None:
+        self.future, self.place, self.alive = future, place, alive
+
+    def result(self) -> Any:
+        """Waits for it; :class:`_LostError` where the worker is gone."""
+        from asyncio import TimeoutError as NoAnswerError
+
+        while not self.future.done():
+            with suppress(NoAnswerError):
+                return self.future.result(_LOOK)
+            if self.place is not None and self.place not in self.alive():
+                raise _LostError
+        return self.future.result()
 
 
 class _Places:
