@@ -124,6 +124,17 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     assert trust(poor, [log]).weights is None
 
 
+def test_friction_that_turns_round_within_a_sample_is_no_outlier(plain: DynamicModel) -> None:
+    """A knee that is too wide leaves single samples beside reversals, far off where the log has little noise."""
+    sharp, blunt = (
+        DynamicModel(plain.robot, friction=["viscous", {"term": "coulomb", "width": width}, "offset"]) for width in (0.002, 0.1)
+    )
+    log = as_log(make_segment(sharp, 1500, sigma=0.001))
+    fit = fit_base(build_statistics(blunt, [log]), blunt.base())
+    assert find_outliers(blunt, fit, [log]).power < 0.01
+    assert trust(blunt, [log]).weights is None
+
+
 def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
     """A torque that the model explains to the last digits, but for spikes of a millionth of it."""
     segment = make_segment(plain, 600)

@@ -1,6 +1,7 @@
 """Outliers: whether a log holds so many that least squares listens to them more than to the robot.
 
-A friction law that the model lacks leaves large residuals too, but for many samples in a row, around every reversal. A
+A friction law that the model lacks leaves large residuals too, around every reversal: for many samples in a row, or, where
+friction changes sign within a sample, for one. So outliers are counted away from reversals; they come at any speed. An
 outlier stands alone: it is far from its neighbours and far from what the model leaves unexplained elsewhere.
 """
 
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
 from ...linalg import Array, running_median
 from ...model.dynamic_model import DynamicModel
+from ...model.trained import KNEE
 from ...parallel import each
-from ...samples import columns
+from ...samples import Segment, columns
 from ...scratch import stored
 from ...statistics.fit import Fit
 from .robust import robust_scale, sample_residuals
@@ -38,8 +41,8 @@ class Outliers:
 
     Attributes:
         group: The row group that is hit hardest.
-        share: Share of its samples that are outliers.
-        power: Share of its squared residual that they hold.
+        share: Share of its samples away from reversals that are outliers.
+        power: Share of the squared residual there that they hold.
     """
 
     group: str
@@ -75,12 +78,14 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     """
     made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
-    targets = [stored(model.row_targets(s.tau, s.external)) for log in logs for s in log.segments if s.tau is not None]
+    segments = [segment for log in logs for segment in log.segments if segment.tau is not None]
+    targets = [stored(model.row_targets(s.tau, s.external)) for s in segments]  # type: ignore[arg-type]
     found = []
     for group, residuals, away, target in zip(model.groups, columns(parts), columns(apart), columns(targets), strict=True):
         torque = np.sqrt(np.mean(target**2))
-        outlying = np.abs(away) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
-        squares = residuals**2
+        swift = _swift(model, group.joint, segments)
+        outlying = np.abs(away[swift]) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
+        squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
         found.append(Outliers(group.name, float(outlying.mean()), float(power)))
     return max(found, key=lambda outliers: outliers.power)
@@ -89,3 +94,10 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
     """Residuals of each piece of a log, and how far they are from their neighbours, shape (N, groups) each."""
     return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in sample_residuals(model, fit, log)]
+
+
+def _swift(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
+    """Samples at which neither a joint nor a motor that turns it is about to reverse, shape (N,)."""
+    turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
+    rates = np.abs(np.vstack([segment.v @ turns.T for segment in segments]))
+    return np.asarray((rates >= KNEE * np.percentile(rates, 95, axis=0)).all(axis=1))
