@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -58,3 +59,19 @@ def test_the_same_sine_on_all_joints_tells_nothing_between_two_readings(arms: Mo
     logs = arms.training(one, "same", np.random.default_rng([11, 416, len(arms.KINDS) + arms.POOR.index("same")]))
     (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
     assert not [item.id for item in report.findings if item.severity != "info"]
+
+
+def test_a_clock_that_is_wrong_by_a_fifth_is_named(arms: ModuleType) -> None:
+    """Gravity and inertia disagree by 44 %, in a few per mille of the torque: friction and other inertias explain the rest."""
+    one, rng = arms.arm(132), np.random.default_rng([13, 132])
+    sound = [one.log(f"run{k}", arms.wander(one, rng, 9.0, 1.0), rng) for k in range(3)]
+    slow = [replace(log, time=1.2 * log.time) for log in sound]
+    said = [
+        {
+            item.id
+            for report in examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
+            for item in report.findings
+        }
+        for logs in (sound, slow)
+    ]
+    assert ["time-scale" in ids for ids in said] == [False, True]

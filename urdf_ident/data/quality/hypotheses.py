@@ -20,9 +20,11 @@ from .trial import Case, ReadingScore
 #: worth saying, and the part of it within which another cause is a rival.
 DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: Gain over its standard error between blocks: of a reading that explains a material part of some torque, and of one that
-#: explains so little that friction which no law has may do it by chance. Of 71 sound logs two gained so by 3.5 and less than 5
-#: errors; small faults that are true, a zero of 0.1 rad, a gain of 0.8, by 6 and more.
+#: explains so little that friction which no law has may do it by chance, for it is the best of many joints. Of 71 sound logs
+#: two gained so by 3.5 and less than 5 errors; small faults that are true, a zero of 0.1 rad, a gain of 0.8, by 6 and more.
 SIGNIFICANT, SURE = 3.5, 5.0
+#: Causes with one number for the whole log, not chosen among joints: sound logs gain by 2.8 errors at most.
+_OF_ALL = ("time-scale",)
 #: By how much the URDF's inertias must explain one of two rivals better to decide between them.
 TIE = 0.15
 #: By how much a spring must explain more than a fault: it has three numbers of its own, and few joints have one.
@@ -106,7 +108,8 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     best = sorted((_sharpened(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     (winner, after), others = best[0], best[1:]
     gain, errors = before.score - after.score, _errors(before, after)
-    if errors < (SIGNIFICANT if material(before.left, after.left) else SURE) or (gain < _LATE and winner.id == "effort-delay"):
+    enough = SIGNIFICANT if material(before.left, after.left) or winner.id in _OF_ALL else SURE
+    if errors < enough or (gain < _LATE and winner.id == "effort-delay"):
         return None
     rivals = tuple(item for item, score in others if score.score < after.score + max(RIVAL * gain, DOUBTFUL))
     if rivals:
