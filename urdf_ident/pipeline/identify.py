@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import EstimationError, LogError
-from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
+from ..estimation.uncertainty.prediction import LookedAt, held_out_residual, held_out_torque, looked_at
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
@@ -92,6 +92,7 @@ def identify(
 def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identification:
     """The third stage, and everything in one record."""
     model, fit = learnt.model, learnt.fit
+    looked = None if isinstance(model, ElasticModel) else looked_at(model, prepared.logs)  # others do that meanwhile
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
     engine = rigid_of(model.robot).used
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
@@ -114,18 +115,16 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         essential=learnt.essential,
         evidence=physical.evidence,
     )
-    return _with_prediction(result, learnt, prepared)
+    return result if looked is None else _with_prediction(result, learnt, prepared, looked)
 
 
-def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared) -> Identification:
+def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, looked: LookedAt) -> Identification:
     """How far held-out torque lies from its prediction, and whether adaptation would help; neither where nothing can be held
     out."""
-    if isinstance(ident.model, ElasticModel):
-        return ident
     given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         held = held_out_torque(*given)
-        found = held_out_residual(*given, held=held)
+        found = held_out_residual(*given, held=held, looked=looked)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict())

@@ -115,7 +115,10 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
     errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # others work on them meanwhile
-    changes = _changes(estimated, converged.model, logs)
+    model, statistics = converged.model, estimated.statistics
+    changes = _changes(estimated, model, logs)
+    cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
+    completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unasked, reversals)
     fit = errors()
     kept.clear()  # what follows seldom asks for rows of all logs again
     trained = prepared.trained
@@ -126,16 +129,15 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
         *unseen,
         *unused(project.build_payload(model.robot), logs),
     )
-    model, statistics = converged.model, estimated.statistics
     return Learnt(
         model,
         statistics,
         fit,
-        completed_prior(model, prior, statistics, fit.weights, selected.unasked, reversals),
+        completed,
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
-        _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials)),
+        cross_validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
         (

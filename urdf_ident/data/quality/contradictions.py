@@ -22,7 +22,7 @@ from .candidates import Reading
 from .findings import Finding
 from .first_order import SmallFault, small_faults
 from .hypotheses import DOUBTFUL, Step, open_scales, search
-from .sampled import sampler
+from .sampled import MotionSamples, sampler
 from .small_wording import small_fault
 from .stationarity import Change, Growth, between, in_all, within
 from .trial import Case
@@ -150,18 +150,18 @@ def _odd(
     if parted == 1:
         found = [_differing(together)]
     else:
-        found = each(partial(_differing_of, robot, reduction), [[logs[k] for k in group] for group in groups])
+        cases = [_case(robot, reduction, [logs[k] for k in group]) for group in groups]
+        thin = [None if case is None else (case.sampled(0.0), case.moves) for case in cases]  # far less to send than the logs
+        found = each(partial(_differing_of, robot), thin)
     gain = max((change[1] for odd in found for change in odd.values()), default=0.0)
     if steps and gain <= steps[0].gain:
         return []
     return [{group[at]: change for at, change in odd.items()} for group, odd in zip(groups, found, strict=True) if odd]
 
 
-def _differing_of(
-    robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]
-) -> dict[int, tuple[str, float, int]]:
-    case = _case(robot, reduction, logs)
-    return {} if case is None else _differing(case)
+def _differing_of(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_]] | None) -> dict[int, tuple[str, float, int]]:
+    """:func:`_differing` of samples and the joints that move."""
+    return {} if thin is None else _differing(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]))
 
 
 def _differing(case: Case) -> dict[int, tuple[str, float, int]]:

@@ -133,7 +133,8 @@ def sampler(
     pieces = thinned(logs, samples)
     if not pieces:
         return None
-    smooth = each(_smooth, pieces)  # once: every delay only shifts it
+    fresh = iter(each(_smooth, [item for item in pieces if _known(item) is None]))
+    smooth = [_kept(item, next(fresh)) if (known := _known(item)) is None else known for item in pieces]  # delays only shift it
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
@@ -167,14 +168,22 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
 
 def _smooth(item: ThinnedPiece) -> Array:
     """Torque of a whole stretch, without outliers, filtered like the motion."""
-    part, cutoff = item.part, item.cutoff
-    known = _SMOOTH.get(part)
-    if known is not None and known[0] == cutoff:
-        return known[1]
+    known, part = _known(item), item.part
+    if known is not None:
+        return known
     tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
-    made = lowpass(_without_outliers(tau), part.rate, cutoff)
-    if len(part) <= _SHORT:
-        _SMOOTH[part] = cutoff, made
+    return _kept(item, lowpass(_without_outliers(tau), part.rate, item.cutoff))
+
+
+def _known(item: ThinnedPiece) -> Array | None:
+    """Its torque, where it has been made, here or elsewhere."""
+    cutoff, made = _SMOOTH.get(item.part, (None, None))
+    return made if cutoff == item.cutoff else None
+
+
+def _kept(item: ThinnedPiece, made: Array) -> Array:
+    if len(item.part) <= _SHORT:
+        _SMOOTH[item.part] = item.cutoff, made
     return made
 
 

@@ -19,7 +19,7 @@ parameters' variance holds for the chosen laws only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,7 +36,7 @@ from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.term_chunks import torque_by_sample
 from ...model.trained import sliders
-from ...parallel import each
+from ...parallel import begun, each
 from ...samples import Segment, columns, freeze_arrays
 from ...scratch import stored
 from ...statistics.entries import Statistic
@@ -139,6 +139,25 @@ class HeldOutResidual:
         return np.asarray(found * np.maximum(beyond, 1.0))
 
 
+#: Waits for the measured torque of each piece behind the band, and its torque at some samples as a function of the parameters.
+LookedAt = Callable[[], Sequence[tuple[Array, Array]]]
+
+
+def looked_at(model: DynamicModel, logs: Sequence[PreparedLog]) -> LookedAt:
+    """What :func:`held_out_residual` needs of the logs whatever was estimated; begun, where others work.
+
+    Args:
+        model: The model, rigid.
+        logs: The prepared logs.
+
+    Returns:
+        For :func:`held_out_residual`.
+    """
+    shown = _with_torque(logs)
+    count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
+    return begun(partial(_looked_at, model, _band(logs), count), shown)
+
+
 def held_out_residual(
     model: DynamicModel,
     statistics: StatisticSet,
@@ -147,6 +166,7 @@ def held_out_residual(
     weight: float,
     logs: Sequence[PreparedLog],
     held: HeldOutTorque | None = None,
+    looked: LookedAt | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior as in the result, and keeps what is missed.
 
@@ -158,6 +178,7 @@ def held_out_residual(
         weight: Of the prior.
         logs: The prepared logs behind the statistics.
         held: The prediction, where it was made already (:func:`held_out_torque`).
+        looked: As :func:`looked_at` gives it, where that was begun already.
 
     Returns:
         The quantiles.
@@ -166,17 +187,15 @@ def held_out_residual(
         EstimationError: Too short to hold anything out.
     """
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
-    band = min(score_band(log.conditioned.rate) for log in logs)
-    shown = [part for log in logs for part in log.segments if part.tau is not None]
-    measured = each(partial(_measured, band), shown)
+    looked = looked or looked_at(model, logs)
+    measured, rows = zip(*looked(), strict=True)
     predicted = [torque for own in held.parts for torque in own]
     errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
     wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
     relative = wrong / np.maximum(size, 1e-300)
-    factor, count = statistics.stacked(weights)[:, :-1], max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // len(shown)))
-    rows = np.concatenate(each(partial(_some_rows, model, count), shown))
-    variance = posterior_variance(factor, prior, weight, rows)
-    found = _classed(errors, shown, variance.mean(axis=0), band, held.blocks)
+    variance = posterior_variance(statistics.stacked(weights)[:, :-1], prior, weight, np.concatenate(rows))
+    shown = _with_torque(logs)
+    found = _classed(errors, shown, variance.mean(axis=0), _band(logs), held.blocks)
     return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative)
 
 
@@ -339,15 +358,19 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     return tuple(own)
 
 
-def _measured(band: float, part: Segment) -> Array:
-    return lowpass(part.total, part.rate, band)
+def _band(logs: Sequence[PreparedLog]) -> float:
+    return min(score_band(log.conditioned.rate) for log in logs)
 
 
-def _some_rows(model: DynamicModel, count: int, part: Segment) -> Array:
-    """Torque at some samples of a segment as a function of the parameters, shape (some, n, p)."""
+def _with_torque(logs: Sequence[PreparedLog]) -> list[Segment]:
+    return [part for log in logs for part in log.segments if part.tau is not None]
+
+
+def _looked_at(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
+    """Measured torque behind the band, and the torque at so many samples by parameter, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
-    found: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
-    return found
+    rows: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
+    return lowpass(part.total, part.rate, band), rows
 
 
 def _owners(
