@@ -13,6 +13,7 @@ from logs import Truth, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_log
+from urdf_ident.result.brief import brief
 from urdf_ident.result.evidence import Departure, Evidence
 from urdf_ident.result.verdict import Reason, judge
 
@@ -169,6 +170,39 @@ def test_an_outstanding_finding_caps_the_level(ident: ui.Identification) -> None
     found = replace(ident, inputs=({**ident.inputs[0], "findings": [finding]},)).verdict
     assert found.level == "usable"
     assert Reason("effort-sign", "usable", "torque of j1 may be reversed", "check it") in found.reasons
+
+
+def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_joints(ident: ui.Identification) -> None:
+    late = {"id": "effort-late", "severity": "warning", "message": "the effort of this joint comes later", "remedy": "check it"}
+    sign = {
+        "id": "effort-sign",
+        "severity": "refused",
+        "joint": "joint_3",
+        "message": "the sign of joint_3",
+        "remedy": "turn it",
+    }
+    delays = [{**late, "joint": joint} for joint in ("joint_2", "joint_5")]
+    for relative, level in ((0.25, "usable"), (0.9, "poor")):
+        scores = tuple({**item, "relative": relative} for item in ident.validation)
+        found = replace(ident, validation=scores, inputs=({**ident.inputs[0], "findings": [*delays, sign]},))
+        assert found.verdict.level == level
+        assert found.verdict.cause is not None
+        text = "joint_2 (also joint_5): the effort of this joint comes later"
+        assert text in {reason.text for reason in found.verdict.reasons}
+        assert found.verdict.cause.text == (text if level == "usable" else "the sign of joint_3")  # refused and forced
+        assert f"relative torque error {100 * relative:.1f} %" in " ".join(brief(found).split())
+
+
+def test_a_joint_that_is_worse_than_the_urdf_is_named(ident: ui.Identification) -> None:
+    def judged(relative: float, urdf: float) -> set[str]:
+        item = ident.validation[0]
+        changed = {**item["per_joint"][2], "relative": relative, "rmse": relative, "urdf_rmse": urdf}
+        joints = [*item["per_joint"][:2], changed, *item["per_joint"][3:]]
+        return {reason.text for reason in replace(ident, validation=({**item, "per_joint": joints},)).verdict.reasons}
+
+    name = ident.validation[0]["per_joint"][2]["joint"]
+    assert f"worse than the URDF on {name} (75 % of its torque, URDF 47 %)" in judged(0.75, 0.47)
+    assert not any("worse than the URDF" in text for text in judged(0.75, 0.76) | judged(0.05, 0.01))
 
 
 def test_a_payload_in_the_last_third_of_one_log_is_named(robot: ui.Robot, logs: list[ui.Recording]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,23 @@ def finding_words(finding: Mapping[str, Any]) -> str:
     Returns:
         One line.
     """
-    joint, rows, remedy = finding.get("joint"), finding.get("rows"), finding.get("remedy")
-    owner = f"{joint}: " if joint and joint not in finding["message"] else ""
+    rows, remedy = finding.get("rows"), finding.get("remedy")
     where = f" (from row {rows[0]})" if rows else ""
-    return f"{owner}{finding['message']}{where}" + (f" -> {remedy}" if remedy else "")
+    return f"{joint_message(finding)}{where}" + (f" -> {remedy}" if remedy else "")
+
+
+def joint_message(finding: Mapping[str, Any], joints: Sequence[str] = ()) -> str:
+    """The message of a finding with the joint that it is about.
+
+    Args:
+        finding: As in ``findings`` of identification.json.
+        joints: Other joints of which the same was found.
+
+    Returns:
+        Words; the joint stands first unless the message names it.
+    """
+    joint, message = finding.get("joint"), str(finding["message"])
+    named = joint is None or re.search(rf"(?<!\w){re.escape(joint)}(?!\w)", message)
+    more = [other for other in joints if other != joint]
+    also = f" (also {', '.join(more)})" if more else ""
+    return f"{message}{also}" if named else f"{joint}{also}: {message}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..samples import HARDLY_TURNS
 from .evidence import Evidence
+from .lines import joint_message
 from .record import Record
 
 LEVELS = ("good", "usable", "poor")
@@ -45,6 +46,10 @@ OUTSTANDING = (
     "values-sentinel",
     "samples-lost",
 )
+
+
+#: Reasons that say how large an error is and not where it comes from.
+_ERRORS = ("held-out-error", "cross-validation")
 
 
 @dataclass(frozen=True)
@@ -97,15 +102,17 @@ def judge(ident: Record) -> ResultVerdict:
     """Weighs the evidence of a result.
 
     Returns:
-        The verdict; the gravest reasons first.
+        The verdict; the gravest reasons first, and of those that are as grave causes before the error that they explain.
     """
-    reasons = [*_outside(ident), *_physics(ident), *_findings(ident.inputs)]
+    outside = list(_outside(ident))
+    error = max((LEVELS.index(reason.level) for reason in outside if reason.id in _ERRORS), default=0)
+    reasons = [*outside, *_physics(ident), *_findings(ident.inputs, LEVELS[max(error, 1)])]
     if ident.evidence is not None:
         reasons += _measured(ident.evidence)
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
-    if not any(reason.id in ("held-out-error", "cross-validation") and reason.level == "good" for reason in reasons):
+    if not any(reason.id in _ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
-    ordered = sorted(reasons, key=lambda reason: -LEVELS.index(reason.level))
+    ordered = sorted(reasons, key=lambda reason: (-LEVELS.index(reason.level), reason.id in _ERRORS))
     return ResultVerdict(LEVELS[level], tuple(ordered))
 
 
@@ -151,6 +158,14 @@ def _outside(ident: Record) -> Iterator[Reason]:
         yield Reason(
             "worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion"
         )
+    joints = _worse_joints(scores)
+    if joints and not worse:
+        yield Reason(
+            "joint-worse-than-urdf",
+            "usable",
+            f"worse than the URDF on {', '.join(joints)}",
+            "look at the sign, scale and order of these joints in the logs, then record a richer motion",
+        )
     lost = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["urdf_friction_mean_rmse"]]
     if lost and not worse:
         yield Reason(
@@ -170,6 +185,19 @@ def _outside(ident: Record) -> Iterator[Reason]:
         )
 
 
+def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Joints whose error on a log that was held out is not good, and larger than that of the URDF as it came."""
+    found: dict[str, str] = {}
+    for item in scores:
+        for joint in item["per_joint"]:
+            before = joint.get("urdf_rmse")
+            if before is not None and joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * before:
+                share = joint["relative"] * before / joint["rmse"]
+                words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
+                found.setdefault(joint["joint"], words)
+    return list(found.values())
+
+
 def _no_other_motion(evidence: Evidence) -> Reason | None:
     """Why what cross-validation holds out is no other motion."""
     if evidence.folds_repeat:
@@ -183,7 +211,7 @@ def _no_other_motion(evidence: Evidence) -> Reason | None:
         return Reason(
             "motion-hardly-turns",
             "usable",
-            f"the joints turn back {evidence.reversals:.2g} times (mean): parts of such a motion are no test of another one",
+            f"the joints hardly turn back ({evidence.reversals:.2g} × on average), so no part of the motion tests another one",
             "record a longer or faster motion, or give another one with --validate",
         )
     return None
@@ -223,21 +251,23 @@ def _physics(ident: Record) -> Iterator[Reason]:
         )
 
 
-def _findings(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
-    """Findings about sign, order, gravity, units or time that are not settled."""
-    found: dict[str, tuple[list[str], Mapping[str, Any]]] = {}
+def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Reason]:
+    """Findings about sign, order, gravity, units or time that are not settled; those that refuse at level ``refused``."""
+    found: dict[str, tuple[list[str], list[Mapping[str, Any]]]] = {}
     for item in inputs:
         for finding in item.get("findings", ()):
             grave = finding["severity"] == "refused" or (
                 finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and not _explained(finding)
             )
             if grave:
-                found.setdefault(finding["id"], ([], finding))[0].append(
-                    str(item.get("name") or item.get("log") or item.get("path"))
-                )
-    for id, (logs, finding) in found.items():
+                logs, alike = found.setdefault(finding["id"], ([], []))
+                logs.append(str(item.get("name") or item.get("log") or item.get("path")))
+                alike.append(finding)
+    for id, (logs, alike) in found.items():
         where = f" ({', '.join(dict.fromkeys(logs))})" if len(inputs) > 1 else ""
-        yield Reason(id, "usable", f"{finding['message'].rstrip('.')}{where}", finding.get("remedy"))
+        joints = list(dict.fromkeys(str(finding["joint"]) for finding in alike if finding.get("joint")))
+        level = refused if any(finding["severity"] == "refused" for finding in alike) else "usable"
+        yield Reason(id, level, f"{joint_message(alike[0], joints).rstrip('.')}{where}", alike[0].get("remedy"))
 
 
 def _explained(finding: Mapping[str, Any]) -> bool:

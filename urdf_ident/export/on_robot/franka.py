@@ -114,7 +114,11 @@ def texts(plan: Plan) -> dict[str, str]:
         ModelError: Not seven joints.
     """
     if len(plan.order) != _JOINTS:
-        raise ModelError("a Franka arm has seven joints", got=len(plan.order), remedy="lock the fingers: robot.lock")
+        raise ModelError(
+            "a Franka arm has seven joints",
+            got=len(plan.order),
+            remedy="lock the fingers (robot.lock), or take --for ros2_control",
+        )
     time, q, _, _ = plan.samples(_RATE)
     header = ",".join(["t", *(f"{kind}_{name}" for kind in ("q", "v", "tau") for name in plan.order)])
     program = _PROGRAM.replace("@ROBOT@", json.dumps(plan.robot)).replace("@HEADER@", header)

@@ -55,7 +55,11 @@ def texts(plan: Plan) -> dict[str, str]:
         ModelError: Not six joints.
     """
     if len(plan.order) != _JOINTS:
-        raise ModelError("URScript drives six joints", got=len(plan.order), remedy="lock the others: robot.lock")
+        raise ModelError(
+            "URScript drives six joints",
+            got=len(plan.order),
+            remedy="lock what is not of the arm (robot.lock), or take --for ros2_control",
+        )
     return {
         "motion.script": _program(plan, 1.0, "motion"),
         "dry_run.script": _program(plan, DRY_RUN, "dry run"),
