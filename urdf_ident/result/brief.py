@@ -105,8 +105,13 @@ def changes(ident: Record) -> list[str]:
         shift = float(np.linalg.norm(to_com(new)[1] - centre))
         gyration = float(np.sqrt(max(np.trace(inertia), 0.0) / (2 * old[0])))
         if share[k, 1:4].max() > _SHARE:
-            found.append((shift / max(gyration, 1e-6), f"{body.name} CoM {1000 * shift:.0f} mm"))
+            found.append((shift / max(gyration, 1e-6), f"{body.name} CoM {_millimetres(shift)} mm"))
     return [words for size, words in sorted(found, reverse=True)[:_CHANGES] if size > 0.02]
+
+
+def _millimetres(metres: float) -> str:
+    value = 1000 * metres
+    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
 
 
 def html(ident: Record) -> str:
