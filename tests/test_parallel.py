@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -242,31 +243,42 @@ def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> 
 
 
 class Awaited:
-    """Stands for a future of dask that is done after so many looks."""
+    """Stands for a future of dask that is done after a time, and whose answer takes as long to come [s]."""
 
-    def __init__(self, looks: int, outcome: Exception | int) -> None:
-        self.looks, self.outcome = looks, outcome
+    def __init__(self, after: float, outcome: Exception | int, seconds: float = 0.0) -> None:
+        self.after, self.outcome, self.seconds, self.broken_off, self.status = after, outcome, seconds, 0, "pending"
 
-    def done(self) -> bool:
-        return self.looks <= 0
+    def add_done_callback(self, function: Callable[[Awaited], None]) -> None:
+        def done() -> None:
+            self.status = "error" if isinstance(self.outcome, Exception) else "finished"
+            function(self)
 
-    def result(self, timeout: float | None = None) -> int:
-        self.looks -= 1
-        if timeout is not None and self.looks >= 0:
+        Timer(self.after, done).start()
+
+    def result(self, timeout: float = np.inf) -> int:
+        assert self.status != "pending"  # an answer that is asked for too early is broken off while it comes
+        if timeout < self.seconds:
+            self.broken_off += 1
             raise asyncio.TimeoutError
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
 
 
-def test_an_answer_is_waited_for_as_long_as_its_worker_lives() -> None:
-    for looks in (0, 1, 3):  # it may come between two looks
-        assert parallel._Answer(Awaited(looks, 7), "a", lambda: {"a"}).result() == 7
-        assert parallel._Answer(Awaited(looks, 7), None, set).result() == 7  # anybody's
+def test_an_answer_is_waited_for_as_long_as_its_worker_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_LOOK", 0.01)
+    for after in (0.0, 0.05):
+        assert parallel._Answer(Awaited(after, 7), "a", lambda: {"a"}).result() == 7
+        assert parallel._Answer(Awaited(after, 7), None, set).result() == 7  # anybody's
+        answer = parallel._Answer(Awaited(after, asyncio.TimeoutError("the work's own")), "a", lambda: {"a"})
         with pytest.raises(asyncio.TimeoutError, match="the work's own"):
-            parallel._Answer(Awaited(looks, asyncio.TimeoutError("the work's own")), "a", lambda: {"a"}).result()
-    with pytest.raises(parallel._LostError):
-        parallel._Answer(Awaited(9, 7), "a", lambda: {"b"}).result()
+            answer.result()
+        for seconds in (0.0, np.inf):  # it may be lost before it is done, or before it comes
+            with pytest.raises(parallel._LostError):
+                parallel._Answer(Awaited(after if seconds else 0.5, 7, seconds), "a", lambda: {"b"}).result()
+    large = Awaited(0.0, 7, 1.0)
+    assert parallel._Answer(large, "a", lambda: {"a"}).result() == 7
+    assert large.broken_off == 5  # 0.04, 0.08, ... 0.64 s
 
 
 def asks_and_waits(path: str) -> None:

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import count, pairwise
+from threading import Event
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
@@ -238,18 +239,24 @@ class _Answer:
     """
 
     def __init__(self, future: Any, place: str | None, alive: Callable[[], Container[str]]) -> None:
-        self.future, self.place, self.alive = future, place, alive
+        self.future, self.place, self.alive, self.done = future, place, alive, Event()
+        future.add_done_callback(lambda _: self.done.set())
 
     def result(self) -> Any:
         """Waits for it; :class:`_LostError` where the worker is gone."""
         from asyncio import TimeoutError as NoAnswerError
 
-        while not self.future.done():
-            with suppress(NoAnswerError):
-                return self.future.result(_LOOK)
+        patience = 4.0 * _LOOK
+        while True:
+            done = self.done.wait(_LOOK)
+            if done and self.future.status in ("error", "cancelled"):
+                return self.future.result()  # raises the work's own error
+            if done and self.future.status == "finished":
+                with suppress(NoAnswerError):
+                    return self.future.result(patience)
+                patience *= 2.0  # a large answer that is on its way is not to be broken off again
             if self.place is not None and self.place not in self.alive():
                 raise _LostError
-        return self.future.result()
 
 
 class _Places:
