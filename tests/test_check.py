@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -82,3 +85,36 @@ def test_a_vertical_axis_shows_one_inertia_and_a_rail_one_mass() -> None:
 def test_a_robot_without_a_joint_is_refused_in_one_line() -> None:
     with pytest.raises(UrdfIdentError, match="joint"):
         Robot.from_urdf('<robot name="still"><link name="base"/></robot>')
+
+
+def scaled(text: str, key: str, factor: float) -> str:
+    """A URDF with every number of an attribute multiplied."""
+    return re.sub(rf'{key}="([^"]+)"', lambda found: f'{key}="{factor * float(found[1]):.9g}"', text)
+
+
+def test_limits_speak_against_grams_motor_torques_and_degrees() -> None:
+    sound = arm_urdf("zyyx")
+    model = DynamicModel(Robot.from_urdf(sound))
+    assert check(model)["doubts"] == []
+    grams = check(DynamicModel(Robot.from_urdf(scaled(sound, "mass value", 1000.0))))
+    assert {"j2", "j3"} <= {item["joint"] for item in grams["doubts"]}
+    assert "DOUBT joint 'j2': in most poses its weight takes more than its effort limit" in check_text(grams)
+    motors = check(DynamicModel(Robot.from_urdf(scaled(sound, "effort", 0.001))))
+    assert any("the joint's, not the motor's" in item["remedy"] for item in motors["doubts"])
+    degrees = scaled(scaled(sound, "lower", 57.29578), "upper", 57.29578)
+    found = check(DynamicModel(Robot.from_urdf(degrees)))["doubts"]
+    assert len(found) == 4
+    assert all("write its limits in radians" in item["remedy"] for item in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('type="revolute"', 'type="Revolute"', "did you mean 'revolute'"),
+        ('<child link="l3"/>', '<child link="l33"/>', "did you mean 'l3'"),
+        ("</robot>", '<link name="spare"/></robot>', "join 'spare' to the others by a fixed joint, or remove it"),
+    ],
+)
+def test_errors_of_a_urdf_name_their_remedy(old: str, new: str, words: str) -> None:
+    with pytest.raises(UrdfIdentError, match=words):
+        Robot.from_urdf(arm_urdf("zyyx").replace(old, new, 1))

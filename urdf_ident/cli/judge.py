@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import UrdfIdentError
 from .common import JUDGED_BAD, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_logs
 from .help import command
 
@@ -32,6 +33,10 @@ def check(
         for note in notes or ("nothing to repair",):
             typer.echo(note)
         typer.echo(f"wrote {fix}")
+        try:
+            project.build_robot(fix, folder)
+        except UrdfIdentError as error:
+            typer.echo(f"left as it is: {error}")
         return
     from ..pipeline.check import check as check_model
     from ..pipeline.check import check_text

@@ -242,7 +242,9 @@ def _choose_joints(
             where=where,
             got=unsupported[0].type,
             expected=" | ".join(MOVING_TYPES),
-            remedy="make it fixed, or split it into single joints",
+            remedy=f"did you mean '{unsupported[0].type.lower()}'?"
+            if unsupported[0].type.lower() in (*MOVING_TYPES, "fixed")
+            else "make it fixed, or split it into single joints",
         )
     moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
     for name in [*(joints or ()), *lock]:

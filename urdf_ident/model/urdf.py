@@ -15,7 +15,7 @@ from xml.parsers import expat
 import numpy as np
 
 from .. import sizes
-from ..errors import UrdfError
+from ..errors import UrdfError, nearest
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 
@@ -111,7 +111,12 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
     for joint in joints.values():
         for end in (joint.parent, joint.child):
             if end not in links:
-                raise UrdfError(f"joint '{joint.name}' names a link that does not exist", where=where, got=repr(end))
+                raise UrdfError(
+                    f"joint '{joint.name}' names a link that does not exist",
+                    where=where,
+                    got=repr(end),
+                    remedy=nearest(end, links),
+                )
         if joint.child in above:
             raise UrdfError(
                 f"link '{joint.child}' is the child of two joints",
@@ -123,7 +128,10 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
     roots = [name for name in links if name not in above]
     if len(roots) != 1:
         got = f"{len(roots)} links without a parent ({', '.join(roots[:3]) or 'the joints form a loop'})"
-        raise UrdfError("not a kinematic tree", where=where, got=got, expected="exactly one root link")
+        remedy = (
+            f"join '{roots[-1]}' to the others by a fixed joint, or remove it" if roots else "remove the joint that closes it"
+        )
+        raise UrdfError("not a kinematic tree", where=where, got=got, expected="exactly one root link", remedy=remedy)
     for name in above:
         seen = {name}
         while name in above:
@@ -229,7 +237,8 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
         limits = {key: _number(limit, key, here, finite=False) for key in keys}
         if limits.get("lower", -math.inf) > limits.get("upper", math.inf) and kind in ("revolute", "prismatic"):
-            raise UrdfError("the lower limit is above the upper", where=here, got=f"{limits['lower']:g} > {limits['upper']:g}")
+            got = f"{limits['lower']:g} > {limits['upper']:g}"
+            raise UrdfError("the lower limit is above the upper", where=here, got=got, remedy="exchange them")
     elif kind in ("revolute", "prismatic"):
         raise UrdfError(
             f"{kind} joint without <limit>", where=here, remedy='add <limit lower="…" upper="…" velocity="…" effort="…"/>'
@@ -273,7 +282,7 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
             f"<{element.tag} {key}> is out of all proportion",
             where=here,
             got=f"{value:g}",
-            expected=f"≤ {sizes.LARGEST_NUMBER:g}",
+            expected=f"three numbers, each at most {sizes.LARGEST_NUMBER:g}",
         )
     return value
 
@@ -294,6 +303,6 @@ def _vector(element: ElementTree.Element | None, key: str, here: str) -> Array:
             f"<{tag} {key}> is not three finite numbers",
             where=here,
             got=repr(text[:80]),
-            expected=f"≤ {sizes.LARGEST_NUMBER:g}",
+            expected=f"three numbers, each at most {sizes.LARGEST_NUMBER:g}",
         )
     return values

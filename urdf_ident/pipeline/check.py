@@ -20,6 +20,7 @@ from ..model.prior import inertial_prior
 from ..model.structure import random_motion
 from ..model.terms import RotorInertia
 from ..result.lines import finding_words, table
+from .urdf_doubts import urdf_doubts
 
 #: A rank gap below this leaves doubt about the rank.
 CLEAR = 1e3
@@ -70,6 +71,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
             for item in findings
             if item.level != "ok"
         ],
+        "doubts": urdf_doubts(robot),
         "identifiable": {
             "parameters": len(model.names),
             "inertial": model.n_inertial,
@@ -145,6 +147,7 @@ def check_text(found: dict[str, Any]) -> str:
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
         lines.append("  every inertial is physical")
+    lines += [f"  DOUBT joint '{item['joint']}': {item['message']}; {item['remedy']}" for item in found["doubts"]]
     if found["refused"]:
         lines += [f"  STRICT READERS REFUSE {item}" for item in found["refused"]]
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` takes them out; exports never hold them")
