@@ -183,7 +183,7 @@ def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_join
     }
     delays = [{**late, "joint": joint} for joint in ("joint_2", "joint_5")]
     for relative, level in ((0.25, "usable"), (0.9, "poor")):
-        scores = tuple({**item, "relative": relative} for item in ident.validation)
+        scores = tuple({**item, "relative": relative, "urdf_friction_mean_rmse": 0.0} for item in ident.validation)
         found = replace(ident, validation=scores, inputs=({**ident.inputs[0], "findings": [*delays, sign]},))
         assert found.verdict.level == level
         assert found.verdict.cause is not None

@@ -19,7 +19,7 @@ def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
     """What the limits of a URDF say against its other numbers.
 
     Args:
-        robot: The robot.
+        robot: Whose limits are held against its inertials.
 
     Returns:
         ``joint``, ``message`` and ``remedy`` of each doubt.

@@ -48,8 +48,9 @@ OUTSTANDING = (
 )
 
 
-#: Reasons that say how large an error is and not where it comes from.
+#: Reasons that say how large an error is, and those that say that it is too large, and not where it comes from.
 _ERRORS = ("held-out-error", "cross-validation")
+_WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,14 @@ def judge(ident: Record) -> ResultVerdict:
         The verdict; the gravest reasons first, and of those that are as grave causes before the error that they explain.
     """
     outside = list(_outside(ident))
-    error = max((LEVELS.index(reason.level) for reason in outside if reason.id in _ERRORS), default=0)
+    error = max((LEVELS.index(reason.level) for reason in outside), default=0)
     reasons = [*outside, *_physics(ident), *_findings(ident.inputs, LEVELS[max(error, 1)])]
     if ident.evidence is not None:
         reasons += _measured(ident.evidence)
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in _ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
-    ordered = sorted(reasons, key=lambda reason: (-LEVELS.index(reason.level), reason.id in _ERRORS))
+    ordered = sorted(reasons, key=lambda item: (-LEVELS.index(item.level), item.id in _ERRORS, item.id in _WORSE))
     return ResultVerdict(LEVELS[level], tuple(ordered))
 
 
