@@ -226,9 +226,10 @@ def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
     assert 40 <= len(done) < 80  # what the other worker had done is not repeated
 
 
-def unevenly(k: int) -> int:
+def unevenly(k: int) -> tuple[int, float]:
+    begun = time.monotonic()
     time.sleep(0.12 if k < 10 else 0.001)
-    return os.getpid()
+    return os.getpid(), begun
 
 
 def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> None:
@@ -238,8 +239,11 @@ def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> 
     with distributed.LocalCluster(**options) as cluster, parallel.workers(scheduler=cluster.scheduler_address):
         for _ in range(3):
             found = parallel.each(unevenly, range(20))
-            assert len(set(found[:10])) == len(set(found[10:])) == 1
-            assert found[0] != found[10]
+            slow, fast = ({pid for pid, _ in some} for some in (found[:10], found[10:]))
+            assert len(slow) == len(fast) == 1
+            assert slow != fast
+            times = [begun for _, begun in found]
+            assert times == [*sorted(times[:10]), *sorted(times[10:])]  # an answer may name what came with the one before
 
 
 class Awaited:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from importlib import import_module
-from itertools import count, pairwise
+from itertools import pairwise
 from threading import Event
 from typing import Any, TypeVar
 
@@ -209,11 +209,9 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         _keep_memory()
         _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
 
-        order = count()
-
         def submit(place: str | None, *message: Any) -> Any:
             # In order, for an answer may name what came with the one before; and nowhere else, for others lack the logs.
-            where: dict[str, Any] = {"priority": -next(order), "workers": None if place is None else [place]}
+            where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place]}
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
                 return _Answer(client.submit(_work_there, *message, pure=False, **where), place, client.nthreads)
