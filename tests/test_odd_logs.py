@@ -95,6 +95,21 @@ def test_columns_that_name_the_joints_of_numbered_ones(tmp_path: Path, robot: Ro
         read_recording(path, robot)
 
 
+def test_texts_that_name_no_joints_are_no_order(tmp_path: Path, robot: Robot) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([f"name,{HEADER}", *(f"part {k % 3},{row}" for k, row in enumerate(rows()))]))
+    check(read_recording(path, robot))
+    names = [[f"part {k % 3}"] for k in range(ROWS)]
+    parquet.write_table(pa.table({**default_columns(), "names": names}), tmp_path / "run.parquet")
+    check(read_recording(tmp_path / "run.parquet", robot))
+    alone = Robot.from_urdf(arm_urdf("z"))
+    path.write_text("\n".join(["name,t,q1,tau1", *(f"arm,{0.01 * k:g},1,2" for k in range(9))]))
+    assert read_recording(path, alone).position.shape == (9, 1)
+
+
 def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
     from scipy.io import savemat
 

@@ -109,6 +109,16 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
     assert "0 kg" in found.verdict["reasons"][0]
     assert not found.assumed
     assert not any("did not converge" in note for note in found.notes)
+    line = next(line for line in found.summary().splitlines() if "centre x" in line)
+    assert "not known" in line  # a number with an infinite error is none
+    assert "±" not in line
+
+
+def test_a_body_on_another_link_is_not_called_none(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    found = weigh(ident, [made(robot, "loaded", 1, body)], link="l2", method="held")
+    assert found.verdict["level"] == "poor"
+    assert "another link" in str(found.verdict["reasons"])
+    assert "may carry nothing" not in str(found.verdict["reasons"])
 
 
 def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
@@ -116,7 +126,7 @@ def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, 
     log = made(robot, "loaded", 1, body)
     found = weigh(ident, [replace(log, effort=log.effort * np.array([1.0, 1.06, 1.0, 1.0]))])
     assert found.verdict["level"] == "usable"
-    assert "joint:j2" in found.verdict["reasons"][1]
+    assert "the residual of j2 is" in found.verdict["reasons"][1]
     assert "another torque constant" in found.verdict["reasons"][1]
 
 

@@ -79,7 +79,10 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
             text, parse_constant=_no_number, parse_int=_integer, parse_float=_number, object_pairs_hook=_no_key_twice
         )
     except json.JSONDecodeError as problem:
-        raise error(f"the {what} is not JSON", where=f"{where}, line {problem.lineno}", got=problem.msg) from problem
+        remedy = f"check that this is the {what}, whole and unedited"
+        raise error(
+            f"the {what} is not JSON", where=f"{where}, line {problem.lineno}", got=problem.msg, remedy=remedy
+        ) from problem
     except RecursionError as problem:
         raise error(
             f"the {what} is nested too deep", where=where, remedy="no such file is written by this program"

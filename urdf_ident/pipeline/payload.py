@@ -218,7 +218,7 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         notes.append(
             f"{unseen} base parameters of the unloaded robot were not seen; what they do in these logs goes to the body"
         )
-    loud = [name for name, times in _noisier(ident, fit).items() if times > _NOISIER]
+    loud = [name.split(":", 1)[-1] for name, times in _noisier(ident, fit).items() if times > _NOISIER]
     if loud:
         notes.append(
             f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
@@ -329,16 +329,21 @@ def _verdict(
             "changed, and how the unloaded model does on another unloaded log (`validate`)"
         )
         return {"level": "poor", "reasons": [words, remedy]}
+    loudest = max(noisier, key=lambda name: noisier[name], default="")
+    odd = ""
+    if loudest and noisier[loudest] > _UNEXPLAINED:
+        times = f"{noisier[loudest]:.2g} times the unloaded robot's"
+        odd = f"the residual of {loudest.split(':', 1)[-1]} is {times}: the body does not explain it"
     if interval[0] <= 0 or not np.isfinite(error):
-        return {"level": "poor", "reasons": ["0 kg lies inside the interval: these logs may carry nothing"]}
+        nothing = "0 kg lies inside the interval: these logs may carry nothing"
+        other = f"{odd}; does it sit on another link (--link), or have friction or torque constants changed?"
+        return {"level": "poor", "reasons": [other if odd else nothing]}
     share = error / mass
     level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
     reasons = [f"the mass is known to ± {100 * share:.3g} %"]
-    loudest = max(noisier, key=lambda name: noisier[name], default="")
-    if loudest and noisier[loudest] > _UNEXPLAINED:
+    if odd:
         level = "poor" if level == "poor" else "usable"
-        words = f"the residual of {loudest} is {noisier[loudest]:.2g} times the unloaded robot's: the body does not explain it"
-        reasons.append(f"{words} (another torque constant, contact, a load that swings?), and errors hold what is random only")
+        reasons.append(f"{odd} (another torque constant, contact, a load that swings?), and errors hold what is random only")
     return {"level": level, "reasons": reasons}
 
 

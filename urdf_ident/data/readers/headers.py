@@ -92,7 +92,7 @@ class Header:
 
 
 #: A list of the joints' names, or a column of one: ``joint_names``, ``field.name0``.
-JOINT_COLUMN = re.compile(r"(.*[/.])?(?:(?:joint_?)?names?|joints)(?:[_\[ ]?\d+\]?)?", re.IGNORECASE)
+JOINT_COLUMN = re.compile(r"(.*[/.])?(?:(?:joint_?)?names?|joints)([_\[ ]?\d+\]?)?", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.*?)[_\[ ]?(\d+)\]?")
 
 

@@ -152,7 +152,15 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
     heads = tuple(column.name for column in columns)
     spelled = with_joints(heads, {column.name[: column.name.rfind(".") + 1]: texts for column, texts in joints})
     return ParquetTable(
-        str(path), heads, len(columns), (str(path),), notes, kind, tuple(columns), tuple(joints), spelled=spelled
+        str(path),
+        heads,
+        len(columns),
+        (str(path),),
+        notes,
+        kind,
+        tuple(columns),
+        tuple(joints) if spelled else (),
+        spelled=spelled,
     )
 
 

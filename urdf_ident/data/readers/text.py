@@ -246,18 +246,21 @@ def _spelled(
     for line in below:
         names = tuple(_with_unit(name, unit) for name, unit in zip(names, line, strict=True))
     lists: dict[str, list[str]] = {}
+    changes: list[int] = []
     for k, name in enumerate(names):
         match = JOINT_COLUMN.fullmatch(name)
-        if match and rows and np.isnan(number(rows[0][k])):
+        if match and match[2] and rows and np.isnan(number(rows[0][k])):
             lists.setdefault(match[1] or "", []).append(rows[0][k])
-            if any(row[k] != rows[0][k] for row in rows):
-                raise LogError(
-                    "the joints change their order in the log",
-                    where=where,
-                    got=f"'{name}' is {' and '.join(dict.fromkeys(row[k] for row in rows))}",
-                    remedy="record a bag, where each message names its joints, or one column a joint",
-                )
-    return with_joints(names, lists) or (names if below else None)
+            changes += [k] if any(row[k] != rows[0][k] for row in rows) else []
+    spelled = with_joints(names, lists)
+    if spelled is not None and changes:
+        raise LogError(
+            "the joints change their order in the log",
+            where=where,
+            got=f"'{names[changes[0]]}' is {' and '.join(dict.fromkeys(row[changes[0]] for row in rows))}",
+            remedy="record a bag, where each message names its joints, or one column a joint",
+        )
+    return spelled or (names if below else None)
 
 
 def _with_unit(name: str, cell: str) -> str:
