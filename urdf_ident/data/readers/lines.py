@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -35,19 +36,19 @@ def decode(data: bytes, path: str | Path) -> str:
     Raises:
         LogError: There are bytes that no text holds.
     """
-    odd = _CONTROL.search(data)
-    if odd is not None:
-        raise LogError(
-            "the log is not a text file",
-            where=str(path),
-            got=f"byte {odd[0][0]:#04x} at {odd.start()}",
-            expected="a CSV file, or a format of docs/logs.md",
-            remedy="export the log as CSV",
-        )
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in data:
+            return data.decode("utf-8")
+    found = _CONTROL.search(data)
+    if found is None:
         return data.decode("cp1252", "replace")
+    raise LogError(
+        "the log is not a text file",
+        where=str(path),
+        got=f"byte {found[0][0]:#04x} at {found.start()}",
+        expected="a CSV file, or a format of docs/logs.md",
+        remedy="export the log as CSV",
+    )
 
 
 def text_lines(text: str) -> Iterator[str]:
