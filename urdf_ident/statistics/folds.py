@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array
-from .motions import motions
+from .motions import motions, periodic
 from .statistic import StatisticSet
 
 #: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
@@ -62,9 +62,11 @@ class CrossValidation:
 def folds_of(statistics: StatisticSet) -> StatisticSet:
     """The set re-labelled so that each "log" is one fold: a motion with all its repetitions, or parts in time.
 
-    Logs of one motion (:mod:`.motions`) are one fold: they repeat what the model lacks, so that one would reward another.
-    More than :data:`MOTION_FOLDS` motions are held out in so many groups of neighbours.
-    Where all logs are one motion (or there is one log), parts in time are the folds, the same part of every log together.
+    Logs of one motion (:mod:`.motions`) are held out together: they repeat what the model lacks, so that one would reward
+    another. Many motions are held out one after the other, more than :data:`MOTION_FOLDS` in so many groups of neighbours.
+    Of few motions (:func:`whole_motions`) the rest does not know what one alone shows, a slow one nothing of inertia: a law or
+    a weight would be judged by what it makes of torques that it never saw. There, and of one motion, parts in time are the
+    folds, the same part of every log together.
     A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
     which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
 
@@ -90,20 +92,38 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     Raises:
         EstimationError: One motion with fewer than two blocks.
     """
-    found = motions(statistics)
-    blocks: dict[str, list[int]] = {}
-    for log, block in sorted({(entry.log, entry.block) for entry in statistics.entries}):
-        blocks.setdefault(log, []).append(block)
-    if len(found) > 1:
-        return {(log, block): name for name, logs in _groups(found) for log in logs for block in blocks[log]}
+    blocks = _blocks(statistics)
+    if whole_motions(statistics):
+        found = _groups(motions(statistics))
+        return {(log, block): name for name, logs in found for log in logs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
     fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
     if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
-    name = name_of(statistics.logs)
+    name = name_of(statistics.logs) if len(motions(statistics)) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
+
+
+def whole_motions(statistics: StatisticSet) -> bool:
+    """Whether whole motions are held out: there are more of them than parts in time, or such parts would repeat each other.
+
+    Returns:
+        False for one motion.
+    """
+    found = motions(statistics)
+    if not 1 < len(found) <= TIME_FOLDS:
+        return len(found) > 1
+    return min(map(len, _blocks(statistics).values())) < 2 or periodic(statistics, TIME_FOLDS)
+
+
+def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
+    """The blocks in time of every log, in order."""
+    blocks: dict[str, list[int]] = {}
+    for log, block in sorted({(entry.log, entry.block) for entry in statistics.entries}):
+        blocks.setdefault(log, []).append(block)
+    return blocks
 
 
 def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:

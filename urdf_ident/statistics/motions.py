@@ -137,12 +137,27 @@ def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
     Returns:
         True where every part has its like among the others, or all logs repeat one motion.
     """
-    found = motions(statistics)
-    if len(found) != 1 or parts < 2:
+    if len(motions(statistics)) != 1 or parts < 2:
         return False
-    if len(statistics.logs) > 1 or any(entry.repeats > 1 for entry in statistics.entries):
+    return len(statistics.logs) > 1 or periodic(statistics, parts)
+
+
+def periodic(statistics: StatisticSet, parts: int) -> bool:
+    """Whether some log repeats its own motion, so that its parts in time know of each other; averaged periods do.
+
+    Args:
+        parts: How many parts each log is cut into.
+
+    Returns:
+        True where every part of a log has its like among the others.
+    """
+    if any(entry.repeats > 1 for entry in statistics.entries):
         return True
-    (log,) = _Log.all_of(statistics).values()
+    return any(_parts_alike(log, parts) for log in _Log.all_of(statistics).values())
+
+
+def _parts_alike(log: _Log, parts: int) -> bool:
+    """Whether every part of a log has its like among the others."""
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
     edges = np.linspace(0, 1, parts + 1)
     moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(edges)]

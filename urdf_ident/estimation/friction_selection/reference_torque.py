@@ -26,7 +26,7 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit
-from ...statistics.folds import CrossValidation, folds_of, held_out
+from ...statistics.folds import CrossValidation, folds_of, held_out, whole_motions
 from ...statistics.motions import motions
 from ...statistics.ridge import fit_ridge, likely_slopes, prior_mean
 from ...statistics.statistic import StatisticSet
@@ -169,8 +169,7 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
     Returns:
         The build.
     """
-    found = motions(statistics)
-    return partial(build, blocks=1, alike=found) if len(found) > 1 else build
+    return partial(build, blocks=1, alike=motions(statistics)) if whole_motions(statistics) else build
 
 
 def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Estimate) -> CrossValidation:
