@@ -18,7 +18,7 @@ from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, folds_of, independent_stretches, repeated
+from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, fold_labels, folds_of, independent_stretches, repeated
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import Layout, StatisticSet
@@ -54,7 +54,7 @@ def as_set(model: DynamicModel, logs: dict[str, Segment], row_filter: RowFilter 
 
 
 def test_leaving_logs_out_is_refitting_without_them() -> None:
-    logs = segments(4)
+    logs = segments(TIME_FOLDS + 1)
     rows = {name: raw_rows(MODEL, segment) for name, segment in logs.items()}
     result = cross_validate(as_set(MODEL, logs), estimate)
     assert result.folds == tuple(logs)
@@ -84,14 +84,14 @@ def test_one_log_is_cut_in_time() -> None:
 
 def test_nothing_is_scored_on_what_it_was_fitted_to() -> None:
     """A theta from everything scores better than the held-out ones: otherwise something leaks."""
-    statistics = as_set(MODEL, segments(3))
+    statistics = as_set(MODEL, segments(TIME_FOLDS + 1))
     whole = estimate(statistics)
     honest = cross_validate(statistics, estimate)
     leaking = cross_validate(statistics, lambda _: whole)
     assert honest.mean_rmse > leaking.mean_rmse
     seen: list[tuple[str, ...]] = []
     cross_validate(statistics, lambda part: seen.append(part.logs) or whole)
-    assert seen == [("run1", "run2"), ("run0", "run2"), ("run0", "run1")]
+    assert seen == [tuple(name for name in statistics.logs if name != left) for left in statistics.logs]
 
 
 def test_folds_hold_all_rows_once() -> None:
@@ -100,8 +100,35 @@ def test_folds_hold_all_rows_once() -> None:
     split = folds_of(statistics)
     assert split.rows == statistics.rows
     assert len(split.logs) == TIME_FOLDS
-    many = as_set(MODEL, segments(3))
+    many = as_set(MODEL, segments(TIME_FOLDS + 1))
     assert folds_of(many).logs == many.logs
+
+
+def test_few_motions_are_held_out_by_parts_in_time() -> None:
+    """A slow log knows nothing of the inertia that a fast one shows: the same part of both is held out."""
+    few = as_set(
+        MODEL, {"slow": make_segment(MODEL, 400, log="slow", seed=1), "fast": make_segment(MODEL, 300, log="fast", seed=2)}
+    )
+    labels = fold_labels(few)
+    assert set(labels.values()) == {f"all logs[{k}/{TIME_FOLDS}]" for k in range(1, TIME_FOLDS + 1)}
+    for log in few.logs:
+        own = [labels[at] for at in sorted(labels) if at[0] == log]
+        assert own == sorted(own)
+        assert len(set(own)) == TIME_FOLDS
+
+
+def test_motions_that_repeat_themselves_are_held_out_whole() -> None:
+    """Parts in time of a log of many periods know of each other, and would be no test."""
+
+    def periods(name: str, turns: tuple[float, float, float]) -> Segment:
+        t = np.arange(2000) / 100.0
+        w = np.pi * np.array(turns)  # periods of 2 s, ten of them
+        q = np.sin(np.outer(t, w))
+        v, a = w * np.cos(np.outer(t, w)), -(w**2) * q
+        return Segment(name, 0.0, 100.0, q, v, a, MODEL.torque(np.ones(len(MODEL.parameters)), q, v, a))
+
+    two = as_set(MODEL, {"a": periods("a", (1, 2, 3)), "b": periods("b", (3, 1, 1))})
+    assert set(fold_labels(two).values()) == {"a", "b"}
 
 
 def test_folds_of_an_averaged_period_are_from_all_over_it() -> None:
@@ -148,10 +175,11 @@ def repeats(kinds: dict[str, tuple[int, bool]], noise: float = 0.1) -> Statistic
 
 
 def test_repetitions_share_a_fold_and_a_path_run_backwards_does_not() -> None:
-    statistics = repeats({"a": (1, False), "b": (2, False), "again": (1, False), "back": (1, True)})
-    assert motions(statistics) == (("a", "again"), ("b",), ("back",))
+    others = {f"b{seed}": (seed, False) for seed in range(2, TIME_FOLDS + 1)}
+    statistics = repeats({"a": (1, False), **others, "again": (1, False), "back": (1, True)})
+    assert motions(statistics) == (("a", "again"), *((name,) for name in others), ("back",))
     split = folds_of(statistics)
-    assert split.logs == ("a (+1)", "b", "back")
+    assert split.logs == ("a (+1)", *others, "back")
     assert split.rows == statistics.rows
     assert repeated(statistics) == (
         "a, again are one motion: they are held out together and count as one where errors are judged",

@@ -27,6 +27,7 @@ from urdf_ident.result.scores import predict, score
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.folds import TIME_FOLDS
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
@@ -203,11 +204,11 @@ def test_statistics_with_different_frozen_torques_are_not_merged() -> None:
 
 
 def test_every_fold_finds_its_own_rigid_torque() -> None:
-    segments = make_segments(MODEL, 3, sigma=1.0)
+    segments = make_segments(MODEL, TIME_FOLDS + 1, sigma=1.0)
     make = partial(build, segments=segments)
     converged = converge(MODEL, make, ESTIMATE)
     found = cross_validate_converged(converged, make, ESTIMATE)
-    assert found.folds == ("run0", "run1", "run2")
+    assert found.folds == tuple(segments)
     for k, name in enumerate(segments):
         _, theta = by_hand([s for other, s in segments.items() if other != name], 12)
         s = segments[name]

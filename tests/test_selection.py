@@ -205,7 +205,7 @@ def test_laws_are_found_back(chosen: Selected) -> None:
         assert len(laws_of(chosen.model, axis) - set(laws) - {"offset"}) <= 1
     assert not chosen.model.automatic
     assert (chosen.after < 0.7 * chosen.before).all()
-    assert chosen.folds == ("run0", "run1", "run2", "run3")
+    assert chosen.folds == tuple(f"all logs[{k}/5]" for k in range(1, 6))
 
 
 def test_shapes_are_found_on_the_grid(chosen: Selected) -> None:
