@@ -42,7 +42,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 def test_the_summary_shows_what_was_tried_and_what_it_gained(work: Path, tmp_path: Path) -> None:
     result = run("identify", "-v", work / "arm.urdf", work / "log0.csv", work / "log1.csv", "-o", tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "cross-validated over 2 folds (friction laws chosen on all of them)" in result.stdout
+    assert "cross-validated over 5 folds (friction laws chosen on all of them)" in result.stdout
     lines = result.stdout.splitlines()
     start = next(k for k, line in enumerate(lines) if line.strip().startswith("friction: auto, held-out RMSE"))
     head, rows = lines[start].split(), [line.split() for line in lines[start + 1 : start + 4]]

@@ -87,7 +87,7 @@ class JointSearch:
         self.usual = frozenset((name, side) for name in OF_EVERY_DRIVE)
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
-        """From given laws to some that no step makes better.
+        """From given laws to some that no step makes better; none are taken twice, where a step undoes another.
 
         Args:
             laws: The laws to begin with.
@@ -97,6 +97,7 @@ class JointSearch:
             The laws to end with.
         """
         now = dict(laws)
+        seen = {frozenset(now.values())}
         for _ in range(len(self.candidates)):
             for step in (
                 self._unphysical,
@@ -107,14 +108,14 @@ class JointSearch:
                 *([self._replace] if many else []),
             ):
                 found = step(now)
-                if found is not None:
-                    now = found
+                if found is not None and frozenset(found.values()) not in seen:
                     break
             else:
                 found = self._detour(now)
-                if found is None:
+                if found is None or frozenset(found.values()) in seen:
                     break
-                now = found
+            now = found
+            seen.add(frozenset(now.values()))
         return now
 
     def _index(self, laws: Laws) -> list[int]:
