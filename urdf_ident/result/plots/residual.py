@@ -69,7 +69,7 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], unit: str, pale
     dress(axis, palette, x=f"RMS error [{unit}]")
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", labelsize=TEXT)
-    legend(axis, palette, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0)
+    legend(axis, palette, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)
 
 
 def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str], palette: Palette) -> None:
