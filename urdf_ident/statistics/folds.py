@@ -92,17 +92,16 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     Raises:
         EstimationError: One motion with fewer than two blocks.
     """
-    blocks = _blocks(statistics)
-    if whole_motions(statistics):
-        found = _groups(motions(statistics))
-        return {(log, block): name for name, logs in found for log in logs for block in blocks[log]}
+    found, blocks = motions(statistics), _blocks(statistics)
+    if _whole(statistics, found, blocks):
+        return {(log, block): name for name, logs in _groups(found) for log in logs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
     fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
     if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
-    name = name_of(statistics.logs) if len(motions(statistics)) == 1 else "all logs"
+    name = name_of(statistics.logs) if len(found) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
 
 
@@ -112,10 +111,13 @@ def whole_motions(statistics: StatisticSet) -> bool:
     Returns:
         False for one motion.
     """
-    found = motions(statistics)
+    return _whole(statistics, motions(statistics), _blocks(statistics))
+
+
+def _whole(statistics: StatisticSet, found: Sequence[tuple[str, ...]], blocks: Mapping[str, list[int]]) -> bool:
     if not 1 < len(found) <= TIME_FOLDS:
         return len(found) > 1
-    return min(map(len, _blocks(statistics).values())) < 2 or periodic(statistics, TIME_FOLDS)
+    return min(map(len, blocks.values())) < 2 or periodic(statistics, TIME_FOLDS)
 
 
 def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
