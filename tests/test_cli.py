@@ -331,6 +331,27 @@ def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:
     assert_refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")
 
 
+def test_a_recording_is_no_motion_for_a_robot(identified: Path, work: Path, tmp_path: Path) -> None:
+    order = run(
+        "export-motion", work / "log0.csv", "--robot", work / "arm.urdf", "--for", "ros2_control", "-o", tmp_path / "on"
+    )
+    assert_refused(order, 2, "this is a recording", "the motion that the robot was commanded")
+    assert not (tmp_path / "on").exists()
+    again = run("simulate", work / "arm.urdf", work / "log0.csv", "-o", tmp_path / "again.csv")
+    assert "is a recording: it holds efforts" in again.stderr
+    assert (tmp_path / "again.csv").exists()
+
+
+def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "identification.json").write_text("{}")
+    bad = changed_log(work, tmp_path, lambda lines: [lines[0]])
+    arguments = ["-o", str(tmp_path), "--no-report"]
+    assert in_process(["identify", str(work / "arm.urdf"), str(bad), *arguments]) == 2
+    assert "is replaced" not in capsys.readouterr().err
+    in_process(["identify", str(work / "arm.urdf"), str(work / "log0.csv"), *arguments])
+    assert re.search(r"identification.json of 20\d\d-.* is replaced", capsys.readouterr().err)
+
+
 def test_wrong_use_of_the_command_line_is_one_line(work: Path, identified: Path) -> None:
     assert_refused(run("export", identified / "identification.json"), 2, "nothing to write", "--urdf", "export --help")
     assert_refused(run("identify", work / "arm.urdf"), 2, "Missing argument", "LOG", "identify --help")

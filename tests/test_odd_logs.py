@@ -64,16 +64,79 @@ def test_units_below_the_header_count_and_project_files_use_the_names_as_they_st
     assert log.rows[0] == 3
 
 
-@pytest.mark.parametrize("form", ["{:%d.%m.%Y %H:%M:%S.%f}", "{:%Y/%m/%d %H:%M:%S.%f}", "{:%H:%M:%S.%f}", "{:%H:%M:%S,%f}"])
-def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str) -> None:
+DATES = [
+    "{:%d.%m.%Y %H:%M:%S.%f}",
+    "{:%Y/%m/%d %H:%M:%S.%f}",
+    "{:%H:%M:%S.%f}",
+    "{:%H:%M:%S,%f}",
+    "{:%m/%d/%Y %H:%M:%S.%f}",
+    "{:%d/%m/%Y %H:%M:%S.%f}",
+    "{0.month}/{0.day}/{0:%Y %I:%M:%S.%f %p}",
+    "{:%d-%b-%Y %H:%M:%S.%f}",
+]
+
+
+@pytest.mark.parametrize("form", DATES)
+@pytest.mark.parametrize("begin", ["12:00:59.7", "23:59:59.7"], ids=["noon", "midnight"])
+def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str, begin: str) -> None:
     from datetime import datetime, timedelta
 
-    start = datetime(2024, 5, 1, 12, 0, 59, 700_000)
+    start = datetime.fromisoformat(f"2024-05-12T{begin}00000")
     text = [f'"{form.format(start + timedelta(seconds=float(t)))}"' for t in samples()[0]]
     lines = [f"{stamp},{line.split(',', 1)[1]}" for stamp, line in zip(text, rows(), strict=True)]
     path = tmp_path / "run.csv"
     path.write_text("\n".join([HEADER, *lines]))
-    check(read_recording(path, robot))
+    log = read_recording(path, robot)
+    if begin.startswith("12") or "Y" in form:
+        check(log)
+    else:
+        assert np.diff(log.time).min() < -86000  # without a day midnight is a step back, which is refused later
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz"])
+def test_numbers_and_dates_that_are_stored_as_text(tmp_path: Path, robot: Robot, kind: str) -> None:
+    start = np.datetime64("2024-05-01T12:00:00", "ns")
+    columns: dict[str, list[str]] = {}
+    for k, (name, values) in enumerate(default_columns().items()):
+        columns[name] = [f"{value:.17g}".replace(".", "," if k % 3 == 1 else ".") for value in values]
+    columns["t"] = [str(start + np.timedelta64(round(1e9 * t), "ns")) for t in samples()[0]]
+    columns["remark"] = ["none"] * ROWS
+    path = tmp_path / f"run.{kind}"
+    if kind == "npz":
+        np.savez(path, **{name: np.array(cells) for name, cells in columns.items()})
+    else:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        table = {name: pa.array([*cells[:-1], None]) for name, cells in columns.items()}  # the last row is missing
+        table["q_j2"] = table["q_j2"].dictionary_encode()
+        pq.write_table(pa.table(table), path)
+    log = read_recording(path, robot)
+    if kind == "parquet":
+        assert np.isnan(log.position[-1]).all()
+        assert any("remark" in note for note in log.notes)
+    t, q, _, tau = samples()
+    np.testing.assert_allclose((log.time - log.time[0])[: ROWS - 1], t[: ROWS - 1], atol=1e-6)
+    np.testing.assert_array_equal(log.position[: ROWS - 1], q[: ROWS - 1])
+    np.testing.assert_array_equal(log.effort[: ROWS - 1], tau[: ROWS - 1])
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "words"),
+    [
+        ("time,joint,position,effort", "{t},{joint},0.5,1.5", r"columns='joint', values=\['position', 'effort'\]"),
+        ("time,joint,position,effort", "{t},{number},0.5,1.5", "columns joint, position, effort"),
+        ("_time,_field,_value", "{t},q_{joint},0.5", "columns='_field', values='_value'"),
+        ("time;joint_name;signal;value", "{t};{joint};effort;1.5", r"columns=\['joint_name', 'signal'\], values='value'"),
+    ],
+)
+def test_a_row_for_every_joint_is_named_with_what_turns_it_round(
+    tmp_path: Path, robot: Robot, header: str, row: str, words: str
+) -> None:
+    lines = [row.format(t=0.01 * k, joint=joint, number=j) for k in range(30) for j, joint in enumerate(NAMES)]
+    (tmp_path / "run.csv").write_text("\n".join([header, *lines]))
+    with pytest.raises(LogError, match=f"a row for every joint or signal.*{words}"):
+        read_recording(tmp_path / "run.csv", robot)
 
 
 @pytest.mark.parametrize("spelling", ["field.{}{}", "{}[{}]", "/joint_states/{}[{}]", "{}_{}"])

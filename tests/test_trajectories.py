@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
+from urdf_ident.linalg import Array
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits, check_limits
@@ -29,7 +31,9 @@ from urdf_ident.motion.trajectories import (
     repeated,
     ros2_yaml,
     sampled,
+    why_recorded,
     write_ros2,
+    write_trajectory,
 )
 
 JOINTS = ("a", "b")
@@ -275,6 +279,27 @@ def test_bad_trajectory_files_are_refused(tmp_path: Path, change, message: str) 
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(LogError, match=message):
         read_trajectory(path, UR)
+
+
+def test_a_recording_is_told_from_a_planned_motion(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    path, t = tmp_path / "motion.csv", np.arange(0.0, 4.0, 0.002)
+    q = np.column_stack([0.8 * np.sin(2 * t) ** 3, 0.5 * np.cos(3 * t)])
+    noise = 1e-5 * np.random.default_rng(0).standard_normal(q.shape)
+
+    def told(positions: Array, more: tuple[str, ...] = (), every: int = 1) -> str:
+        table = np.column_stack([t, positions, *(positions[:, :1] for _ in more)])[::every]
+        np.savetxt(path, table, delimiter=",", header=",".join(["t", "q_j1", "q_j2", *more]), comments="")
+        return why_recorded(path, read_trajectory(path, robot))
+
+    assert told(q) == told(q, every=100) == ""
+    assert told(q * [1, 0] + 1e-16 * noise) == ""  # a joint that stands
+    assert "noisy or rounded positions" in told(q + noise)
+    assert "noisy or rounded positions" in told(q.round(4))
+    assert "'tau_j2'" in told(q, ("tau_j2",))
+    assert told(q, ("effort_limit",)) == ""
+    planned = random_fourier(Limits.from_robot(robot), 6.0, 4, 0, fill=0.6)
+    assert why_recorded(path, read_trajectory(write_trajectory(planned, path), robot)) == ""
 
 
 def test_ros2_message_holds_the_points(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def simulate(
     Friction that sticks, imperfect sensors; settings in the project file.
     """
     from ..files import check_output
-    from ..motion.trajectories import read_trajectory
+    from ..motion.trajectories import read_trajectory, why_recorded
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
 
@@ -80,6 +80,8 @@ def simulate(
     robot = project.build_robot(urdf, folder)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
+    if recorded := why_recorded(trajectory, motion):
+        typer.echo(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion", err=True)
     with steps() as progress:
         log = run_experiment(
             project,
@@ -179,15 +181,24 @@ def export_motion(
 
     Slow approach, dry run, recording, and what to check first.
     """
+    from ..errors import LogError
     from ..export.on_robot import write_motion
     from ..files import check_writable
-    from ..motion.trajectories import read_trajectory
+    from ..motion.trajectories import read_trajectory, why_recorded
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)
     limits = project.excitation.options(robot)["limits"]
-    check_writable(out)
     motion = read_trajectory(trajectory, robot)
+    if recorded := why_recorded(trajectory, motion):
+        raise LogError(
+            "this is a recording, whose noise a robot would follow",
+            where=str(trajectory),
+            got=recorded,
+            expected="a planned motion, as `design` writes it",
+            remedy="give the motion that the robot was commanded",
+        )
+    check_writable(out)
     for path in write_motion(motion, robot, limits, target, out, project.excitation.build_collisions(robot, folder)):
         typer.echo(f"wrote {path}")
     typer.echo(f"read {out / 'README.txt'} before anything moves")

@@ -105,7 +105,7 @@ def report_lines(ident: Identification, path: Path, title: str = "") -> list[str
 
 
 def say_replaced(out: Path) -> None:
-    """Says which earlier result is about to be replaced.
+    """Says which earlier result is replaced; to be called when the new one is there to be written.
 
     Args:
         out: The output folder.
@@ -115,7 +115,7 @@ def say_replaced(out: Path) -> None:
     earlier = out / "identification.json"
     if earlier.is_file():
         when = datetime.fromtimestamp(earlier.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
-        typer.echo(f"note: {earlier} of {when} will be replaced", err=True)
+        typer.echo(f"note: {earlier} of {when} is replaced", err=True)
 
 
 def written_line(out: Path, notes: list[str]) -> str:

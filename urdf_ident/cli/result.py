@@ -98,7 +98,6 @@ def identify(
         following_too = [] if following is None else [following]
         for output in [*(out / name for name in result_names(robot)), *report, *weighed, *following_too]:
             check_output(output)
-        say_replaced(out)
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(
                 model,
@@ -111,6 +110,7 @@ def identify(
                 left_out=left_out,
                 progress=progress,
             )
+    say_replaced(out)
     notes = write_all(ident, out)
     if not as_json:
         typer.echo(coloured(ident.summary(verbose=verbose)))

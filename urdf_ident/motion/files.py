@@ -20,6 +20,10 @@ LEAST_ROWS = 6
 MOST_APART = 0.5
 #: Share of the largest motion of all joints that counts as rest, where noise is all there is.
 AT_REST = 0.02
+#: Share of accelerations that may be jumps from row to row, and rows from which on this is asked; ten rows for a period of a
+#: sine have a fifth, noise more than the whole.
+ROUGH, _MANY = 0.6, 100
+_EFFORTS = ("tau", "effort", "torque", "current")
 
 
 def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 1000.0) -> Path:
@@ -38,7 +42,7 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 100
 
 
 def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
-    """Reads a trajectory in the default CSV; a recorded motion works too (other columns are ignored).
+    """Reads a trajectory in the default CSV; a recorded motion works too (other columns are ignored), noise and all.
 
     Args:
         path: The file. Needs ``t`` and ``q_<joint>`` of every joint; where ``v_`` or ``a_`` columns are missing, they come
@@ -96,6 +100,33 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
         if upper in given:
             _check_derivative(robot.joints, time, columns[lower], columns[upper], f"{lower}_", f"{upper}_", where)
     return trajectory
+
+
+def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
+    """Whether a motion was recorded, and not planned.
+
+    Args:
+        path: Its file.
+        trajectory: What :func:`read_trajectory` made of it.
+
+    Returns:
+        What tells it, in words: efforts in the file, or accelerations that jump from row to row; "" for a planned motion.
+
+    Raises:
+        MissingFileError: The file cannot be read.
+    """
+    header = [name.strip() for name in read_text(path, "trajectory").splitlines()[0].split(",")]
+    efforts = [name for name in header if name in {f"{prefix}_{joint}" for prefix in _EFFORTS for joint in trajectory.joints}]
+    if efforts:
+        return f"it holds efforts ('{efforts[0]}')"
+    _, _, a = trajectory.evaluate(trajectory.breaks)
+    jumps, size = np.median(np.abs(np.diff(a, 2, axis=0)) / 2, axis=0), np.median(np.abs(a), axis=0)
+    rough = np.flatnonzero((jumps > ROUGH * size) & (size > AT_REST * size.max()))
+    if len(a) < _MANY or not len(rough):
+        return ""
+    return (
+        f"the acceleration of '{trajectory.joints[rough[0]]}' jumps from row to row, as that of noisy or rounded positions does"
+    )
 
 
 def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) -> PiecewisePolynomial:

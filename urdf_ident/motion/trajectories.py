@@ -2,7 +2,7 @@
 
 from .base import PiecewisePolynomial, Trajectory
 from .compose import RepeatedTrajectory, SequenceTrajectory, ramped, repeated
-from .files import read_trajectory, ros2_yaml, sampled, write_ros2, write_trajectory
+from .files import read_trajectory, ros2_yaml, sampled, why_recorded, write_ros2, write_trajectory
 from .fourier import FourierTrajectory, ModifiedFourierTrajectory, random_fourier
 from .point_to_point import TrapezoidalTrajectory, constant_speed_sweep, random_via_points
 from .splines import BSplineTrajectory
@@ -24,6 +24,7 @@ __all__ = [
     "repeated",
     "ros2_yaml",
     "sampled",
+    "why_recorded",
     "write_ros2",
     "write_trajectory",
 ]

@@ -16,6 +16,7 @@ from ...model.robot import Robot, lock_words
 from ...units import joint_units
 from .formats import Choice
 from .headers import default_header
+from .long_tables import refuse_long
 from .tables import Table
 
 Column = int | str
@@ -300,6 +301,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
     missing = [joint for joint in robot.joints if prefix + joint not in names]
     if len(missing) == robot.n:
+        refuse_long(table)
         raise LogError(
             "no column holds a joint position",
             where=table.path,

@@ -7,16 +7,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import LogError
+from ...linalg import Array
 
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d*,\d+")
-_DATE = r"(?:(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)|(?P<Day>\d\d)\.(?P<Month>\d\d)\.(?P<Year>\d{4}))"
-_CLOCK = r"(?P<clock>\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
-_STAMP = re.compile(rf"(?:{_DATE}[T ])?{_CLOCK}\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
+_DATE = (
+    r"(?:(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)|(?P<Day>\d\d?)[.-](?P<Month>\d\d?|[A-Z]{3})[.-](?P<Year>\d{4})"
+    r"|(?P<one>\d\d?)/(?P<other>\d\d?)/(?:\d{4}|\d\d))"
+)
+_CLOCK = r"(?P<hours>\d\d?):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?"
+_STAMP = re.compile(rf"(?:{_DATE}[T ]\s*)?{_CLOCK}\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
 #: Bytes that no text holds, and characters that may stand between cells.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
@@ -185,26 +191,71 @@ def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
 def stamp(cell: str) -> float:
     """Reads a date and time of day.
 
-    Understood are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5`` and a time of day alone. ``05/01/2024``
-    may be either of two days and is not.
+    Understood are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5``, ``01-May-2024 12:00:00``, ``5/1/2024 12:00:00
+    PM`` and a time of day alone. Which number of ``5/1/2024`` is the day does not matter: one of them goes up at midnight, and
+    at the end of a month time runs backwards, which is refused elsewhere.
 
     Args:
         cell: The cell.
 
     Returns:
-        Seconds since 2020, near enough to keep the digits [s]; NaN for anything else.
+        Seconds since some midnight, the same for all cells that are written alike [s]; NaN for anything else.
     """
     match = _STAMP.fullmatch(cell.strip().strip("\"'").strip())
     if not match:
         return np.nan
-    day = [match[name.capitalize()] or match[name] for name in ("year", "month", "day")]
-    date = "-".join(day) if all(day) else "2020-01-01"
-    try:
-        since = np.datetime64(f"{date}T{match['clock'].replace(',', '.')}", "ns") - np.datetime64("2020-01-01", "ns")
-    except ValueError:
+    hours, minutes = int(match["hours"]), int(match["minutes"])
+    seconds = float((match["seconds"] or "0").replace(",", "."))
+    if match["half"] and 1 <= hours <= 12:
+        hours = hours % 12 + 12 * (match["half"].lower() == "pm")
+    days = _days(match)
+    if days is None or hours > 23 or minutes > 59 or seconds >= 61:
         return np.nan
-    shift, zone = 0, match["zone"]
+    zone, shift = match["zone"], 0
     if zone and zone.upper() not in ("Z", "UTC"):
         digits = zone[1:].replace(":", "")
         shift = (1 if zone[0] == "+" else -1) * (3600 * int(digits[:2]) + 60 * int(digits[2:]))
-    return float(since.astype(np.int64) - shift * 10**9) / 1e9
+    return 86400 * days + 3600 * hours + 60 * minutes - shift + seconds
+
+
+def _days(match: re.Match[str]) -> int | None:
+    """Days of a stamp since 2020; None for a day that does not exist."""
+    if match["one"]:
+        return int(match["one"]) + int(match["other"])
+    day, month, year = (match[name.capitalize()] or match[name] for name in ("day", "month", "year"))
+    if not day:
+        return 0
+    with suppress(ValueError):
+        number = int(month) if month.isdigit() else 1 + _MONTHS.index(month.lower())
+        return date(int(year), number, int(day)).toordinal() - date(2020, 1, 1).toordinal()
+    return None
+
+
+def numbers_of(cells: Sequence[object]) -> Array:
+    """Numbers that are written as text, of one column.
+
+    Args:
+        cells: Its cells; None and everything that is no text stands for a missing one.
+
+    Returns:
+        Shape (N,): numbers, or seconds where they are dates (see :func:`stamp`); NaN for anything else.
+    """
+    texts = [cell if isinstance(cell, str) else "" for cell in cells]
+    known = [[text.strip()] for text in texts if text.strip()][:5]
+    if stamp_columns(known):
+        return np.array([stamp(text) for text in texts])
+    comma = decimal_commas(texts, "\0")
+    return np.array([number(text, comma) for text in texts])
+
+
+def holds_numbers(cells: Sequence[object]) -> bool:
+    """Whether a column of text holds numbers, or dates.
+
+    Args:
+        cells: Some of its cells.
+
+    Returns:
+        True if all of them do that are not empty, and there are any.
+    """
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in _NO_NUMBER]
+    return bool(texts) and bool(np.isfinite(numbers_of(texts)).all())

@@ -12,9 +12,12 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from .headers import JOINT_COLUMN, with_joints
+from .lines import holds_numbers, numbers_of
 from .tables import Cells, Table, decoding
 
 _BATCH = 1 << 16
+#: Rows that tell whether a column of text holds numbers.
+_FIRST = 20
 #: Elements of a list column beyond which it is a picture or a cloud of points, not one number a joint.
 _LONGEST = 512
 
@@ -131,7 +134,7 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         LogError: The file is broken, or holds no numbers.
     """
     with decoding(path, f"{kind} file", "parquet"):
-        first = next(iter(_batches(str(path), kind, None, 1)), None)
+        first = next(iter(_batches(str(path), kind, None, _FIRST)), None)
         if first is None or first.num_rows == 0:
             raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
         columns: list[Column] = []
@@ -161,6 +164,7 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         tuple(columns),
         tuple(joints) if spelled else (),
         spelled=spelled,
+        texts=tuple(skipped),
     )
 
 
@@ -187,7 +191,8 @@ def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> 
     import pyarrow.types as types
 
     kind = batch.schema.field(field).type
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind):
+    numeric = types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind)
+    if numeric or (_is_text(kind) and holds_numbers(batch.column(batch.schema.get_field_index(field)).to_pylist())):
         return [Column(names[0] if names and len(names) == 1 else field, field, None, root)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
@@ -198,6 +203,13 @@ def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> 
         own = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
         return [Column(name, field, k, root) for k, name in enumerate(own)]
     return []
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _batches(path: str, kind: str, fields: list[str] | None, rows: int = _BATCH) -> Iterator[Any]:
@@ -249,6 +261,8 @@ def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
         per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
         ticks = column.cast(pa.int64())
         return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
+    if _is_text(column.type):
+        return numbers_of(column.to_pylist())[:, None]
     if not (types.is_floating(column.type) or types.is_integer(column.type)):
         column = column.cast(pa.float64())
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)[:, None]

@@ -49,6 +49,7 @@ class Table(ABC):
         notes: What the reader chose or left out, in words.
         spelled: The names with what else the file says of them (joints in place of numbers, units); None for nothing else.
         first: The cells of the first row as they stand there, where they are text.
+        texts: Names of columns that hold text and are left out.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Table(ABC):
     notes: tuple[str, ...]
     spelled: tuple[str, ...] | None = field(default=None, kw_only=True)
     first: tuple[str, ...] = field(default=(), kw_only=True)
+    texts: tuple[str, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:

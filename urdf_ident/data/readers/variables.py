@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import LogError, nearest
 from .headers import JOINT_COLUMN, TIMES, of_targets, with_joints
+from .lines import holds_numbers, numbers_of
 from .tables import MOST_BYTES, ArrayTable, decoding
 
 #: Columns that one matrix may bring; more are a picture or a time axis that runs the other way.
@@ -116,6 +117,8 @@ def _numeric(value: Any) -> NDArray[Any] | None:
     array = np.asarray(value)
     if array.dtype.kind == "M" and array.size > 1:
         array = (array - array.ravel()[0]) / np.timedelta64(1, "s")
+    if array.dtype.kind == "U" and array.ndim == 1 and holds_numbers(array[:20].tolist()):
+        array = numbers_of(array.tolist())
     if array.dtype.kind not in "fiub" or array.ndim == 0 or array.size < 2:
         return None
     array = array.reshape(array.shape[0], -1) if array.ndim > 2 and array.shape[0] > 1 else array
