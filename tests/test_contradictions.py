@@ -168,6 +168,17 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
 
 
+@pytest.mark.parametrize("degrees", [4.0, 12.0])
+@pytest.mark.parametrize("side", [0.3, 2.4, 4.0])
+def test_a_base_that_leans_is_named_with_its_direction(degrees: float, side: float) -> None:
+    lean = np.radians(degrees)
+    gravity = 9.81 * np.array([np.sin(lean) * np.cos(side), np.sin(lean) * np.sin(side), -np.cos(lean)])
+    (found,) = doubts(log_of(Robot.from_urdf(URDF, gravity=tuple(gravity.tolist())), seconds=40.0))
+    assert found.id == "gravity-direction"
+    told = np.array(re.search(r"gravity: \[(.*?)\]", str(found.remedy))[1].split(","), dtype=float)  # type: ignore[index]
+    assert np.degrees(np.arccos(told @ gravity / np.linalg.norm(told) / np.linalg.norm(gravity))) < 1.0
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_strong_spring_is_not_taken_for_another_gravity(seed: int) -> None:
     recording = log_of(ARM, seed=seed)

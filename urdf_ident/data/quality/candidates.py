@@ -19,6 +19,8 @@ _STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
+#: Angles by which gravity may lean towards an axis [rad]; the small ones are for a base on an uneven floor.
+_TILTS = (-0.1, -0.03, 0.03, 0.1)
 _STANDARD = 9.81
 
 
@@ -173,7 +175,7 @@ def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
         if float(side @ down) < 0.99:
             yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(size * side)))
     for axis in np.linalg.svd(down[None, :])[2][1:]:
-        for tilt in (-0.1, 0.1):
+        for tilt in _TILTS:
             leant = size * (np.cos(tilt) * down + np.sin(tilt) * axis)
             yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=three(leant)))
     yield Hypothesis("effort-without-gravity", (), 0.0, replace(reading, gravity=(0.0, 0.0, 0.0)))

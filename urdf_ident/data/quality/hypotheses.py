@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...linalg import Array
 from .candidates import GAINS, Hypothesis, Reading, candidates, put, three, with_springs
 from .evidence import material, significance
 from .trial import Case, ReadingScore
@@ -24,7 +25,7 @@ DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: two gained so by 3.5 and less than 5 errors; small faults that are true, a zero of 0.1 rad, a gain of 0.8, by 6 and more.
 SIGNIFICANT, SURE = 3.5, 5.0
 #: Causes with one number for the whole log, not chosen among joints: sound logs gain by 2.8 errors at most.
-_OF_ALL = ("time-scale",)
+_OF_ALL = ("time-scale", "gravity-direction")
 #: By how much the URDF's inertias must explain one of two rivals better to decide between them.
 TIE = 0.15
 #: By how much a spring must explain more than a fault: it has three numbers of its own, and few joints have one.
@@ -36,6 +37,8 @@ POOR = 0.25
 #: Gain below which a delay is not worth a word, and how many joints of one cause are looked at closely.
 _LATE, _OF_ONE_KIND = 0.3, 3
 _ROUNDS = 8
+#: Steps of the search for the direction of gravity [rad].
+_LEANS = (0.2, 0.1, 0.05, 0.025, 0.0125)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,22 +211,32 @@ def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) 
 
 
 def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
-    """The direction that explains most; a tilt away from the one that was tried must earn its two numbers beyond chance."""
-    start, step = (found, judged), 0.2
-    while step > 0.005:
+    """The direction that explains most; a tilt away from a side of the base must earn its two numbers beyond chance.
+
+    What is left is a parabola in small tilts: each step goes to its lowest point, told from two tilts each way.
+    """
+    start = found, judged
+    for step in _LEANS:
         gravity = np.asarray(found.reading.gravity)
-        size = float(np.linalg.norm(gravity))
         sides = np.linalg.svd(gravity[None, :])[2][1:]
-        leant = [np.cos(step) * gravity + np.sin(step) * size * way * side for side in sides for way in (-1.0, 1.0)]
-        tries = [replace(found, reading=replace(found.reading, gravity=three(vector))) for vector in leant]
+        tries = [_leant(found, way * step * side) for side in sides for way in (-1.0, 1.0)]
         results = case.judge_all([item.reading for item in tries])
+        less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
+        lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
+        tries.append(_leant(found, lowest @ sides))
+        results.append(case.judge(tries[-1].reading))
         k = int(np.argmin([item.score for item in results]))
-        if results[k].score < judged.score - 0.05:
+        if results[k].score < judged.score:
             found, judged = tries[k], results[k]
-        else:
-            step /= 2
     earned = start[1].score - judged.score > DOUBTFUL and _errors(start[1], judged) > SIGNIFICANT
-    return (found, judged) if earned else start
+    return (found, judged) if earned or found.size else start
+
+
+def _leant(found: Hypothesis, tilt: Array) -> Hypothesis:
+    """Gravity turned towards a direction at right angles to it, by the angle that is the vector's length [rad]."""
+    gravity, angle = np.asarray(found.reading.gravity), float(np.linalg.norm(tilt))
+    aside = float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt
+    return replace(found, reading=replace(found.reading, gravity=three(np.cos(angle) * gravity + aside)))
 
 
 @dataclass(frozen=True)

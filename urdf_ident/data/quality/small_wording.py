@@ -29,7 +29,7 @@ _SMALL = {
     ),
     "effort-crosstalk": (
         "the effort of {other} is in the effort logged for this joint",
-        "check wiring and columns; are the joints' motors coupled (`drive.reduction`)?",
+        "check wiring and columns; are motors coupled (`drive.reduction`)? are the axes and lengths of the URDF the robot's?",
     ),
     "effort-saturates": (
         "the large efforts of this joint are too small for the motion",
