@@ -14,12 +14,16 @@ from commands import run
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.quality import against_urdf
+from urdf_ident.data.quality.candidates import Reading
 from urdf_ident.data.quality.catalogue import KNOWN
+from urdf_ident.data.quality.contradictions import _case
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.quality.gram_fit import new_in, solved
 from urdf_ident.data.quality.grams import COULOMB, Grams
+from urdf_ident.data.quality.trial import Case
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
 from urdf_ident.linalg import Array
@@ -307,6 +311,19 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
     assert doubts(log_of(ARM), Robot.from_urdf(heavy)) == []
 
 
+def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where friction is all that is left, another reading may help the URDF by chance."""
+    conditioned = condition(log_of(ARM), ARM)
+    logged = Reading.as_logged(ARM.n)
+    case = _case(ARM, None, [(conditioned.segments, conditioned.cutoff)])
+    assert case is not None
+    free = case.judge(logged).part
+    for part, doubted in ((free + 0.05, True), (free, False)):
+        left = {True: (1.0, part), False: (0.0, 0.0)}
+        monkeypatch.setattr(Case, "with_scaled_urdf", lambda _, reading, left=left: left[reading == logged])
+        assert bool(against_urdf.doubts(ARM, case, logged)) == doubted
+
+
 def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> None:
     """Its centre of mass turned about the axis is the same: a URDF whose centre of mass is off is no other mounting."""
     true = arm_urdf("y", fixed_tip=False).replace('<mass value="8.0"/>', '<mass value="80"/>')
@@ -330,6 +347,8 @@ def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None
     (found,) = doubts(replace(recording, effort=pushed))
     assert (found.id, found.severity) == ("contact", "warning")
     assert "from 40 to 53 %" in found.message
+    short = replace(recording, effort=pushed).take(slice(300, 650))  # the same push where joints hardly turn back
+    assert doubts(short) == []
 
 
 def test_too_few_samples_raise_no_doubt() -> None:

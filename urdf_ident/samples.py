@@ -19,6 +19,8 @@ SLOW = 0.05
 #: constant and dry friction are the same to one that does not, and a law that is large only at speeds where it never was would
 #: take the place of both.
 FEWEST_REVERSALS = 2
+#: So often must they turn back to tell a delay from friction: sound logs of 3 to 5 s show one by chance otherwise.
+TESTING_REVERSALS = 4
 #: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
 #: ordinary motion.
 HARDLY_TURNS = 1.0

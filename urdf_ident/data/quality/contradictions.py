@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import begun, each, shared
-from ...samples import FEWEST_REVERSALS, Segment
+from ...samples import FEWEST_REVERSALS, TESTING_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .findings import Finding
@@ -102,7 +102,7 @@ def _searched(
 
 def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
     """Small faults beyond chance, that explaining most first; none where a large one explains about as much."""
-    if steps and steps[0].gain > _AS_CHANGE:
+    if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
     found = [item for item in small_faults(case, logs) if item.decided]
     told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
@@ -118,7 +118,8 @@ def _changes_of(
     if case is None:
         return None
     reading = Reading.as_logged(robot.n)
-    return within(case.evidence(reading), reading.efforts())
+    change, growth = within(case.evidence(reading), reading.efforts())
+    return change if case.turns >= FEWEST_REVERSALS else None, growth
 
 
 def _changing(together: Case, alone: Sequence[tuple[Change | None, Growth]]) -> list[Change | None]:

@@ -21,7 +21,7 @@ from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.robot import Robot
-from ...samples import Segment
+from ...samples import TESTING_REVERSALS, Segment, reversals
 from ..conditioning.filters import HIGHEST, lowpass
 from .evidence import significance
 from .findings import Finding
@@ -248,16 +248,20 @@ def find_delays(
     held = problem.errors(pair).held
     gain, errors = problem.gained(held[:, :, 0], held[:, :, 1])
     flat = problem.gained(worst, held[:, :, 1])[1] < _SIGNIFICANT
-    decided = abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
+    turning = reversals(motion.v) >= TESTING_REVERSALS
+    enough = 2 * np.sum(turning & moves) > np.sum(moves)
+    decided = enough and abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
     band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1])
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
-    apart = _apart(problem, late, common)
+    apart = _apart(problem, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
 
 
-def _apart(problem: _Problem, late: Callable[[Array], Array], common: float) -> dict[tuple[str, int], float]:
+def _apart(
+    problem: _Problem, late: Callable[[Array], Array], common: float, turning: NDArray[np.bool_]
+) -> dict[tuple[str, int], float]:
     """Joints and logs whose efforts alone are late against all others, and by how much [s]: keys as ``("joint", 0)``.
 
     A joint's delay must show in its own effort: friction that no law has makes others' better by chance.
@@ -265,8 +269,8 @@ def _apart(problem: _Problem, late: Callable[[Array], Array], common: float) -> 
     shifted = late(common + np.append(_APART, 0.0))
     usual, found = shifted[:, :, -1:], {}
     joints, logs = np.arange(usual.shape[1]), np.unique(problem.motion.log)
-    parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints]
-    parts = parts if len(parts) > 1 else []
+    parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints if turning[j]]
+    parts = parts if len(problem.joints) > 1 else []
     if len(logs) > 1:
         parts += [(("log", int(k)), (problem.motion.log == k)[:, None], problem.joints >= 0) for k in logs]
     for name, mask, rows in parts:

@@ -1,0 +1,63 @@
+"""Delays that the counts of a coarse encoder hide are told as that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_delay import ARM
+
+import urdf_ident as ui
+from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.quality.counts import count_of, hidden_delays, told_from_counts
+from urdf_ident.data.quality.delay import late_against_others
+from urdf_ident.model.library import robot_path
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline.experiment import run_experiment, true_plant
+from urdf_ident.project import parse_project
+
+
+def test_the_count_of_an_encoder_is_found_and_noise_has_none() -> None:
+    rng = np.random.default_rng(0)
+    x = np.cumsum(rng.standard_normal(4000)) * 1e-3
+    count = 2 * np.pi / 4096
+    steps = count * np.round(x / count)
+    interpolated = np.array(steps)
+    interpolated[::500] += 0.3 * count  # a few values that a repair put in
+    for signal in (steps, steps + 1.7, steps.astype(np.float32), interpolated):
+        assert count_of(signal) == pytest.approx(count, rel=1e-3)
+    assert count_of(steps * [1.0] + 1e-4 * rng.standard_normal(len(x))) == 0.0
+    assert count_of(x) == count_of(np.full(100, 0.3)) == count_of(np.empty(0)) == 0.0
+
+
+def test_coarse_encoders_of_a_sound_arm_are_no_delay() -> None:
+    path = robot_path("generic_6axis")
+    robot = ui.Robot.from_urdf(path)
+    project = parse_project({"simulation": {"sensors": {"counts": 4096}, "rate": 100}})
+    motion = random_fourier(Limits.from_robot(robot), 12.0, 4, 0, fill=0.5)
+    plant = true_plant(project, robot, path.with_name("generic_6axis_truth.yaml"))
+    log = run_experiment(project, robot, motion, plant=plant, name="log", seed=1).recording
+    (report,) = examine_logs([log], robot, ui.Drive.build(robot.n), SignalConfig())
+    late = [finding for finding in report.findings if finding.id == "effort-delay"]
+    assert late
+    assert {finding.severity for finding in late} == {"info"}
+    assert all("not distinguishable from the counts of" in finding.message for finding in late)
+
+
+def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> None:
+    t = np.arange(0.0, 10.0, 0.01)
+    q = np.column_stack([0.5 * np.cos(2 * t), 0.3 * t, 0.5 * np.cos(2 * t)])  # turning with 2 rad/s², going on, without counts
+    count = 1e-3
+    logged = np.column_stack([count * np.round(q[:, :2] / count), q[:, 2]])
+    parts = condition(ui.Recording("log", ARM.joints, t, q, effort=0 * q), ARM).segments
+    hidden = hidden_delays(ARM.joints, [(logged, parts)])
+    assert hidden[ARM.joints[0]] == pytest.approx(np.sqrt(2 * count / 2.0), rel=0.05)
+    assert hidden[ARM.joints[1]] == hidden[ARM.joints[2]] == 0.0
+    short, long = (late_against_others(seconds, ARM.joints[0]) for seconds in (0.02, 0.05))
+    assert told_from_counts(short, hidden).severity == "info"
+    assert told_from_counts(long, hidden) is long
+    assert told_from_counts(replace(short, id="contact"), hidden).severity == "warning"
+    assert told_from_counts(replace(short, joint=None), hidden).severity == "warning"  # the second joint tells it

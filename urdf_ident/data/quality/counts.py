@@ -1,0 +1,80 @@
+"""Delays that the counts of an encoder hide: a joint that turns back stands for the encoder until it has left one count.
+
+Friction that turns round there seems to come later than the motion, by as long as the joint takes to leave the count, so that
+no delay of that size is told from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...linalg import Array
+from ...samples import Segment
+from .findings import Finding
+
+#: Part of the steps between samples that are whole multiples of a count, how nearly, and the least count over the range.
+_EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
+#: Where among the steps the smallest whole one is looked for: a few may be interpolated.
+_SMALLEST = (0.0, 0.01, 0.05)
+
+
+def count_of(x: Array) -> float:
+    """The step of a quantised signal.
+
+    Args:
+        x: Its samples as recorded, shape (N,).
+
+    Returns:
+        The step, in the signal's unit; 0 for a signal without one.
+    """
+    steps = np.abs(np.diff(x))
+    steps = np.sort(steps[steps > _LEAST * steps.sum()])
+    for place in _SMALLEST if len(steps) else ():
+        count = float(steps[int(place * (len(steps) - 1))])
+        if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
+            return count
+    return 0.0
+
+
+def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]]) -> dict[str, float]:
+    """How long each joint takes to leave one count of its encoder after it has turned back.
+
+    Args:
+        joints: Names of the joints.
+        logs: Per log the positions as recorded, shape (N, n) [rad or m], and the conditioned motion.
+
+    Returns:
+        Joint → that time, the longest of the logs [s]; 0 where positions have no counts or the joint never turns back.
+    """
+    out = dict.fromkeys(joints, 0.0)
+    for positions, segments in logs:
+        for j, joint in enumerate(joints):
+            turning = [np.abs(part.a[:-1, j][part.v[:-1, j] * part.v[1:, j] < 0]) for part in segments]
+            acceleration = np.concatenate([np.empty(0), *turning])
+            if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
+                out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
+    return out
+
+
+def told_from_counts(finding: Finding, hidden: Mapping[str, float]) -> Finding:
+    """A finding of a delay that counts do not hide.
+
+    Args:
+        finding: Any finding.
+        hidden: What :func:`hidden_delays` says.
+
+    Returns:
+        The finding; a delay that is no longer than the joint stands on a count says so and is no warning.
+    """
+    least = hidden.get(finding.joint, 0.0) if finding.joint else min(hidden.values(), default=0.0)
+    if finding.id != "effort-delay" or finding.size is None or not abs(finding.size) <= least:
+        return finding
+    whose = "its encoder" if finding.joint else "the encoders"
+    words = (
+        f"{finding.message}; this is not distinguishable from the counts of {whose}: after turning back it takes "
+        f"{1e3 * least:.3g} ms to leave one"
+    )
+    return replace(finding, severity="info", message=words, remedy="log positions with more digits, or record faster reversals")
