@@ -115,11 +115,12 @@ def test_numbered_columns_of_another_count_name_lock(tmp_path: Path) -> None:
 
 def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -> None:
     layout = LogLayout(
-        columns={"time": 0, "position": [1, 2, 3], "effort": [1, 2, 3]},
+        columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
         units={"time": "ms", "position": "deg", "effort": "mA"},
         effort_side="motor",
     )
-    log = read_recording(write(tmp_path, table(header="")), robot, layout)
+    text = "\n".join(f"{line},{line.split(',', 1)[1]}" for line in table(header="").splitlines() if line)
+    log = read_recording(write(tmp_path, text), robot, layout)
     np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 100.0, np.deg2rad(1)])  # deg is no unit of a prismatic joint
     np.testing.assert_allclose(log.effort[0], [0.010, 0.100, 0.001])
     assert log.effort_unit == "A"
@@ -260,6 +261,31 @@ def test_rate_replaces_a_time_column(tmp_path: Path, robot: Robot) -> None:
     np.testing.assert_allclose(log.time, [0, 0.02, 0.04, 0.06])
     with pytest.raises(LogError, match=r"no time column.*rate"):
         read_recording(path, robot, LogLayout(columns={"position": [1, 2, 3]}))
+
+
+def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, table())
+    plain, rated = (read_recording(path, robot, LogLayout(rate=rate)) for rate in (None, 50.0))
+    np.testing.assert_allclose(rated.time, 0.02 * np.arange(len(plain)))
+    np.testing.assert_array_equal(rated.position, plain.position)
+    assert any("log.rate (50 Hz) is used instead of the clock in 't'" in note for note in rated.notes)
+    named = read_recording(path, robot, LogLayout(rate=50.0, columns={"time": "t"}))
+    np.testing.assert_array_equal(named.time, plain.time)
+    assert any("log.rate (50 Hz) is not used" in note for note in named.notes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"position": [1, 2, 3], "effort": [3, 4, 5]}, "given for position and for effort"),
+        ({"time": 1, "position": [1, 2, 3]}, "given for position and for time"),
+    ],
+)
+def test_a_column_is_one_quantity(tmp_path: Path, robot: Robot, columns: dict, words: str) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(f"{k},1,2,3,4,5" for k in range(10)))
+    with pytest.raises(LogError, match=f"{words}.*counted from 0"):
+        read_recording(path, robot, LogLayout(columns=columns, rate=10.0))
 
 
 # ---- split logs and arguments -----------------------------------------------------------------

@@ -115,6 +115,8 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
         ("inputs/0/findings", 7, "no list of findings"),
         ("left_out", [{"findings": 7}], "left_out.0.findings"),
         ("state", [], "wrong kind"),
+        ("prediction", None, "prediction: damaged: is of the wrong kind"),
+        ("adaptation", "no", "adaptation: damaged: is of the wrong kind"),
     ],
 )
 def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path, path: str, value: Any, words: str) -> None:
@@ -122,6 +124,7 @@ def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path,
     change(path, value)(data)
     said = refusal(tmp_path, data)
     assert any(word in said for word in words.split("|")), said
+    assert "; " in said  # what to do
 
 
 def test_an_entry_that_another_version_lacks_is_named_with_both_versions(

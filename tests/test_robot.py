@@ -198,6 +198,7 @@ def test_naming_the_joints_locks_the_others_and_sets_the_order() -> None:
         ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves"),
         ({"gravity": [0, 0, np.nan]}, "gravity"),
         ({"gravity": [0, -1e300, 0]}, "gravity is out of proportion"),
+        ({"gravity": [0, 0, -981]}, "gravity is out of proportion.*in m/s²"),
         ({"lock": {"z_arm": np.nan}}, "z_arm"),
         ({"lock": {"z_arm": np.inf}}, "z_arm"),
     ],

@@ -245,6 +245,8 @@ def test_even_log_is_recovered(robot: Robot) -> None:
     assert worst["tau"] < 1e-12  # efforts are not filtered, and here not resampled
     assert max(worst["q"], worst["v"], worst["a"]) < 3e-3
     assert set(result.why) == {"rate", "cutoff", "decimate", "velocity", "rest"}
+    with pytest.raises(LogError, match=r"signals.cutoff is above.*below 125 Hz.*cutoff: auto"):
+        condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=125.0))
     few = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=2.0))
     assert few.decimate_rate >= 40.0  # friction that reverses is no slower than in a fast motion
 

@@ -163,7 +163,7 @@ def _count(data: Any) -> None:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise _Refused(f"{name} is no number of JSON")
+    raise _Refused(f"{name} is no number of JSON", remedy="write null for what is not known, or restore the file")
 
 
 def _integer(digits: str) -> int:

@@ -6,6 +6,7 @@ joints that were locked. Everything else is better left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -34,6 +35,7 @@ Column = int | str
 Columns = Column | list[Column]
 Auto = Literal["auto"]
 Side = Literal["joint", "motor"]
+_READ = "docs/project_file.md lists every key"
 
 
 class RobotSection(Section):
@@ -78,7 +80,7 @@ class LogSection(Section):
     """How a log is laid out, where it is not the default CSV."""
 
     files: dict[str, str] = Field({}, description="quantity: file pattern of a split log, * is the LOG argument")
-    rate: float | None = Field(None, gt=0, description="samples per second without a time column [Hz]")
+    rate: float | None = Field(None, gt=0, description="samples per second, without or instead of a time column [Hz]")
     columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
     units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit a joint; SI if absent")
     side: SideSection = SideSection()
@@ -337,8 +339,12 @@ def parse_project(data: Any, where: str = "project file") -> Project:
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
         if not key:  # of the whole file
             raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
+        if problem["type"] == "missing":
+            raise ProjectError(f"'{key}' is missing", where=where, got=repr(problem["input"])[:80], remedy=_READ) from error
+        expected = problem["msg"].removeprefix("Input should be ")
+        expected = re.sub("valid (tuple|list)", "list", re.sub("valid dictionary", "mapping (`key: value`)", expected))
         raise ProjectError(
-            f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=problem["msg"]
+            f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=expected, remedy=_READ
         ) from error
 
 

@@ -184,5 +184,5 @@ def _vector(name: str, values: ArrayLike | Sequence[float] | None, n: int, defau
     if vector.ndim == 0:
         vector = np.full(n, float(vector))
     if vector.shape != (n,) or not np.isfinite(vector).all():
-        raise ModelError(f"{name} needs {n} finite numbers", got=list(np.atleast_1d(vector)), remedy="one per joint")
+        raise ModelError(f"{name} needs {n} finite numbers", got=np.atleast_1d(vector).tolist(), remedy="give one per joint")
     return vector

@@ -26,7 +26,7 @@ from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 #: Acceleration of gravity that no robot works under [m/s²].
-MOST_GRAVITY = 1e3
+MOST_GRAVITY = 100.0
 
 
 @dataclass(frozen=True)
@@ -315,5 +315,10 @@ def _vector3(values: Sequence[float]) -> Array:
     if not np.isfinite(vector).all():
         raise ModelError("gravity is not finite", got=list(values))
     if np.abs(vector).max() > MOST_GRAVITY:
-        raise ModelError("gravity is out of proportion", got=list(values), expected=f"at most {MOST_GRAVITY:g} m/s²")
+        raise ModelError(
+            "gravity is out of proportion",
+            got=list(values),
+            expected=f"at most {MOST_GRAVITY:g} m/s²",
+            remedy="robot.gravity is in m/s²: [0, 0, -9.81]",
+        )
     return vector

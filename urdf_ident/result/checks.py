@@ -37,6 +37,9 @@ _SECTIONS = {
     "model": dict,
     "state": dict,
 }
+#: Sections that older or smaller results lack.
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": dict, "adaptation": (dict, type(None))}
+_REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
 
 def seal(data: Mapping[str, Any]) -> str:
@@ -63,11 +66,14 @@ def check_result(data: Any, schema: str) -> None:
         LogError: In words, which entry is wrong; ``where`` names the entry.
     """
     if not isinstance(data, Mapping):
-        raise LogError("not a result", got=type(data).__name__, expected="a mapping")
+        raise LogError("not a result", got=type(data).__name__, expected="a mapping", remedy=_REMEDY)
     _check_schema(data.get("schema"), schema)
     for name, kind in _SECTIONS.items():
         if not isinstance(data.get(name), kind):
             raise _wrong("is missing or of the wrong kind", name, type(data.get(name)).__name__)
+    for name, kinds in _OPTIONAL.items():
+        if name in data and not isinstance(data[name], kinds):
+            raise _wrong("is of the wrong kind", name, type(data[name]).__name__)
     if "seal" in data and data["seal"] != seal(data):
         raise LogError(
             "the content was changed after it was written",
@@ -247,4 +253,4 @@ def _numbers(value: Any, where: str) -> Array:
 
 
 def _wrong(what: str, where: str, got: object = None, expected: object = None) -> LogError:
-    return LogError(f"damaged: {what}", where=where, got=got, expected=expected)
+    return LogError(f"damaged: {what}", where=where, got=got, expected=expected, remedy=_REMEDY)

@@ -287,6 +287,14 @@ def _rate_words(clock: Clock) -> str:
 def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
+        if "cutoff" not in config.chosen and cutoff >= 0.5 * rate:
+            raise LogError(
+                "signals.cutoff is above what the log's rate can show",
+                where=name,
+                got=f"{cutoff:g} Hz",
+                expected=f"below {0.5 * rate:.4g} Hz, half the rate",
+                remedy="leave it out: `signals: {cutoff: auto}` finds it",
+            )
         return CutoffChoice(cutoff, cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
     first = min(10.0, HIGHEST * rate)
     stretches = []

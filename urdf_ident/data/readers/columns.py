@@ -149,13 +149,16 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
             spelled = replace(table, names=header.names)
             named, notes = _named(spelled, robot, rest, strict="position" in rest)
             notes = [*(header.notes if "position" in named else ()), *notes]
-    time = _time(table, layout)
-    if time is None and original is not None and "t" in header.names and "time" not in layout.columns:
+    time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
+    if layout.rate is not None and (unused := _unused_clock(table, layout, time)):
+        notes = [*notes, unused]
+    if time is None and layout.rate is None and original is not None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
     if original is not None:
         told = {key: _told(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
         told["time"] = header.units[time] if time is not None else ""
         units = {key: unit for key, unit in told.items() if unit}
+    _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
     if original is not None:
         _check_once(table, layout, used, original if given else header.names)
@@ -176,6 +179,30 @@ def _told(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Ro
     kind = KIND.get(quantity, quantity).replace("effort", "torque")
     each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
     return tuple(each[robot.joints.index(joint)] for joint in robot.order)
+
+
+def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
+    """Says which of a rate and a time column counts, where a log has both."""
+    if time is not None:
+        return f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"
+    found = _time(table, layout)
+    name = "" if found is None or table.names is None else table.names[found]
+    return f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{name}'" if name else ""
+
+
+def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses one column for two quantities."""
+    owner: dict[int, str] = {}
+    for quantity, columns in found.items():
+        for column in columns if quantity != "temperature" else ():
+            other = owner.setdefault(column, quantity)
+            if other != quantity:
+                name = f"column {column}" if table.names is None else f"column '{table.names[column]}'"
+                raise LogError(
+                    f"{name} is given for {other} and for {quantity}",
+                    where=table.path,
+                    remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
+                )
 
 
 def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:
