@@ -287,6 +287,19 @@ def test_gravity_does_not_stand_in_for_a_bias(kind: str) -> None:
 # -- data that cannot choose, bad input ------------------------------------------------------------------------------------
 
 
+def test_a_joint_that_turns_back_often_gets_its_laws_where_the_others_go_one_way(robot: Robot) -> None:
+    t, q, v, a = fourier(robot.n, 20.0, 200.0, 0)
+    one_way = np.array([False, True, True])
+    ways = [np.where(one_way, 0.1 * x + more, x) for x, more in ((q, 0.1 * t[:, None] - 1.0), (v, 0.1), (a, 0.0))]
+    pace = np.abs(v[:, one_way]).max() * 0.1
+    ways[0][:, one_way] += pace * t[:, None]
+    ways[1][:, one_way] += pace
+    found = choose(DynamicModel(robot), prepared(DynamicModel(robot), with_torque(robot, [(t, *ways)], TRUTH, 0.03)))
+    assert "cubic" in laws_of(found.model, 0)
+    assert laws_of(found.model, 1) == laws_of(found.model, 2) == SIMPLE
+    assert any("j2, j3 turn back too seldom" in note for note in found.notes)
+
+
 def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> None:
     model = DynamicModel(robot)
     (log,) = make_logs(robot, TRUTH, 1, seconds=20.0)

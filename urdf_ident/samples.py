@@ -21,6 +21,8 @@ SLOW = 0.05
 FEWEST_REVERSALS = 2
 #: So often must they turn back to tell a delay from friction: sound logs of 3 to 5 s show one by chance otherwise.
 TESTING_REVERSALS = 4
+#: A joint that turns back this often tells its own laws, however seldom the others turn back.
+MANY_REVERSALS = 5
 #: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
 #: ordinary motion.
 HARDLY_TURNS = 1.0

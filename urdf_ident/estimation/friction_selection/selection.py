@@ -10,7 +10,8 @@ Parsimony: a law stays if it lowers the held-out error by more than one standard
 folds as many as Student's t asks for, so that what gains in one fold alone does not pass), by √k of them if it has k columns
 more than what it replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. All chosen laws
 together must do so too, else the simple ones stay. Excitation: a column that the data hardly tell from those already there,
-or a load that is no more than noise, does not come into question at that joint. Physics: what cannot be negative
+or a load that is no more than noise, does not come into question at that joint; a joint that hardly turns back keeps the simple
+laws (:func:`_steady`). Physics: what cannot be negative
 (:attr:`Term.nonnegative`) must not come out so.
 
 Viscous and Coulomb friction are those of every drive. They are not taken out because a log does not miss them, and another
@@ -24,7 +25,7 @@ Load-dependent laws read the rigid torque of the fit before; the search is repea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -38,7 +39,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import FEWEST_REVERSALS, SLOW, Segment, moving, reversals
+from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, SLOW, Segment, moving, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -119,11 +120,11 @@ def select_friction(
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
     build = for_folds(build, converged.statistics)
-    if np.median(counts) < FEWEST_REVERSALS:
+    steady = _steady(counts)
+    if len(steady) == model.n:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
-        reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS})"
+        reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint)"
         return _simple(model, motion, reason)
-    steady = frozenset(np.flatnonzero(counts < FEWEST_REVERSALS).tolist())
     visits = _Visits(progress, model.n)
     chosen = list(chosen_by_data(model))
     simple = sum(len(item.term.symbols) for item in chosen)
@@ -160,7 +161,7 @@ def select_friction(
         first,
         after,
         tuple(model.robot.joints[law.item.axis] for law in biases),
-        _notes(statistics.logs, first, after) + _one_way(model, motion),
+        (*_notes(statistics.logs, first, after), *_kept(model, steady), *_one_way(model, motion)),
     )
 
 
@@ -213,6 +214,12 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
     return np.where(moving(fast, prismatic) & turns, reversals(v), 0)
 
 
+def _steady(counts: Array) -> frozenset[int]:
+    """Joints that turn back too seldom to tell their laws: more often is asked of one where most others hardly do."""
+    needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
+    return frozenset(np.flatnonzero(counts < needed).tolist())
+
+
 def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
     """Names joints that never reverse: to them a constant and dry friction are the same."""
     found = []
@@ -235,6 +242,14 @@ def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]
         f"friction: auto: laws chosen joint by joint by their error on {len(folds)} {parts} held out in turn: "
         f"{after.mean():.3g} instead of {before.mean():.3g} N·m or N with viscous, Coulomb and offset",
     )
+
+
+def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
+    """Names joints whose laws were not searched."""
+    if not steady:
+        return ()
+    names = ", ".join(model.robot.joints[axis] for axis in sorted(steady))
+    return (f"friction: auto: {names} turn back too seldom to tell laws apart and keep viscous, Coulomb and offset",)
 
 
 def _state(wide: Wide, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
