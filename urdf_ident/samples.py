@@ -26,6 +26,8 @@ MANY_REVERSALS = 5
 #: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
 #: ordinary motion.
 HARDLY_TURNS = 1.0
+#: A joint moves one way only if it moves the other way by less than this share of the time.
+ONE_WAY = 0.01
 #: A joint whose fast speeds (95 % quantile) are less than this share of those of the fastest joint of its kind stands still,
 #: apart from noise.
 RESTING = 0.01
@@ -191,6 +193,19 @@ def reversals(v: Array) -> Array:
         sign = np.sign(speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)])
         found.append(int(np.sum(sign[1:] != sign[:-1])))
     return np.array(found)
+
+
+def one_way(speed: Array) -> bool:
+    """Whether a joint moves one way only, slow motion left out: its Coulomb friction and a bias are one sum.
+
+    Args:
+        speed: Its velocities, shape (N,) [rad/s or m/s].
+
+    Returns:
+        True where it spends less than :data:`ONE_WAY` of its motion in one of the directions; False where it rests.
+    """
+    swift = speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)]
+    return bool(len(swift)) and min(np.mean(swift > 0), np.mean(swift < 0)) < ONE_WAY
 
 
 def freeze_arrays(item: Any) -> None:

@@ -25,7 +25,7 @@ from ..model.payload import Payload
 from ..progress import Progress
 from ..project import Project
 from ..result.evidence import Range
-from ..samples import Segment, columns
+from ..samples import Segment, columns, one_way
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,9 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
         for name in ("v", "a")
     )
     sizes = [(np.abs(x).max(), np.sqrt(np.mean(x**2))) for x in columns([part.tau for part in parts if part.tau is not None])]
-    return Range(speed, acceleration, *np.array(sizes).T)
+    ways = np.array([one_way(v) for v in columns([part.v for part in parts])])
+    torque, load = np.array(sizes).T
+    return Range(speed, acceleration, torque, load, ways)
 
 
 def _conditioning(

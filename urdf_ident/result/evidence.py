@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -20,6 +21,7 @@ from ..model.posterior import posterior_covariance
 from ..model.prior import Prior
 from ..model.robot import Robot
 from ..motion.limits import Limits
+from ..samples import moving
 from ..statistics.entries import Statistic
 from ..statistics.statistic import StatisticSet
 
@@ -72,6 +74,7 @@ class Evidence:
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as wide: what the data leave open
             and the URDF fills in.
         reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
+        one_way: Joints that moved one way only.
     """
 
     uncertainty: Mapping[str, float]
@@ -85,6 +88,7 @@ class Evidence:
     placeholders: bool = False
     unaided: Mapping[str, float] = field(default_factory=dict)
     reversals: float | None = None
+    one_way: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -100,7 +104,8 @@ class Evidence:
         Returns:
             The record.
         """
-        return cls(**{**data, "departures": tuple(Departure(**item) for item in data["departures"])})
+        departures = tuple(Departure(**item) for item in data["departures"])
+        return cls(**{**data, "departures": departures, "one_way": tuple(data.get("one_way", ()))})
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +117,14 @@ class Range:
         acceleration: The same of |a|, shape (n,) [rad/s² or m/s²].
         torque: Largest measured |torque|, shape (n,) [N·m or N].
         load: RMS of the measured torque, shape (n,) [N·m or N].
+        one_way: Which joints moved one way only, shape (n,), bool.
     """
 
     speed: Array
     acceleration: Array
     torque: Array
     load: Array
+    one_way: NDArray[np.bool_]
 
 
 def gather(
@@ -152,8 +159,11 @@ def gather(
     robot, joints = model.robot, model.robot.joints
     masses = _masses(model, theta, prior)
     departures = _departures(statistics, fitted)
+    moved = moving(trained.speed, robot.prismatic)
+    one_way = tuple(joints[j] for j in np.flatnonzero(moved & trained.one_way))
     if isinstance(model, ElasticModel):
-        return Evidence({}, seen, {}, {}, {}, masses, departures, folds_repeat, placeholders(robot), reversals=reversals)
+        told = masses, departures, folds_repeat, placeholders(robot)
+        return Evidence({}, seen, {}, {}, {}, *told, reversals=reversals, one_way=one_way)
     q, v, a = _states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     tau = rows @ theta
@@ -178,6 +188,7 @@ def gather(
         placeholders(robot),
         uncertain(WIDER),
         reversals,
+        one_way,
     )
 
 

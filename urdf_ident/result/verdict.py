@@ -109,7 +109,7 @@ def judge(ident: Record) -> ResultVerdict:
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
     reasons = [*outside, *_physics(ident), *_findings(ident.inputs, LEVELS[max(error, 1)])]
     if ident.evidence is not None:
-        reasons += _measured(ident.evidence)
+        reasons += [*_left_open(ident.evidence), *_implausible(ident.evidence)]
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in _ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
@@ -276,7 +276,8 @@ def _explained(finding: Mapping[str, Any]) -> bool:
     return finding["id"] in ("effort-constant",)
 
 
-def _measured(evidence: Evidence) -> Iterator[Reason]:
+def _left_open(evidence: Evidence) -> Iterator[Reason]:
+    """What the data did not determine."""
     if evidence.uncertainty:
         joint = max(evidence.uncertainty, key=lambda name: evidence.uncertainty[name])
         mean = sum(evidence.uncertainty.values()) / len(evidence.uncertainty)
@@ -298,6 +299,18 @@ def _measured(evidence: Evidence) -> Iterator[Reason]:
             "and the URDF fills it in",
             "record a richer motion: urdf-ident design --after",
         )
+    if evidence.one_way:
+        names = ", ".join(evidence.one_way)
+        yield Reason(
+            "one-way",
+            "usable",
+            f"no reversals of {names}: Coulomb friction and offset look the same there, friction the other way is unknown",
+            "record motions both ways",
+        )
+
+
+def _implausible(evidence: Evidence) -> Iterator[Reason]:
+    """What contradicts the URDF, the torques that were measured, or the other parts of the logs."""
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
     if evidence.placeholders:
         yield Reason(

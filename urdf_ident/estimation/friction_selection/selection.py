@@ -39,7 +39,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, SLOW, Segment, moving, reversals
+from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, Segment, moving, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -51,8 +51,6 @@ from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
 
 #: A motor that turns at less than this part of what its joints would ask for one by one tells no laws apart.
 _UNDONE = 0.05
-#: A joint moves one way only if it moves the other way by less than this share of the time, slow motion left out.
-_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +122,7 @@ def select_friction(
     if len(steady) == model.n:
         turned = f"joints that turn back {np.median(counts):g} times (median)"
         reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint)"
-        return _simple(model, motion, reason)
+        return _simple(model, reason)
     visits = _Visits(progress, model.n)
     chosen = list(chosen_by_data(model))
     simple = sum(len(item.term.symbols) for item in chosen)
@@ -137,7 +135,7 @@ def select_friction(
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
-            return _simple(model, motion, "one log that is too short to be cut into parts cannot tell friction laws apart")
+            return _simple(model, "one log that is too short to be cut into parts cannot tell friction laws apart")
         search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
@@ -151,7 +149,7 @@ def select_friction(
     after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
-        return _simple(model, motion, "no other laws lower the held-out error by more than its standard error")
+        return _simple(model, "no other laws lower the held-out error by more than its standard error")
     biases = unasked_biases(wide, state)
     return Selected(
         wide.narrow([*listed(state), *biases]),
@@ -161,7 +159,7 @@ def select_friction(
         first,
         after,
         tuple(model.robot.joints[law.item.axis] for law in biases),
-        (*_notes(statistics.logs, first, after), *_kept(model, steady), *_one_way(model, motion)),
+        (*_notes(statistics.logs, first, after), *_kept(model, steady)),
     )
 
 
@@ -182,10 +180,9 @@ class _Visits:
         self.done = self.a_zoom * self.zooms
 
 
-def _simple(model: DynamicModel, motion: Sequence[Segment], reason: str) -> Selected:
+def _simple(model: DynamicModel, reason: str) -> Selected:
     """The simple laws, and why."""
-    why = f"friction: auto: {reason}; viscous, Coulomb and offset are used"
-    return Selected(model, notes=(why, *_one_way(model, motion)))
+    return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
 
 
 def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) -> Array:
@@ -218,22 +215,6 @@ def _steady(counts: Array) -> frozenset[int]:
     """Joints that turn back too seldom to tell their laws: more often is asked of one where most others hardly do."""
     needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
     return frozenset(np.flatnonzero(counts < needed).tolist())
-
-
-def _one_way(model: DynamicModel, motion: Sequence[Segment]) -> tuple[str, ...]:
-    """Names joints that never reverse: to them a constant and dry friction are the same."""
-    found = []
-    for axis, joint in enumerate(model.robot.joints):
-        v = np.concatenate([part.v[:, axis] for part in motion])
-        swift = v[np.abs(v) > SLOW * np.percentile(np.abs(v), 95)]
-        if len(swift) and min(np.mean(swift > 0), np.mean(swift < 0)) < _SHARE:
-            found.append(joint)
-    if not found:
-        return ()
-    return (
-        f"no reversals of {', '.join(found)}: Coulomb friction and offset look the same there, their sum is in either one; "
-        "record motions both ways",
-    )
 
 
 def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]:
