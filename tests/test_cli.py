@@ -342,6 +342,13 @@ def test_a_recording_is_no_motion_for_a_robot(identified: Path, work: Path, tmp_
     assert (tmp_path / "again.csv").exists()
 
 
+def test_joints_yaml_is_no_truth(identified: Path, work: Path, tmp_path: Path) -> None:
+    order = run(
+        "simulate", work / "arm.urdf", work / "log0.csv", "--truth", identified / "joints.yaml", "-o", tmp_path / "x.csv"
+    )
+    assert_refused(order, 2, "joints.yaml of a result", "give the identification.json beside it")
+
+
 def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "identification.json").write_text("{}")
     bad = changed_log(work, tmp_path, lambda lines: [lines[0]])

@@ -11,6 +11,7 @@ from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
 from urdf_ident.model.library import robot_path
@@ -224,6 +225,17 @@ def test_csv_survives_the_round_trip(tmp_path: Path) -> None:
     time = np.linspace(0, 4, 977)
     for got, wanted, tolerance in zip(back.evaluate(time), trajectory.evaluate(time), (1e-9, 1e-7, 1e-4), strict=True):
         np.testing.assert_allclose(got, wanted, atol=tolerance)
+
+
+def test_joint_names_with_commas_and_quotes_survive_the_round_trip(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(arm_urdf("zy").replace('"j1"', '"a,b"').replace('"j2"', '"c&quot;d"'))
+    assert sorted(robot.joints) == ["a,b", 'c"d']
+    motion = random_fourier(Limits.from_robot(robot), 4.0, 3, 0, fill=0.5)
+    path = motion.write(tmp_path / "motion.csv")
+    t = np.linspace(0, motion.duration, 50)
+    np.testing.assert_allclose(read_trajectory(path, robot).evaluate(t)[0], motion.evaluate(t)[0], atol=1e-6)
+    np.testing.assert_allclose(read_recording(path, robot).position[0], motion.evaluate([0.0])[0][0], atol=1e-9)
+    assert why_recorded(path, read_trajectory(path, robot)) == ""
 
 
 def test_positions_alone_are_enough_to_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,7 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     Raises:
         MissingFileError: The file cannot be read.
     """
-    header = [name.strip() for name in read_text(path, "trajectory").splitlines()[0].split(",")]
+    header = _header(read_text(path, "trajectory").splitlines()[0])
     efforts = [name for name in header if name in {f"{prefix}_{joint}" for prefix in _EFFORTS for joint in trajectory.joints}]
     if efforts:
         return f"it holds efforts ('{efforts[0]}')"
@@ -211,9 +212,13 @@ def _derivatives(time: Array, q: Array) -> dict[str, Array]:
     return {"v": spline(time, nu=1), "a": spline(time, nu=2)}
 
 
+def _header(line: str) -> list[str]:
+    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True), [])]
+
+
 def _read_table(text: str, where: str) -> tuple[list[str], Array]:
     lines = text.splitlines()
-    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    header = _header(lines[0]) if lines else []
     if "t" not in header:
         raise LogError(
             "not a trajectory: the first line is not a header with 't'", where=where, got=repr(lines[0][:60] if lines else "")

@@ -16,9 +16,13 @@ def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) 
         signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
 
     Returns:
-        Header and rows; 12 significant digits.
+        Header and rows; 12 significant digits. Names that hold a comma or a quotation mark are quoted.
     """
-    header = ",".join(["t", *(f"{prefix}_{joint}" for prefix in signals for joint in joints)])
+    header = ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in signals for joint in joints)])
     table = np.column_stack([time, *signals.values()])
     row = ",".join(["%.12g"] * table.shape[1])
     return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name

@@ -76,6 +76,13 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     settings = parse_yaml(read_text(path, "truth file"), where, ModelError, "truth file")
     if not isinstance(settings, Mapping):
         raise ModelError("the truth file holds no mapping", where=where, expected="joints: […], friction: {…}")
+    if "urdf_sha256" in settings:
+        raise ModelError(
+            "this is the joints.yaml of a result, which holds no masses",
+            where=where,
+            expected="identification.json, or a YAML of rotors, friction, stiffness",
+            remedy="give the identification.json beside it",
+        )
     for key in settings:
         if key not in KEYS:
             raise ModelError(f"unknown key '{key}'", where=where, remedy=nearest(str(key), KEYS))
