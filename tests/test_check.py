@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check, check_text
+from urdf_ident.pipeline.check import check, check_text, findings_text
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'
@@ -118,3 +118,13 @@ def test_limits_speak_against_grams_motor_torques_and_degrees() -> None:
 def test_errors_of_a_urdf_name_their_remedy(old: str, new: str, words: str) -> None:
     with pytest.raises(UrdfIdentError, match=words):
         Robot.from_urdf(arm_urdf("zyyx").replace(old, new, 1))
+
+
+def test_a_log_with_warnings_is_not_called_good() -> None:
+    log = {"log": "run", "acceptable": True, "rows": 7, "findings": []}
+    doubt = {"severity": "warning", "message": "the efforts lag", "joint": None, "rows": None, "remedy": None}
+    info = {**doubt, "severity": "info"}
+    assert findings_text([{**log, "findings": [info]}]).startswith("run: good (7 rows)\n")
+    assert findings_text([{**log, "findings": [doubt]}]).startswith("run: usable, 1 warning (7 rows)\n")
+    assert findings_text([{**log, "findings": [doubt, info, doubt]}]).startswith("run: usable, 2 warnings (7 rows)\n")
+    assert findings_text([{**log, "acceptable": False, "findings": [doubt]}]).startswith("run: REFUSED (7 rows)\n")

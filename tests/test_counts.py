@@ -11,7 +11,7 @@ from test_delay import ARM
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.counts import count_of, hidden_delays, told_from_counts
+from urdf_ident.data.quality.counts import count_of, hidden_delays, known_delay
 from urdf_ident.data.quality.delay import late_against_others
 from urdf_ident.model.library import robot_path
 from urdf_ident.motion.limits import Limits
@@ -54,10 +54,14 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     logged = np.column_stack([count * np.round(q[:, :2] / count), q[:, 2]])
     parts = condition(ui.Recording("log", ARM.joints, t, q, effort=0 * q), ARM).segments
     hidden = hidden_delays(ARM.joints, [(logged, parts)])
-    assert hidden[ARM.joints[0]] == pytest.approx(np.sqrt(2 * count / 2.0), rel=0.05)
-    assert hidden[ARM.joints[1]] == hidden[ARM.joints[2]] == 0.0
+    assert hidden.counts[ARM.joints[0]] == pytest.approx(np.sqrt(2 * count / 2.0), rel=0.05)
+    assert hidden.counts[ARM.joints[1]] == hidden.counts[ARM.joints[2]] == 0.0
+    assert hidden.sample == pytest.approx(0.005)
     short, long = (late_against_others(seconds, ARM.joints[0]) for seconds in (0.02, 0.05))
-    assert told_from_counts(short, hidden).severity == "info"
-    assert told_from_counts(long, hidden) is long
-    assert told_from_counts(replace(short, id="contact"), hidden).severity == "warning"
-    assert told_from_counts(replace(short, joint=None), hidden).severity == "warning"  # the second joint tells it
+    assert known_delay(short, hidden).severity == "info"
+    assert known_delay(long, hidden) is long
+    assert known_delay(replace(short, id="contact"), hidden).severity == "warning"
+    assert known_delay(replace(short, joint=None), hidden).severity == "warning"  # the second joint tells it
+    within = known_delay(late_against_others(0.004, ARM.joints[2]), hidden)
+    assert within.severity == "info"
+    assert "the times of the samples, which are 10 ms apart" in within.message

@@ -406,6 +406,14 @@ def test_the_command_writes_a_motion_that_reads_back(tmp_path: Path) -> None:
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize(("seconds", "noted"), [(2.0, True), (6.0, False)])
+def test_a_motion_too_short_for_inspect_is_said(tmp_path: Path, seconds: float, noted: bool) -> None:
+    urdf, project = write_project(tmp_path, f"excitation: {{budget: 0.3, duration: {seconds}}}\n")
+    result = CliRunner().invoke(app, ["design", str(urdf), "-c", str(project), "-o", str(tmp_path / "m.csv")])
+    assert result.exit_code == 0, result.output
+    assert ("note: 2 s of motion tell little: `inspect` warns below 5 s" in result.output.replace("\n", " ")) == noted
+
+
 def test_unknown_keys_of_the_section_name_the_nearest() -> None:
     with pytest.raises(ProjectError, match=r"unknown key 'excitation.budgt'; did you mean 'budget'"):
         parse_project({"excitation": {"budgt": 2}})

@@ -93,6 +93,15 @@ def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str, begin: 
         assert np.diff(log.time).min() < -86000  # without a day midnight is a step back, which is refused later
 
 
+def test_decimal_commas_between_commas_are_named(tmp_path: Path, robot: Robot) -> None:
+    lines = [
+        ",".join(f"{value:.3f}".replace(".", ",") for value in row) for row in zip(*default_columns().values(), strict=True)
+    ]
+    (tmp_path / "run.csv").write_text("\n".join([HEADER, *lines]))
+    with pytest.raises(LogError, match=r"header does not fit the rows.*points, or semicolons"):
+        read_recording(tmp_path / "run.csv", robot)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "npz"])
 def test_numbers_and_dates_that_are_stored_as_text(tmp_path: Path, robot: Robot, kind: str) -> None:
     start = np.datetime64("2024-05-01T12:00:00", "ns")

@@ -80,6 +80,7 @@ def simulate(
     robot = project.build_robot(urdf, folder)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
+    plant = true_plant(project, robot, truth)
     if recorded := why_recorded(trajectory, motion):
         typer.echo(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion", err=True)
     with steps() as progress:
@@ -87,7 +88,7 @@ def simulate(
             project,
             robot,
             motion,
-            plant=true_plant(project, robot, truth),
+            plant=plant,
             name=out.stem,
             seed=seed,
             progress=lambda done: progress("simulating", done),
@@ -218,12 +219,16 @@ def run_design(
     Returns:
         The motion.
     """
+    from ..data.quality.checks import SHORT, SHORTEST
     from ..excitation.sequential import forecast
 
     with search_bar() as progress:
         found = project.excitation.design(model, folder, after=after, progress=progress)
     found.trajectory.write(out)
     typer.echo(found.summary())
+    if found.trajectory.duration < SHORT:
+        seconds = f"{found.trajectory.duration:.3g} s of motion"
+        typer.echo(f"note: {seconds} tell little: `inspect` warns below {SHORT:g} s and refuses below {SHORTEST:g} s")
     if after is not None:
         typer.echo(forecast(after, found.trajectory, found.limits).summary())
     typer.echo(f"wrote {out}")

@@ -17,7 +17,7 @@ from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
 from .quality.contradictions import contradictions
-from .quality.counts import hidden_delays, told_from_counts
+from .quality.counts import Hidden, hidden_delays, known_delay
 from .quality.delay import timing
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
@@ -91,7 +91,7 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
         more = [[item for item in own if (item.id, item.joint) not in said] for own, said in zip(apart, told, strict=True)]
         found = [(*doubts, *common, *own) for doubts, own in zip(found, more, strict=True)]
     hidden = hidden_delays(robot.joints, [(reports[k].recording.position, item.segments) for k, item in usable.items()])
-    found = [tuple(told_from_counts(item, hidden) for item in doubts) for doubts in found]
+    found = [tuple(known_delay(item, hidden) for item in doubts) for doubts in found]
     for k, doubts in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
     return reports
@@ -195,10 +195,10 @@ def check_physics(
         QualityError: A log is refused; the error carries all its findings.
     """
     found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction)
-    hidden = hidden_by_counts(logs, robot)
+    hidden = hidden_in(logs, robot)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, some in zip(logs, found, strict=True):
-        doubts = [told_from_counts(finding, hidden) for finding in some]
+        doubts = [known_delay(finding, hidden) for finding in some]
         findings = (*log.report.findings, *doubts)
         refused = [finding for finding in doubts if finding.severity == "refused"]
         if refused and not force:
@@ -208,14 +208,14 @@ def check_physics(
     return all_usable([log.recording for log in logs], out)
 
 
-def hidden_by_counts(logs: Sequence[PreparedLog], robot: Robot) -> dict[str, float]:
+def hidden_in(logs: Sequence[PreparedLog], robot: Robot) -> Hidden:
     """What :func:`.quality.counts.hidden_delays` says of prepared logs.
 
     Args:
         logs: The logs.
 
     Returns:
-        Joint → longest delay that the counts of its encoder hide [s].
+        The delays that they cannot tell.
     """
     return hidden_delays(robot.joints, [(log.report.recording.position, log.segments) for log in logs])
 

@@ -213,7 +213,9 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     """
     lines = []
     for item in found:
-        lines.append(f"{item['log']}: {'good' if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
+        warnings = sum(finding["severity"] == "warning" for finding in item["findings"])
+        level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
+        lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
         for finding in item["findings"]:
             lines.append(f"  {finding['severity']:<8} {finding_words(finding)}")
     return "\n".join(lines)

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, check_physics, hidden_by_counts, prepare_logs
-from ..data.quality.counts import told_from_counts
+from ..data.prepare import PreparedLog, check_physics, hidden_in, prepare_logs
+from ..data.quality.counts import known_delay
 from ..data.quality.delay import timing
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
@@ -151,10 +151,10 @@ def _timed(
         unladen = [carrying(payload, model.robot, log) for log in ready]
         loaded = check_physics(unladen, model.robot, reduction=model.drive.reduction, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
-    hidden = hidden_by_counts(loaded, model.robot)
+    hidden = hidden_in(loaded, model.robot)
     out = []
     for log, own in zip(loaded, apart, strict=True):
-        late = [told_from_counts(item, hidden) for item in (*(() if taken_out else found.findings()), *own)]
+        late = [known_delay(item, hidden) for item in (*(() if taken_out else found.findings()), *own)]
         said = [item for item in late if item.id not in known]
         out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *said))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""

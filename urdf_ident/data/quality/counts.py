@@ -1,13 +1,13 @@
-"""Delays that the counts of an encoder hide: a joint that turns back stands for the encoder until it has left one count.
+"""Delays that a log cannot tell: shorter than half a sample, or than a joint stands on one count of its encoder.
 
-Friction that turns round there seems to come later than the motion, by as long as the joint takes to leave the count, so that
-no delay of that size is told from it.
+A joint that turns back stands for the encoder until it has left one count. Friction that turns round there seems to come later
+than the motion, by as long as the joint takes to leave the count, so that no delay of that size is told from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,15 +39,48 @@ def count_of(x: Array) -> float:
     return 0.0
 
 
-def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]]) -> dict[str, float]:
-    """How long each joint takes to leave one count of its encoder after it has turned back.
+@dataclass(frozen=True)
+class Hidden:
+    """Delays that a log cannot tell.
+
+    Attributes:
+        counts: Joint → how long it takes to leave one count of its encoder after it has turned back, the longest of the logs
+            [s]; 0 where positions have no counts or the joint never turns back.
+        sample: Half the longest time between samples [s].
+    """
+
+    counts: Mapping[str, float]
+    sample: float
+
+    def why(self, finding: Finding) -> str:
+        """What hides the delay of a finding, in words; "" where it is told.
+
+        Args:
+            finding: Any finding.
+
+        Returns:
+            Half a sentence.
+        """
+        if finding.id != "effort-delay" or finding.size is None:
+            return ""
+        count = self.counts.get(finding.joint, 0.0) if finding.joint else min(self.counts.values(), default=0.0)
+        if abs(finding.size) <= count:
+            whose = "its encoder" if finding.joint else "the encoders"
+            return f"the counts of {whose}: after turning back it takes {1e3 * count:.3g} ms to leave one"
+        if abs(finding.size) <= self.sample:
+            return f"the times of the samples, which are {2e3 * self.sample:.3g} ms apart"
+        return ""
+
+
+def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]]) -> Hidden:
+    """What of the efforts' delays is hidden by counts and by the times between samples.
 
     Args:
         joints: Names of the joints.
         logs: Per log the positions as recorded, shape (N, n) [rad or m], and the conditioned motion.
 
     Returns:
-        Joint → that time, the longest of the logs [s]; 0 where positions have no counts or the joint never turns back.
+        The delays that cannot be told.
     """
     out = dict.fromkeys(joints, 0.0)
     for positions, segments in logs:
@@ -56,25 +89,21 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Se
             acceleration = np.concatenate([np.empty(0), *turning])
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
                 out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
-    return out
+    return Hidden(out, max((0.5 / part.rate for _, segments in logs for part in segments), default=0.0))
 
 
-def told_from_counts(finding: Finding, hidden: Mapping[str, float]) -> Finding:
-    """A finding of a delay that counts do not hide.
+def known_delay(finding: Finding, hidden: Hidden) -> Finding:
+    """A finding of a delay that is not hidden.
 
     Args:
         finding: Any finding.
-        hidden: What :func:`hidden_delays` says.
+        hidden: What cannot be told.
 
     Returns:
-        The finding; a delay that is no longer than the joint stands on a count says so and is no warning.
+        The finding; a delay that is hidden says by what and is no warning.
     """
-    least = hidden.get(finding.joint, 0.0) if finding.joint else min(hidden.values(), default=0.0)
-    if finding.id != "effort-delay" or finding.size is None or not abs(finding.size) <= least:
+    why = hidden.why(finding)
+    if not why:
         return finding
-    whose = "its encoder" if finding.joint else "the encoders"
-    words = (
-        f"{finding.message}; this is not distinguishable from the counts of {whose}: after turning back it takes "
-        f"{1e3 * least:.3g} ms to leave one"
-    )
+    words = f"{finding.message}; this is not distinguishable from {why}"
     return replace(finding, severity="info", message=words, remedy="log positions with more digits, or record faster reversals")

@@ -195,12 +195,13 @@ def open_text(path: str | Path) -> TextTable:
         if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
             names = (*names, "")  # rows end with a delimiter, the header does not
         else:
+            split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: a comma is a comma
             raise LogError(
                 "the header does not fit the rows",
                 where=str(path),
                 got=f"{len(names)} names",
                 expected=f"{width}, the number of columns",
-                remedy="correct the header line",
+                remedy="write numbers with points, or semicolons between them" if split else "correct the header line",
             )
     rows = [cells for line in lines[:50] if len(cells := cells_of(line, delimiter)) == width]
     line = 1 + sum(map(len, lines)) / len(lines)
