@@ -226,6 +226,19 @@ def test_identification_imports_no_room_of_scipy() -> None:
     assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
 
 
+def test_identification_imports_what_its_settings_ask_for() -> None:
+    """A tenth of the modules serve two encoders, payloads, pictures or estimators that simulate."""
+    others = {
+        f"urdf_ident.{name}" for name in ("simulation.simulate", "pipeline.compensate", "pipeline.payload", "result.plots")
+    }
+    code = (
+        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.exports; "
+        f"sys.exit(', '.join({others!r} & set(sys.modules)) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
+
+
 def test_every_module_is_small() -> None:
     """A module much over 400 lines is two ideas."""
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}

@@ -94,13 +94,12 @@ def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:
     problem = LmiProblem(case.prior, case.model.parameters)
     factor = case.statistics.stacked(case.fit.weights)
     R, rho = factor[:, :-1], factor[:, -1]
-    rough = problem.rough_solver([(R, rho)])
-    for weight in (1.0, 100.0):
-        exact = problem.solve(R, rho, weight)
-        (theta,) = rough(weight)
-        cost = np.sum((R @ theta - rho) ** 2)
-        assert cost == pytest.approx(exact.data_term, rel=1e-3)
-        assert np.linalg.norm(case.prior.root @ (theta - exact.theta)) < 0.05
+    rough = problem.rough_solver([(R, rho), (0.9 * R, rho)])
+    for weight in (1.0, 100.0, 1e-3, 1e4):  # each goes on from the nearest before
+        for theta, (own, torque) in zip(rough(weight), [(R, rho), (0.9 * R, rho)], strict=True):
+            exact = problem.solve(own, torque, weight)
+            assert np.sum((own @ theta - torque) ** 2) == pytest.approx(exact.data_term, rel=1e-3)
+            assert np.linalg.norm(case.prior.root @ (theta - exact.theta)) < 0.05
 
 
 def test_a_log_too_short_to_hold_out_gets_the_usual_weight(case, monkeypatch) -> None:

@@ -85,13 +85,14 @@ def identify(
     model = project.build_model(robot)
     with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):
         from ..pipeline.identify import identify as run
-        from ..pipeline.payload import check_loaded
         from ..result.exports import result_names, write_all
         from ..result.file import plain
 
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
         if loaded:
+            from ..pipeline.payload import check_loaded
+
             check_loaded(robot, recordings, loaded, payload_link)
         check_writable(out)
         report, weighed = [] if no_report else [out / "report.html"], [out / "payload.json"] if loaded else []

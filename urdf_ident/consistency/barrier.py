@@ -58,26 +58,36 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
     return Point(x, cones, rows, np.asarray(equalities, dtype=float), time.perf_counter() - begin), "optimal"
 
 
+def on_the_way(feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, *, near: bool = False) -> Array:
+    """A point on the central path, from which problems that differ little are soon solved.
+
+    Args:
+        weight: Of the prior distance, > 0.
+        distance: ``"entropic"`` or ``"euclid"``.
+        start: From :func:`interior`, or such a point of nearly the same problem, shape (p,).
+        near: Whether ``start`` is such a point.
+
+    Returns:
+        Shape (p,), strictly inside.
+    """
+    return _Path(feasible, data, weight, distance).follow(start, _NEAR, _NEAR if near else 1.0)[0]
+
+
 def minimise_roughly(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, gap: float = 1e-4, *, near: bool = False
-) -> tuple[Array, Array]:
+    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, gap: float = 1e-4
+) -> Array:
     """The optimum to a few digits, without a certificate.
 
     Args:
         weight: Of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        start: From :func:`interior`, or the point on the way that was returned for nearly the same problem, shape (p,).
+        start: From :func:`on_the_way` for nearly the same problem, shape (p,).
         gap: How far the objective may stay above its optimum, relative to it.
-        near: Whether ``start`` is such a point on the way.
 
     Returns:
-        x of shape (p,), strictly inside, and a point on the way, from which problems that differ little are soon solved.
+        Shape (p,), strictly inside.
     """
-    path = _Path(feasible, data, weight, distance)
-    middle = start
-    if not near:
-        middle, _ = path.follow(start, _NEAR)
-    return path.follow(middle, gap, _NEAR)[0], middle
+    return _Path(feasible, data, weight, distance).follow(start, gap, _NEAR)[0]
 
 
 def interior(feasible: Feasible) -> Array | None:

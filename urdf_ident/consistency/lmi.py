@@ -34,7 +34,7 @@ from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
-from .barrier import interior, minimise, minimise_roughly
+from .barrier import interior, minimise, minimise_roughly, on_the_way
 from .cones import Feasible, feasible_set
 from .native import solve_euclidean
 from .options import LmiOptions
@@ -213,14 +213,19 @@ class LmiProblem:
             SolverError: Nothing satisfies the constraints.
         """
         start = interior(self.feasible)
-        first, *others = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
+        terms = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
+        middles: dict[float, Array] = {}
 
         def solve(weight: float) -> list[Array]:
             if start is None:  # demands that leave no room to move inside them
-                return [self._solve(term, weight).theta for term in (first, *others)]
-            x, middle = minimise_roughly(self.feasible, first, weight, self.options.distance, start)
-            near = (minimise_roughly(self.feasible, own, weight, self.options.distance, middle, near=True)[0] for own in others)
-            return [self.feasible.theta(own) for own in (x, *near)]
+                return [self._solve(term, weight).theta for term in terms]
+            nearest = min(middles, key=lambda other: abs(np.log(other / weight)), default=None)
+            middle = start if nearest is None else middles[nearest]
+            middles[weight] = on_the_way(
+                self.feasible, terms[0], weight, self.options.distance, middle, near=nearest is not None
+            )
+            ends = (minimise_roughly(self.feasible, own, weight, self.options.distance, middles[weight]) for own in terms)
+            return [self.feasible.theta(own) for own in ends]
 
         return solve
 

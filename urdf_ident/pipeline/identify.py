@@ -18,7 +18,6 @@ from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
 from .adapt import judge_adaptation
-from .compensate import check_compensation, compensate
 from .learn import Learnt, learn
 from .physics import complete
 from .prepare import Prepared, prepare, prepare_usable
@@ -71,7 +70,10 @@ def identify(
     logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
     _refuse_overlap([*logs, *sweeps], held_out)
     loops = project.compensation
-    if loops.residual != "none" or sweeps:
+    compensated = loops.residual != "none" or bool(sweeps)
+    if compensated:
+        from .compensate import check_compensation, compensate  # most robots have one encoder a joint
+
         check_compensation(model, logs, loops.residual, loops.inputs)
     if skip_bad_logs:
         prepared, refused = prepare_usable(model, logs, project, force, progress)
@@ -82,7 +84,7 @@ def identify(
     learnt = learn(prepared, project, progress)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
     result = replace(_result(learnt, prepared, project), left_out=named)
-    if loops.residual != "none" or sweeps:
+    if compensated:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
     scored = score_logs(result, held_out, judges, force=force, repeats=repeated_motions(learnt, judges))

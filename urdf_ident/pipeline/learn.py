@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ..data.loaded import unused
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
-from ..estimation.estimators.closed_loop import ClosedLoop
 from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
@@ -42,6 +41,9 @@ from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
 from ..statistics.varying import varying
 from .prepare import Prepared
+
+if TYPE_CHECKING:
+    from ..estimation.estimators.closed_loop import ClosedLoop
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +173,8 @@ def _closed_loop(
     converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, reversals: float
 ) -> ClosedLoop:
     """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
+    from ..estimation.estimators.closed_loop import ClosedLoop
+
     model, fit, statistics = converged.model, converged.fit, converged.statistics
     complete = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
 

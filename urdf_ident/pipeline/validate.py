@@ -27,7 +27,6 @@ from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from ..statistics.accumulate import build_statistics
 from ..statistics.motions import repeated
 from ..statistics.stretches import blocks_of
-from .compensate import compensated_score
 from .learn import Learnt
 from .prepare import Prepared
 
@@ -225,6 +224,8 @@ def score_logs(
         if isinstance(model, ElasticModel):
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         if ident.residual is not None and recording.motor_position is not None:
+            from .compensate import compensated_score
+
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None)

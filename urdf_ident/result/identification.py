@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -18,10 +18,12 @@ from .brief import brief, html
 from .file import save
 from .frames import Parameters, parameters
 from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval, torque_prediction_interval
-from .plots.accessor import Plots
 from .record import Record
 from .summary import details
 from .verdict import ResultVerdict, judge
+
+if TYPE_CHECKING:
+    from .plots.accessor import Plots
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +164,8 @@ class Identification(Record):
     @property
     def plot(self) -> Plots:
         """Pictures as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.accessor`)."""
+        from .plots.accessor import Plots
+
         return Plots(self)
 
     @cached_property

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,13 +31,11 @@ from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
-from .closed_loop import ClosedLoop
-from .didim import fit_didim
-from .full_covariance import fit_full_covariance
-from .instrumental import fit_instrumental, iterate_instrumental
-from .noisy_regressor import fit_total_least_squares, noisy_columns
 from .outliers import find_outliers
 from .robust import fit_robust
+
+if TYPE_CHECKING:
+    from .closed_loop import ClosedLoop
 
 METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
@@ -240,6 +238,8 @@ def _robust(
 
 
 def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
+    from .instrumental import fit_instrumental, iterate_instrumental  # simulates, as few estimators do
+
     base = converged.fit.base
     found = iterate_instrumental(converged.model, logs, base, loop, converged.fit.params)
     plain = fit_base(converged.statistics, base, weights=found.fit.weights)
@@ -279,6 +279,8 @@ def _judged_by_instruments(
 
 
 def _didim(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:
+    from .didim import fit_didim
+
     base = converged.fit.base
     found = fit_didim(converged.model, logs, base, loop, converged.fit.params, reference=reference)
     return Estimated(
@@ -292,6 +294,8 @@ def _didim(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoo
 
 
 def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    from .full_covariance import fit_full_covariance
+
     found = fit_full_covariance(converged.model, logs, converged.fit.base, converged.fit, reference=reference)
     details = {"rounds": found.rounds, "correlation": found.correlation.tolist()}
     return Estimated(
@@ -305,6 +309,8 @@ def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], refer
 
 
 def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
+    from .noisy_regressor import fit_total_least_squares, noisy_columns
+
     base, statistics = converged.fit.base, converged.statistics
     noise = noisy_columns(converged.model, logs, base)
     found = fit_total_least_squares(statistics, converged.fit, noise)
