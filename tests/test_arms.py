@@ -75,3 +75,19 @@ def test_a_clock_that_is_wrong_by_a_fifth_is_named(arms: ModuleType) -> None:
         for logs in (sound, slow)
     ]
     assert ["time-scale" in ids for ids in said] == [False, True]
+
+
+def test_a_sensor_of_a_gantrys_wrist_that_saturates_is_named(arms: ModuleType) -> None:
+    """The wrist fights hardly more than its own friction, which resembles a saturation."""
+    one, rng = arms.arm(187), np.random.default_rng([13, 187])
+    sound = [one.log(f"run{k}", arms.wander(one, rng, 9.0, 1.0), rng) for k in range(3)]
+
+    def saturated(log):
+        effort = np.array(log.effort)
+        limit = 0.93 * np.abs(effort[:, 3]).max()
+        effort[:, 3] = limit * np.tanh(effort[:, 3] / limit)
+        return replace(log, effort=effort)
+
+    for logs, expected in ((sound, []), ([saturated(log) for log in sound], ["effort-saturates"])):
+        reports = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
+        assert [item.id for item in reports[0].findings if item.severity == "warning"] == expected

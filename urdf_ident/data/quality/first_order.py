@@ -31,7 +31,7 @@ _WORTH, _CLOSE = 0.05, 4
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 #: Faults that friction which no law has resembles: they must gain this, or this part of some torque; sound logs come to 0.39
 #: and 0.048.
-_LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.07
+_LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.55, 0.06
 #: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
 _WHOLE = (0.8, 1.25)
 
