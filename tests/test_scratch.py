@@ -13,7 +13,8 @@ import pytest
 from urdf_ident import scratch
 from urdf_ident.errors import OutputError
 from urdf_ident.samples import Segment
-from urdf_ident.scratch import room, samples_in, stored
+from urdf_ident.scratch import _file_of, room, samples_in, stored
+from urdf_ident.statistics.entries import Entries, Statistic
 
 
 def segment(rows: int = 3000) -> Segment:
@@ -38,6 +39,19 @@ def test_samples_lie_in_files_and_go_to_others_as_places(tmp_path: Path) -> None
         assert len(list(tmp_path.rglob("*.samples"))) <= 2
     assert not any(tmp_path.iterdir())
     assert np.array_equal(kept.q, memory.q)  # what is in use outlives the folder
+
+
+def test_factors_of_logs_lie_there_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = [Statistic("log", block, group, rng.normal(size=(30, 30)), 50) for block in range(2) for group in ("a", "b")]
+    with samples_in(tmp_path):
+        kept = Entries(made).stored()
+        assert [(x.log, x.block, x.group, x.rows) for x in kept] == [(x.log, x.block, x.group, x.rows) for x in made]
+        for one, other in zip(kept, made, strict=True):
+            assert np.array_equal(one.R, other.R)
+            assert _file_of(one.R) is not None
+            assert not one.R.flags.writeable
+    assert Entries(made).stored()[0].R is made[0].R  # elsewhere they stay as they are
 
 
 def test_small_arrays_and_those_outside_stay_in_memory(tmp_path: Path) -> None:

@@ -127,6 +127,35 @@ def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> 
     assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
 
 
+def test_inspect_tells_what_logs_without_torque_constants_show(tmp_path: Path) -> None:
+    currents(tmp_path, 0.1)
+    (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))
+    config = write_project(tmp_path / "p.yaml")
+
+    def told(*names: str) -> tuple[int, dict[str, set[str]]]:
+        logs = [tmp_path / f"{name}.csv" for name in names]
+        result = run("inspect", *logs, "--robot", tmp_path / "arm.urdf", "-c", config, "--json")
+        found = json.loads(result.stdout)
+        return result.returncode, {log["log"]: {finding["id"] for finding in log["findings"]} for log in found}
+
+    code, both = told("empty_0", "loaded_0")
+    assert code == 0
+    assert not any("constants-unknown" in ids for ids in both.values())
+    code, alone = told("empty_0")
+    assert code == 0
+    assert "constants-unknown" in alone["empty_0"]
+    assert "effort-beyond-limit" not in alone["empty_0"]  # ampere are not compared with limits in N·m
+    rows = [line.split(",") for line in (tmp_path / "empty_1.csv").read_text().splitlines()]
+    place = next(k for k, name in enumerate(rows[0]) if name.startswith("tau"))
+    dead = [rows[0], *([*row[:place], "0.5", *row[place + 1 :]] for row in rows[1:])]
+    (tmp_path / "dead.csv").write_text("\n".join(map(",".join, dead)))
+    code, both = told("loaded_1", "dead")  # both kinds, but one of no use: its own fault is told
+    assert code == 1
+    assert "effort-dead" in both["dead"]
+    assert "effort-dead" not in both["loaded_1"]
+    assert "constants-unknown" in both["loaded_1"]
+
+
 def gains_of(seed: int, noise: float, model: DynamicModel, payload: Payload, loaded: Robot) -> tuple[np.ndarray, np.ndarray]:
     logs = []
     for name, robot in (("empty", Robot.from_urdf(arm_urdf("zyx"))), ("loaded", loaded)):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UrdfIdentError
+from ..errors import EstimationError, LogError, UrdfIdentError
 from .common import JUDGED_BAD, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_logs
 from .help import command
 
@@ -88,14 +88,18 @@ def inspect(
         built = project.build_robot(robot, folder)
     recordings = read_logs(logs, built, project)
     payload, drive = project.build_payload(built), project.build_drive(built)
+    unknown: UrdfIdentError | None = None
     if payload is None:
         drive = resolve_gain(drive, recordings)
     else:
-        from ..estimation.estimators.gains import resolve_drive
+        from ..estimation.estimators.gains import resolve_drive, without_constants
 
-        drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
+        try:
+            drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
+        except (EstimationError, LogError) as error:  # logs of one kind, or one that cannot be used: it is told all the same
+            drive, unknown = without_constants(drive), error
     found, good = [], True
-    reports = examine_logs(recordings, built, drive, project.signal_config())
+    reports = examine_logs(recordings, built, drive, project.signal_config(), payload=payload, unknown=unknown)
     for recording, report in zip(recordings, reports, strict=True):
         good &= report.acceptable
         found.append(

@@ -21,11 +21,7 @@ def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> Prepare
     """
     if payload is None or not payload.on(log.name):
         return log
-    segments = []
-    for segment in log.segments:
-        torque = -payload.torque(robot, segment)
-        segments.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+    return replace(log, conditioned=replace(log.conditioned, segments=payload.taken_off(robot, log.name, log.segments)))
 
 
 def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:

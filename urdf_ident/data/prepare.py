@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import LogError, QualityError, UrdfIdentError
 from ..linalg import Array
 from ..model.drive import Drive
+from ..model.payload import Payload
 from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
@@ -57,12 +58,24 @@ class PreparedLog:
         }
 
 
-def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig) -> list[QualityReport]:
+def examine_logs(
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    payload: Payload | None = None,
+    unknown: UrdfIdentError | None = None,
+) -> list[QualityReport]:
     """Judges several logs of one robot, each alone and against each other, without refusing anything.
 
     Args:
         recordings: As read.
+        drive: Its torque constants are one where they are not known.
         config: Conditioning.
+        payload: What some of them carry, or None.
+        unknown: Why torque constants are not known: efforts are then judged by themselves, and not against the URDF; None: they
+            are known.
 
     Returns:
         A report for each log; what conditioning would refuse is in it.
@@ -73,7 +86,8 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
     reports: list[QualityReport] = []
     usable: dict[int, Conditioned] = {}
     for k, recording in enumerate(recordings):
-        report = assess(joint_side(recording, drive), robot)
+        seen = joint_side(recording, drive)
+        report = assess(seen if unknown is None else replace(seen, effort_unit=recording.effort_unit), robot)
         if report.acceptable:
             try:
                 report = _with_wrenches(report, robot)
@@ -82,7 +96,14 @@ def examine_logs(recordings: Sequence[Recording], robot: Robot, drive: Drive, co
                 refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
-    motions = [(item.segments, item.cutoff) for item in usable.values()]
+    if unknown is not None:
+        words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
+        open_ = Finding("constants-unknown", "warning", None, None, words, unknown.remedy)
+        return [replace(report, findings=(*report.findings, open_)) for report in reports]
+    motions = [
+        (item.segments if payload is None else payload.taken_off(robot, recordings[k].name, item.segments), item.cutoff)
+        for k, item in usable.items()
+    ]
     found = contradictions(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # what contradicts physics tells no delay
         late, apart = timing(robot, motions, drive.reduction)

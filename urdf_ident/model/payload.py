@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -114,3 +114,21 @@ class Payload:
         for part, rigid in engine.regressor_chunks(robot, segment.q, segment.v, segment.a):
             tau[part] = rigid @ theta
         return tau
+
+    def taken_off(self, robot: Robot, log: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """A log without it, its torque taken off like that of any other known wrench.
+
+        Args:
+            log: Name of the log; one that does not carry it stays as it is.
+            segments: Its pieces of motion.
+
+        Returns:
+            The pieces, with what moves the payload as an external torque.
+        """
+        if not self.on(log):
+            return tuple(segments)
+        made = []
+        for segment in segments:
+            torque = -self.torque(robot, segment)
+            made.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
+        return tuple(made)

@@ -182,6 +182,11 @@ def statistic_of(
     )
 
 
+def _apart(part: StatisticSet) -> StatisticSet:
+    """The statistic of a log among others, in the scratch folder where there is one."""
+    return replace(part, entries=Entries(part.entries).stored())
+
+
 def build_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
@@ -221,9 +226,9 @@ def build_statistics(
     sent = [source(log, None if weights is None else weights[log.name]) for log in logs]
     work = partial(statistic_of, model, blocks or blocks_of(len(logs)))
     if shared():
-        parts = each(partial(work, kept=kept), sent)
+        parts = [_apart(part) for part in each(partial(work, kept=kept), sent)]
     else:
-        parts = [work(log, kept=kept, progress=progress) for log in sent]
+        parts = [_apart(work(log, kept=kept, progress=progress)) for log in sent]
     total = together(parts)
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..linalg import Array
 from ..samples import freeze_arrays
+from ..scratch import scratch_folder, stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,17 @@ class Entries(tuple[Statistic, ...]):
     """Entries of a log, which go to another process as one array of each width instead of hundreds."""
 
     __slots__ = ()
+
+    def stored(self) -> Entries:
+        """Those of a log among many: their factors in the scratch folder, where there is one.
+
+        Returns:
+            The same numbers.
+        """
+        if scratch_folder() is None:
+            return self
+        make, (stacks, facts) = self.__reduce__()
+        return make([stored(stack) for stack in stacks], facts)
 
     def __reduce__(self) -> tuple[Callable[..., Entries], tuple[Any, ...]]:
         stacks: dict[int, list[Array]] = {}

@@ -22,6 +22,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, cholesky, solve_cholesky, solve_triangular
 from ..model.dynamic_model import DynamicModel
+from ..scratch import room
 from .changes import FrictionChanges
 from .fit import Fit
 from .mixed_rows import PARTS, MixedRows, Moments
@@ -45,7 +46,7 @@ _FREE = 1e3
 
 def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
     """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, which Woodbury's identity asks for."""
-    middle = spread[:, None] * np.linalg.solve(_inner(logs, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
+    middle = spread[:, None] * np.linalg.solve(_inner(logs.zz, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
     half = logs.xz @ middle
     normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
     score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
@@ -56,8 +57,8 @@ def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
     return normal, score, middle
 
 
-def _inner(logs: Moments, spread: Array) -> Array:
-    return np.asarray(np.eye(len(spread)) + spread[:, None] * logs.zz * spread)
+def _inner(zz: Array, spread: Array) -> Array:
+    return np.asarray(np.eye(len(spread)) + spread[:, None] * zz * spread)
 
 
 def _side_by_side(x: Array) -> Array:
@@ -72,7 +73,7 @@ def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Arr
     factor = cholesky(normal)
     beta = solve_cholesky(factor, score)
     value = 2.0 * float(np.log(np.diag(factor)).sum()) - float(score @ beta)
-    value += float(np.linalg.slogdet(_inner(logs, spread))[1].sum() + logs.yy.sum())
+    value += float(np.linalg.slogdet(_inner(logs.zz, spread))[1].sum() + logs.yy.sum())
     value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
     zpz, zpy, taken = _projected(logs, middle, factor, beta)
     slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
@@ -162,9 +163,13 @@ def friction_changes(
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights, part_weights = _effective_weights(rows)
-    squares = [np.array(x) for x in zip(*(rows.squares(log, weights, part_weights) for log in statistics.logs), strict=True)]
-    if len(statistics.logs) > 1:
-        logs = Moments.of(squares[0].sum(axis=1), rows.r)
+    width, count = rows.r + rows.q + 1, len(statistics.logs)
+    whole, inside = room((count, width, width)), room((count, PARTS, width, rows.q + 1))  # all squares are as large as the logs
+    for k, log in enumerate(statistics.logs):
+        square, in_parts = rows.squares(log, weights, part_weights)
+        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
+    if count > 1:
+        logs = Moments.of(whole, rows.r)
         found = _mixed(logs, size, unknown)
         if carried and _evidence(logs, found.spread, size, q) < _SURE:
             raise EstimationError("no body that some logs carry and others do not")
@@ -173,7 +178,7 @@ def friction_changes(
     moved = rows.root[first] @ found.beta[: rows.r]
     mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
-    inside, inside_error = _within(Moments.of(np.concatenate(squares[1]), rows.r), found.beta[: rows.r], prior)
+    change, change_error = _within(inside.reshape(-1, width, rows.q + 1), found.beta[: rows.r], prior)
     return FrictionChanges(
         parameters=tuple(part.name for part in parts),
         axes=np.array([part.axis for part in parts], dtype=np.intp),
@@ -186,8 +191,8 @@ def friction_changes(
         spread_dof=found.dof[:q],
         deviation=found.deviation[:, :q],
         deviation_error=found.deviation_error[:, :q],
-        parts=inside[..., :q],
-        parts_error=inside_error[..., :q],
+        parts=change[..., :q],
+        parts_error=change_error[..., :q],
         noise=np.array([1.0 / weights[group] for group in statistics.groups]),
         slope=found.slope[:q],
         slope_error=found.slope_error[:q],
@@ -343,10 +348,13 @@ def _spread_dof(logs: Moments, variance: Array) -> Array:
     return np.asarray(2.0 * variance**2 * information)
 
 
-def _within(moments: Moments, beta: Array, prior: Array) -> tuple[Array, Array]:
-    """Deviations in each part of each log, shape (logs, parts, q), and their errors."""
-    covariance = prior[:, None] * np.linalg.solve(_inner(moments, prior), np.broadcast_to(np.diag(prior), moments.zz.shape))
-    values = np.einsum("lqk,lk->lq", covariance, moments.zy - np.einsum("lrq,r->lq", moments.xz, beta))
+def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
+    """Deviations in each part of each log, shape (logs, parts, q), and their errors, from the columns ``Z | y`` of the squares
+    of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
+    r = len(beta)
+    xz, zz, zy = squares[:, :r, :-1], squares[:, r:-1, :-1], squares[:, r:-1, -1]
+    covariance = prior[:, None] * np.linalg.solve(_inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
+    values = np.einsum("lqk,lk->lq", covariance, zy - np.einsum("lrq,r->lq", xz, beta))
     errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
     shape = (-1, PARTS, len(prior))
     return values.reshape(shape), errors.reshape(shape)

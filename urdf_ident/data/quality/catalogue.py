@@ -125,6 +125,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "An effort comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
         ),
         "effort-constant": FindingKind("warning", "The effort of a joint at rest never changes.", "Check the column."),
+        "constants-unknown": FindingKind(
+            "warning",
+            "Torque constants are not known; efforts are not compared with the URDF (`inspect` only).",
+            "Give logs with and without the payload together, or `drive.gain`.",
+        ),
         "effort-beyond-limit": FindingKind("warning", "Above twice the effort limit.", "Is it a current, or motor-side?"),
         "not-usable": FindingKind("refused", "Conditioning leaves nothing.", "See the message."),
     },

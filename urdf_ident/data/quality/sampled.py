@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...linalg import Array, quantiles, running_median
 from ...parallel import each
 from ...samples import Segment
-from ...scratch import room
+from ...scratch import room, stored
 from ..conditioning.filters import delayed, lowpass
 
 #: Samples looked at in all logs together, and blocks of time they are split into.
@@ -183,6 +183,7 @@ def _known(item: ThinnedPiece) -> Array | None:
 
 def _kept(item: ThinnedPiece, made: Array) -> Array:
     if len(item.part) <= _SHORT:
+        made = stored(made)
         _SMOOTH[item.part] = item.cutoff, made
     return made
 

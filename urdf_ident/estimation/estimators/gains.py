@@ -19,6 +19,18 @@ from ...model.payload import Payload
 from .total_least_squares import drive_gains
 
 
+def without_constants(drive: Drive) -> Drive:
+    """A drive that leaves efforts in the unit in which they are logged.
+
+    Args:
+        drive: As the project describes it.
+
+    Returns:
+        The same with torque constants of one.
+    """
+    return replace(drive, gain=np.ones(drive.n), gain_origin="one, until the payload sets the scale")
+
+
 def resolve_drive(
     model: DynamicModel,
     logs: Sequence[Recording],
@@ -59,8 +71,7 @@ def resolve_drive(
         raise ModelError(
             "coupled axes need efforts logged at the motors", where="log.side.effort", got="joint", expected="motor"
         )
-    scale = replace(drive, gain=np.ones(model.n), gain_origin="one, until the payload sets the scale")
-    unit = model.unloaded().with_drive(scale)
+    unit = model.unloaded().with_drive(without_constants(drive))
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
     found = drive_gains(unit, prepared, unit.base(), payload)
     return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=np.abs(found.std_error / found.gain))
