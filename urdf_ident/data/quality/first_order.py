@@ -29,9 +29,9 @@ _WORTH, _CLOSE = 0.05, 4
 #: Errors of a fault's size, its gain, and the standard errors of that between blocks, from which it is one: sound logs, real
 #: and simulated, come to 7.4 errors with a gain of 2.6 standard errors, and to 5.8 of those with 4.2 errors.
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
-#: Faults that friction which no law has resembles: they must gain this, or this part of some torque; sound logs come to 0.39
+#: Faults that friction which no law has resembles: they must gain this, or this part of some torque; sound logs come to 0.58
 #: and 0.048.
-_LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.55, 0.06
+_LIKE_FRICTION, _MORE, _FELT = ("position-play", "effort-saturates"), 0.8, 0.06
 #: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
 _WHOLE = (0.8, 1.25)
 
