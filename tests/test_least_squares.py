@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import linalg, ndimage
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.linalg import cholesky, running_median, solve_cholesky, solve_triangular, triangle
+from urdf_ident.linalg import cholesky, lstsq, running_median, solve_cholesky, solve_triangular, triangle
 from urdf_ident.statistics.least_squares import Solution, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
@@ -206,3 +206,21 @@ def test_triangular_and_positive_systems_equal_scipys(order: str, columns: tuple
         solve_triangular(np.diag([1.0, 1.0, 0.0]), b[:3])
     with pytest.raises(np.linalg.LinAlgError, match="minor of order 2"):
         cholesky(np.diag([1.0, -1.0]))
+
+
+@pytest.mark.parametrize("rcond", [None, 1e-6])
+def test_least_squares_are_solved_where_divide_and_conquer_does_not_converge(
+    rcond: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((9, 3)) @ rng.standard_normal((3, 6))
+    b = rng.standard_normal((9, 2))
+    usual, rank = lstsq(A, b, rcond)
+
+    def fails(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+
+    monkeypatch.setattr(np.linalg, "lstsq", fails)
+    other, same = lstsq(A, b, rcond)
+    assert rank == same == 3
+    assert other == pytest.approx(usual, abs=1e-12)

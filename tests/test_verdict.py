@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import Truth, make_log, torques
+from logs import Truth, fourier, make_log, torques
 
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig
@@ -135,6 +135,37 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
     assert "torque-from-urdf" in {reason.id for reason in found.verdict.reasons}
     averaged = found.inputs[0].get("periods") is not None
     assert ("motion-repeated" in {reason.id for reason in found.verdict.reasons}) == averaged
+
+
+@pytest.mark.parametrize(
+    ("gravity", "scale", "level"),
+    [
+        ((0.4, 1.0, 0.9), 0.002, "good"),  # the other joints' efforts tell its scale: the URDF's masses are wrong
+        ((0.4, 1.0, 0.9), 0.3, "usable"),  # a wrong gain explains it as well
+        ((-0.4, 1.0, 0.9), 0.002, "usable"),
+        ((0.4, 0.5, 0.9), 0.002, "usable"),  # most of them: the unit of all efforts
+    ],
+)
+def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
+    ident: ui.Identification, gravity: tuple[float, ...], scale: float, level: str
+) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    names = ("j1", "j2", "j3")
+    evidence = replace(ident.evidence, gravity=dict(zip(names, gravity, strict=True)), scales=dict.fromkeys(names, scale))
+    verdict = replace(ident, evidence=evidence).verdict
+    assert verdict.level == level
+    assert ("gravity-scale" in {reason.id for reason in verdict.reasons}) == (level == "usable")
+
+
+def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identification) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    assert all(0 < error < 0.1 for error in list(ident.evidence.scales.values())[:-1])
+    robot = ui.Robot.from_urdf(arm_urdf("y"))
+    t, q, v, a = fourier(1, 20.0, 200.0, 0)
+    log = ui.Recording("run", robot.joints, t, q, effort=torques(robot, Truth.of(1), q, v, a) + 1e-3 * np.sin(99 * t)[:, None])
+    alone = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [log]).evidence
+    assert isinstance(alone, Evidence)
+    assert alone.scales["j1"] > 100
 
 
 def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:

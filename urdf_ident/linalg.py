@@ -92,6 +92,29 @@ def solve_cholesky(R: Array, b: Array) -> Array:
     return np.asarray(lapack().dpotrs(R, b)[0])
 
 
+def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
+    """The shortest of the vectors that minimise ``‖A x − b‖``.
+
+    NumPy's way (LAPACK's gelsd) does not converge on a few well-scaled matrices; where it fails, gelss is asked.
+
+    Args:
+        A: Shape (m, k).
+        b: Shape (m,) or (m, c).
+        rcond: Singular values below this part of the largest one are zero; None: the rounding of A.
+
+    Returns:
+        Shape (k,) or (k, c), and the rank of A.
+    """
+    try:
+        x, _, rank, _ = np.linalg.lstsq(A, b, rcond=rcond)
+    except np.linalg.LinAlgError:
+        from scipy.linalg import lstsq as by_scipy
+
+        cut = max(A.shape) * np.finfo(float).eps if rcond is None else rcond
+        x, _, rank, _ = by_scipy(A, b, cond=cut, lapack_driver="gelss")
+    return np.asarray(x), int(rank)
+
+
 def triangle(*stack: Any) -> Array:
     """Upper-triangular (or trapezoidal) factor R with ``RᵀR = ΣAᵀA`` over stacked blocks, by Householder QR.
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..samples import freeze_arrays
 
 
@@ -178,7 +178,7 @@ def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
 def _least_squares(columns: Array, torque: Array) -> Array:
     """In scaled columns; a direction that few speeds cannot tell is left at nothing."""
     scale = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    return np.asarray(np.linalg.lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
+    return np.asarray(lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
 
 
 def _left_out(points: FrictionPoints, law: Asymmetric) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import Array, lapack
+from ..linalg import Array, lapack, lstsq
 from .cones import Feasible
 from .programme import DataTerm, Point, prior_term, solve_conic
 
@@ -54,7 +54,7 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
         return None, "too close to the boundary"
     gradient = data.gradient(x) + weight * prior_term(feasible, x, distance)[1]
     gradient -= feasible.cones.adjoint(cones, feasible.p) + feasible.G.T @ rows
-    equalities = np.linalg.lstsq(feasible.E.T, -gradient, rcond=None)[0]
+    equalities = lstsq(feasible.E.T, -gradient, rcond=None)[0]
     return Point(x, cones, rows, np.asarray(equalities, dtype=float), time.perf_counter() - begin), "optimal"
 
 
@@ -105,7 +105,7 @@ def interior(feasible: Feasible) -> Array | None:
 
     x = solve_conic(feasible, objective)
     if x is not None and len(feasible.e):
-        x = x + np.linalg.lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
+        x = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
     return x if x is not None and _least_slack(feasible, x) > 0 else None
 
 
@@ -331,4 +331,4 @@ def _solve(matrix: Array, right: Array) -> Array:
     if not len(matrix):
         return right
     _, found, info = lapack().dposv(matrix, right)
-    return np.asarray(found if info == 0 else np.linalg.lstsq(matrix, right, rcond=None)[0])
+    return np.asarray(found if info == 0 else lstsq(matrix, right, rcond=None)[0])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import EstimationError
 from ..friction import bias_symbols
-from ..linalg import Array, block_diagonal
+from ..linalg import Array, block_diagonal, lstsq
 from ..model.elasticity import SPRING_TERMS
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
@@ -175,7 +175,7 @@ def _shares(
 
 def _apart(own: Array, others: Array) -> float:
     """Share of a column's square that no combination of others makes."""
-    left = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
+    left = own - others @ lstsq(others, own, rcond=None)[0]
     return float(left @ left) / max(float(own @ own), 1e-300)
 
 

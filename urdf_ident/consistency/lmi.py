@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, SolverError
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import freeze_arrays
@@ -319,7 +319,7 @@ class LmiProblem:
                 remedy="relax total mass, boxes or children, or use consistency.method: minimum_norm",
             )
         goal = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
-        goal = goal + np.linalg.lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]
+        goal = goal + lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError, check_shape
-from ..linalg import Array, solve_triangular
+from ..linalg import Array, lstsq, solve_triangular
 
 
 def base_matrix(p: int, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike) -> Array:
@@ -155,7 +155,7 @@ def essential(
     check_shape("R", factor.shape, ("k", len(B)))
     check_shape("rho", target.shape, (len(factor),))
     chosen = np.arange(len(B))[np.asarray(keep)]
-    change, _, rank, _ = np.linalg.lstsq(factor[:, chosen], target - factor @ (B @ reference), rcond=None)
+    change, rank = lstsq(factor[:, chosen], target - factor @ (B @ reference), rcond=None)
     if rank < len(chosen):
         raise EstimationError(
             "the essential columns are linearly dependent", got=f"rank {rank}", expected=f"rank {len(chosen)}"

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import EstimationError, FingerprintError
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..model.robot import Robot
 from ..model.terms import RotorInertia
 from ..result.identification import Identification
@@ -107,7 +107,7 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
             continue
         for k in used:
             wanted[place[before.model.names[k]]] = parts[k]
-        found = np.linalg.lstsq(basis.T, wanted, rcond=None)[0]
+        found = lstsq(basis.T, wanted, rcond=None)[0]
         if np.abs(basis.T @ found - wanted).max() <= 1e-6 * np.abs(wanted).max():
             own.append(row)
             coefficients.append(np.where(np.abs(found) < 1e-9, 0.0, found))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, whitening
+from ..linalg import Array, lstsq, whitening
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
@@ -265,7 +265,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     white = whitening(covariance, 1e-10).T
     A, y = white @ columns, white @ difference
     norms = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    found = np.linalg.lstsq(A / norms, y, rcond=1e-9)[0] / norms
+    found = lstsq(A / norms, y, rcond=1e-9)[0] / norms
     spread = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
     left = difference - columns @ found
     again = [

@@ -81,6 +81,7 @@ def complete(
         statistics,
         trained,
         fitted=fit.theta(prior.theta0),
+        row_weights=fit.weights,
         seen=float(fit.seen.mean()),
         folds_repeat=repeats_itself(statistics, TIME_FOLDS),
         reversals=reversals,

@@ -7,14 +7,14 @@ go, agreement with the gravity torque of the URDF, and residuals that are the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_covariance
@@ -75,6 +75,8 @@ class Evidence:
             and the URDF fills in.
         reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
         one_way: Joints that moved one way only.
+        scales: By joint: standard error of a factor on its efforts, as the other joints' efforts and its own shape tell it;
+            large where any factor explains the data as well. Residuals count as white noise.
     """
 
     uncertainty: Mapping[str, float]
@@ -89,6 +91,7 @@ class Evidence:
     unaided: Mapping[str, float] = field(default_factory=dict)
     reversals: float | None = None
     one_way: tuple[str, ...] = ()
+    scales: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -137,6 +140,7 @@ def gather(
     trained: Range,
     *,
     fitted: Array,
+    row_weights: Mapping[str, float],
     seen: float,
     folds_repeat: bool | None = None,
     reversals: float | None = None,
@@ -149,6 +153,7 @@ def gather(
         weight: Of the prior against the data.
         trained: Speeds, accelerations and torques of the logs.
         fitted: Parameters of the unconstrained fit, shape (p,).
+        row_weights: Row group → weight on its rows [1/unit of torque].
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
         reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
@@ -189,6 +194,7 @@ def gather(
         uncertain(WIDER),
         reversals,
         one_way,
+        _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
     )
 
 
@@ -227,6 +233,23 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
         carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out
+
+
+def _scales(
+    statistics: StatisticSet, weights: Mapping[str, float], R: Array, theta: Array, joints: Sequence[str]
+) -> dict[str, float]:
+    """By joint, the standard error of a factor on its efforts: one over the length of what no parameters make of them alone."""
+    found: dict[str, float] = {}
+    for layout in statistics.layouts:
+        first = len(layout.instruments)
+        own = weights[layout.group] * statistics.factor(layout.group)[:, first : first + len(layout.columns)]
+        torque = own @ theta[layout.columns]
+        along = np.zeros(len(theta))
+        along[layout.columns] = own.T @ torque
+        told = lstsq(R.T, along, rcond=1e-10)[0]
+        left = float(torque @ torque - told @ told)
+        found[joints[layout.joint]] = float(1 / np.sqrt(max(left, 1e-12)))
+    return found
 
 
 def _peak(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, trained: Range) -> dict[str, float]:

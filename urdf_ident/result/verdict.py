@@ -22,6 +22,9 @@ GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 #: Range of the identified gravity torque, in multiples of the URDF's, that needs no explanation.
 GRAVITY = (0.55, 1.8)
+#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two: on simulated arms
+#: friction and noise with memory leave factors open that are 50 and more such errors away.
+SCALE_TOLD = 0.01
 #: Friction at the trained speed, and torque at the velocity limits, beyond which a model is not to be used.
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 #: How much worse than the unconstrained fit, or the URDF with fitted friction, an exported model may be on held-out logs.
@@ -309,9 +312,20 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
         )
 
 
+def _odd_gravity(evidence: Evidence) -> dict[str, float]:
+    """Gravity torques that a wrong scale may explain: of most joints, or of one whose scale the data do not tell.
+
+    Where the other joints' efforts tell a joint's scale, its gravity torque differs because the URDF's masses are wrong.
+    """
+    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
+    if 2 * len(odd) > len(evidence.gravity):
+        return odd
+    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_TOLD}
+
+
 def _implausible(evidence: Evidence) -> Iterator[Reason]:
     """What contradicts the URDF, the torques that were measured, or the other parts of the logs."""
-    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
+    odd = _odd_gravity(evidence)
     if evidence.placeholders:
         yield Reason(
             "scale-unproven",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SimulationError
-from ..linalg import Array
+from ..linalg import Array, lstsq
 from ..model.robot import NDArrayBool
 from .plant import Plant
 from .stages import Stages
@@ -225,7 +225,7 @@ class StickSlip:
         if len(rows) == 1:
             hold = free_slip / delassus[0, 0]
         else:  # sliders may hold the same joint: the least hold that does it
-            hold = np.linalg.lstsq(delassus, free_slip, rcond=None)[0]
+            hold = lstsq(delassus, free_slip, rcond=None)[0]
         a = spread[:, -1] - spread[:, :-1] @ hold
         a[joints[joints >= 0]] = 0.0
         return a, hold
@@ -285,7 +285,7 @@ class StickSlip:
         if len(coupled):
             g = np.array([self._row(row) for row in rows])
             spread = np.linalg.solve(self.plant.mass(self.x), g.T)
-            self.w = self.w - spread @ np.linalg.lstsq(g @ spread, g @ self.w, rcond=None)[0]
+            self.w = self.w - spread @ lstsq(g @ spread, g @ self.w, rcond=None)[0]
         else:
             self.w = self.w.copy()
         self.w[self._single[rows[self._single[rows] >= 0]]] = 0.0

@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, cholesky, solve_cholesky, solve_triangular
+from ..linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
 from ..model.dynamic_model import DynamicModel
 from ..scratch import room
 from .changes import FrictionChanges
@@ -113,7 +113,7 @@ def reml(logs: Moments, start: Array) -> Array:
         free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others are held at zero, or go there by themselves
         usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
         curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
-        step = -unit * np.linalg.lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
+        step = -unit * lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
         for length in 0.5 ** np.arange(_HALVINGS):
             fresh = np.maximum(variance + length * step, 0.0)
             expected_gain = -float(slope @ (fresh - variance))
@@ -285,7 +285,7 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
     scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
     normal, score, middles = _marginal(logs, free)
-    beta = np.linalg.lstsq(normal, score, rcond=1e-12)[0]
+    beta = lstsq(normal, score, rcond=1e-12)[0]
     own_change = np.einsum("lqk,lk->lq", middles, logs.zy - np.einsum("lrq,r->lq", logs.xz, beta))
     for group in statistics.groups:
         S, s = np.zeros((len(units), stretches, rows.q, rows.q)), np.zeros((len(units), stretches, rows.q))

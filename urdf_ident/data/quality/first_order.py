@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...samples import Segment
 from .candidates import Reading
 from .evidence import significance
@@ -171,7 +171,7 @@ class _Trial:
             return None
         away = size[1:] - size[1:].mean(axis=0)
         spread = (1 - 1 / len(away)) * away.T @ away
-        errors = float(np.sqrt(size[0] @ np.linalg.lstsq(spread, size[0], rcond=1e-12)[0] / len(size[0])))
+        errors = float(np.sqrt(size[0] @ lstsq(spread, size[0], rcond=1e-12)[0] / len(size[0])))
         left = np.stack([rows.left(before), rows.left(after)])
         area = rows.count[:, None] * rows.size**2
         sure = significance((before / area)[:, moves], (after / area)[:, moves])

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
@@ -192,7 +192,7 @@ class Case:
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
             G = total[i]
-            x[m:p] = -np.linalg.lstsq(G[m:p, m:p], G[m:p] @ x, rcond=1e-9)[0]
+            x[m:p] = -lstsq(G[m:p, m:p], G[m:p] @ x, rcond=1e-9)[0]
             size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
@@ -232,7 +232,7 @@ class Case:
         for i in np.flatnonzero(self.moves):
             both[p:, 1] = efforts[i]
             told = total[i] @ both
-            own = np.linalg.lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
+            own = lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
             size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
             rows.append((both.T @ told - told[m:p].T @ own) / size)
         S = np.array(rows)

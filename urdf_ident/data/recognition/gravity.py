@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...model.robot import Robot
 
 
@@ -114,7 +114,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
 def _solve(columns: Array, values: Array) -> Array:
     scale = np.linalg.norm(columns, axis=0)
     scale = np.where(scale > 1e-9 * max(float(scale.max()), 1e-300), scale, np.inf)
-    return np.asarray(np.linalg.lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
+    return np.asarray(lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
 
 
 def _left(columns: Array, values: Array) -> Array:

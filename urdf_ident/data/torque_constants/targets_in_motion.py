@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from .targets import FEWEST, NOTHING, Estimate, Targets
 
 #: Constants of twins agree within this fraction: motors of one series differ by less, those of a size apart by more.
@@ -120,12 +120,12 @@ def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
     weight = np.ones(len(y))
     for _ in range(12):
         scaled = A * weight[:, None]
-        solution = np.linalg.lstsq(scaled, y * weight, rcond=None)[0]
+        solution = lstsq(scaled, y * weight, rcond=None)[0]
         error = np.abs(y - A @ solution)
         scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
         weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
     others, first = scaled[:, 1:], scaled[:, 0]
-    alone = first - others @ np.linalg.lstsq(others, first, rcond=None)[0] if others.shape[1] else first
+    alone = first - others @ lstsq(others, first, rcond=None)[0] if others.shape[1] else first
     size = float(np.linalg.norm(alone))
     if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
         return NOTHING, scale

@@ -26,7 +26,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, solve_triangular, triangle
+from ...linalg import Array, lstsq, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.files import sampled
@@ -347,7 +347,7 @@ def _jackknife(
         Z = solve_triangular(R, part[:, :b].T, transposed=True).T
         share = Z.T @ part[:, b : 2 * b] @ inverse  # in these coordinates units do not matter
         score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
-        moves.append(-inverse @ np.linalg.lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
+        moves.append(-inverse @ lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
     count = len(statistics.stretches)
     return np.asarray((count - 1) / count * np.array(moves).T @ np.array(moves)), count
 
@@ -372,5 +372,5 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
 
 
 def _rss(X: Array, y: Array) -> float:
-    residual = y - X @ np.linalg.lstsq(X, y, rcond=1e-12)[0]
+    residual = y - X @ lstsq(X, y, rcond=1e-12)[0]
     return float(residual @ residual)

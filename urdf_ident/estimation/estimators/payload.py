@@ -22,7 +22,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...samples import freeze_arrays
 from ...statistics.accumulate import build_statistics
@@ -296,7 +296,7 @@ class _Solved:
         if others:
             rest = factor[:, others]
             scale = np.maximum(np.linalg.norm(rest, axis=0), 1e-300)
-            mine = mine - (rest / scale) @ np.linalg.lstsq(rest / scale, mine, rcond=None)[0]
+            mine = mine - (rest / scale) @ lstsq(rest / scale, mine, rcond=None)[0]
         return np.asarray(np.linalg.qr(mine, mode="r"))
 
     def finished(self, rounds: int, converged: bool) -> PayloadFit:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
-from ...linalg import Array, solve_triangular, triangle
+from ...linalg import Array, lstsq, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
@@ -174,7 +174,7 @@ def _started(rows: Mapping[int, Array]) -> Array:
     wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
     norms = np.maximum(np.linalg.norm(wide, axis=0), 1e-300)
     keep = [k for k in range(b + 1 + n) if k != b]
-    x = np.linalg.lstsq(wide[:, keep] / norms[keep], -wide[:, b], rcond=1e-12)[0] / norms[keep]
+    x = lstsq(wide[:, keep] / norms[keep], -wide[:, b], rcond=1e-12)[0] / norms[keep]
     return np.asarray(x[b:])
 
 
@@ -200,7 +200,7 @@ def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
     for g, part in rows.items():
         others = part[:, : b + 1]
         norms = np.maximum(np.linalg.norm(others, axis=0), 1e-300)
-        fitted = others / norms @ np.linalg.lstsq(others / norms, part[:, -1], rcond=1e-12)[0]
+        fitted = others / norms @ lstsq(others / norms, part[:, -1], rcond=1e-12)[0]
         sigma = max(float(np.linalg.norm(part[:, -1] - fitted)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
         parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
         noise[b + 1 + g] = 1.0 / abs(gain[g])

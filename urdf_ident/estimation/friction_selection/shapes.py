@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ...friction import Shape, Term
-from ...linalg import Array, triangle
+from ...linalg import Array, lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -368,7 +368,7 @@ def _residual(columns: Array, target: Array) -> float:
     """Squared distance of a target from a span, the inner problem of variable projection."""
     norms = np.linalg.norm(columns, axis=0)
     used = columns[:, norms > 0] / norms[norms > 0]
-    solution = np.linalg.lstsq(used, target, rcond=None)[0]
+    solution = lstsq(used, target, rcond=None)[0]
     return float(np.sum((target - used @ solution) ** 2))
 
 

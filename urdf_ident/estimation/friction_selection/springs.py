@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...statistics.statistic import StatisticSet
 
 #: A spring of which the rigid bodies can make more than all but this share is not told from them: the URDF's error would
@@ -40,7 +40,7 @@ def told_apart(
     if not (lengths > 0).all():
         return 0.0
     rigid = rigid / np.maximum(np.linalg.norm(rigid, axis=0), 1e-300)
-    left = (own - rigid @ np.linalg.lstsq(rigid, own, rcond=_CUT)[0]) / lengths
+    left = (own - rigid @ lstsq(rigid, own, rcond=_CUT)[0]) / lengths
     return float(np.linalg.svd(left, compute_uv=False)[-1])
 
 

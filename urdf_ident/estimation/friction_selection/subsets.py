@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, triangle
+from ...linalg import Array, lstsq, triangle
 from ...statistics.statistic import StatisticSet
 
 #: Directions of the common columns that are weaker than this are not seen by a fold.
@@ -37,7 +37,7 @@ class _Problem:
         fixed, free, rest = factor[:count, :count], factor[:count, count:], factor[count:, count:]
         scale = np.linalg.norm(fixed, axis=0)
         scaled = fixed / np.where(scale > 0, scale, 1.0)
-        follow, _, rank, _ = np.linalg.lstsq(scaled, free, rcond=_CUT)
+        follow, rank = lstsq(scaled, free, rcond=_CUT)
         lengths = np.linalg.norm(factor[:, count:], axis=0) if norms is None else norms
         left = _filled(rest) if rank == count else _square(free - scaled @ follow, rest)
         return cls(left, follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, nearest
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...parallel import shared
@@ -379,7 +379,7 @@ class _Work:
         moves = []
         for draw in draws:
             normal = np.einsum("u,uij->ij", draw, matrices)
-            moves.append(np.linalg.lstsq(normal, draw @ scores, rcond=1e-6)[0])
+            moves.append(lstsq(normal, draw @ scores, rcond=1e-6)[0])
         kind = f"bootstrap of {len(self.units)} stretches of time, {DRAWS} draws"
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 

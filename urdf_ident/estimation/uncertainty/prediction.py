@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
-from ...linalg import Array
+from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
@@ -299,7 +299,7 @@ def held_out_torque(
         factor = split.left_out(fold).stacked(weights)
         rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
         scale = np.linalg.norm(rows[:, :-1], axis=0)
-        thetas.append(np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
+        thetas.append(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
     blocks: dict[str, list[Statistic]] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import check_shape
-from ...linalg import Array, triangle
+from ...linalg import Array, lstsq, triangle
 from ..robot import Robot
 from . import pinocchio
 from .batched import Tree, program_inputs, regressor_program, torque_program, tree_of
@@ -263,7 +263,7 @@ def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], A
     others = np.setdiff1d(order, kept)
     E = np.zeros((len(kept), len(norms)))
     E[np.arange(len(kept)), kept] = 1.0
-    E[:, others] = np.linalg.lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
+    E[:, others] = lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
     E[:, others] *= norms[others] / norms[kept][:, None]
     return kept, E
 
