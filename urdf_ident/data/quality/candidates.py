@@ -176,8 +176,7 @@ def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
             yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(size * side)))
     for axis in np.linalg.svd(down[None, :])[2][1:]:
         for tilt in _TILTS:
-            leant = size * (np.cos(tilt) * down + np.sin(tilt) * axis)
-            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=three(leant)))
+            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=leant(gravity, tilt * axis)))
     yield Hypothesis("effort-without-gravity", (), 0.0, replace(reading, gravity=(0.0, 0.0, 0.0)))
 
 
@@ -199,6 +198,20 @@ def _axis(robot: Robot, j: int) -> Array:
     q = pin.neutral(robot.model)
     pin.computeJointJacobians(robot.model, data, q)
     return np.asarray(pin.getJointJacobian(robot.model, data, j + 1, pin.LOCAL)[3:, robot.model.joints[j + 1].idx_v])
+
+
+def leant(gravity: Array, tilt: Array) -> tuple[float, float, float]:
+    """Gravity turned towards a direction at right angles to it.
+
+    Args:
+        gravity: Shape (3,) [m/s²].
+        tilt: That direction times the angle, shape (3,) [rad].
+
+    Returns:
+        The turned vector.
+    """
+    angle = float(np.linalg.norm(tilt))
+    return three(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)
 
 
 def three(vector: Array) -> tuple[float, float, float]:

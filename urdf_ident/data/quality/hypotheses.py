@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...linalg import Array
-from .candidates import GAINS, Hypothesis, Reading, candidates, put, three, with_springs
+from .candidates import GAINS, Hypothesis, Reading, candidates, leant, put, with_springs
 from .evidence import material, significance
 from .trial import Case, ReadingScore
 
@@ -24,7 +23,7 @@ DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: explains so little that friction which no law has may do it by chance, for it is the best of many joints. Of 71 sound logs
 #: two gained so by 3.5 and less than 5 errors; small faults that are true, a zero of 0.1 rad, a gain of 0.8, by 6 and more.
 SIGNIFICANT, SURE = 3.5, 5.0
-#: Causes with one number for the whole log, not chosen among joints: sound logs gain by 2.8 errors at most.
+#: Causes of the whole log, not chosen among joints: sound logs gain by 2.8 errors at most.
 _OF_ALL = ("time-scale", "gravity-direction")
 #: By how much the URDF's inertias must explain one of two rivals better to decide between them.
 TIE = 0.15
@@ -219,11 +218,11 @@ def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> t
     for step in _LEANS:
         gravity = np.asarray(found.reading.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
-        tries = [_leant(found, way * step * side) for side in sides for way in (-1.0, 1.0)]
+        tries = [_with_gravity(found, leant(gravity, way * step * side)) for side in sides for way in (-1.0, 1.0)]
         results = case.judge_all([item.reading for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
-        tries.append(_leant(found, lowest @ sides))
+        tries.append(_with_gravity(found, leant(gravity, lowest @ sides)))
         results.append(case.judge(tries[-1].reading))
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:
@@ -232,17 +231,14 @@ def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> t
     return (found, judged) if earned or found.size else start
 
 
-def _leant(found: Hypothesis, tilt: Array) -> Hypothesis:
-    """Gravity turned towards a direction at right angles to it, by the angle that is the vector's length [rad]."""
-    gravity, angle = np.asarray(found.reading.gravity), float(np.linalg.norm(tilt))
-    aside = float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt
-    return replace(found, reading=replace(found.reading, gravity=three(np.cos(angle) * gravity + aside)))
-
-
 @dataclass(frozen=True)
 class _Size:
     step: float
     make: Callable[[Hypothesis, float], Hypothesis]
+
+
+def _with_gravity(found: Hypothesis, gravity: tuple[float, float, float]) -> Hypothesis:
+    return replace(found, reading=replace(found.reading, gravity=gravity))
 
 
 def _with_zero(found: Hypothesis, size: float) -> Hypothesis:
