@@ -209,6 +209,34 @@ def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
     assert parallel._Places(list)() == [None]
 
 
+class At:
+    """Stands for what a worker is going to answer, and for when it is looked at."""
+
+    def __init__(self, place: str | None, message: tuple, alive: set[str | None], seen: list[tuple[str, str | None]]) -> None:
+        self.place, self.message, self.alive, self.seen = place, message, alive, seen
+
+    def result(self) -> tuple[str, sending.Parcel | list[str]]:
+        self.seen.append(("waited", self.place))
+        if self.place not in self.alive:
+            raise parallel._LostError
+        return "it", sending.work("client", *self.message[1:])[1]
+
+
+def test_all_that_a_lost_worker_had_to_do_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_HERE", None)
+    alive, seen = {"a", "b", None}, list[tuple[str, str | None]]()
+
+    def submit(place: str | None, *message: object) -> At:
+        seen.append(("sent", place))
+        return At(place, message, alive, seen)
+
+    crew = parallel._Crew(submit, lambda: ["a", "b"])
+    waiting = crew(abs, range(-16, 0))
+    alive.remove("a")
+    assert waiting() == [abs(k) for k in range(-16, 0)]
+    assert seen[8:] == [("waited", "a"), *[("sent", None)] * 4, *[("waited", "b")] * 4, *[("waited", None)] * 4]
+
+
 def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
     """Two worker processes, one of them killed in the middle."""
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import pairwise
@@ -120,15 +121,32 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-#: A task, which of the places it is for, who was there, and what is going to be answered.
-_Sent = tuple[Task, int, Hashable, Any]
+class _LostError(Exception):
+    """The worker of a task is gone."""
+
+
+@dataclass
+class _Sent:
+    """A task that was sent.
+
+    Attributes:
+        task: It.
+        begin: Position of its first item.
+        place: The worker it is for; None: any.
+        answer: What is going to be answered.
+    """
+
+    task: Task
+    begin: int
+    place: Hashable
+    answer: Any
 
 
 class _Crew:
     """Workers that share the items of every call in the same way.
 
     Args:
-        submit: Sends a message to a worker, or to another one where that one is gone.
+        submit: Sends a message to a worker, or to any where that one is None.
         places: Which workers there are.
     """
 
@@ -143,32 +161,38 @@ class _Crew:
         edges = [k * len(items) // parts for k in range(parts + 1)]
         sent = deque[_Sent]()
         for k, (begin, end) in enumerate(pairwise(edges)):
-            at = k * len(places) // parts
-            sent.append(self._send(Task(function, items[begin:end]), at, places[at]))
-        return partial(self._collected, sent)
+            sent.append(self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts]))
+        return partial(self._collected, sent, len(items))
 
-    def _send(self, task: Task, at: int, place: Hashable) -> _Sent:
-        known = self.known.get(self.at.get(place, ""), set())
-        return task, at, place, self.submit(place, *task.message(known))
+    def _send(self, task: Task, begin: int, place: Hashable) -> _Sent:
+        known = set() if place is None else self.known.get(self.at.get(place, ""), set())
+        return _Sent(task, begin, place, self.submit(place, *task.message(known)))
 
-    def _collected(self, sent: deque[_Sent]) -> list[Any]:
-        results = []
+    def _collected(self, sent: deque[_Sent], count: int) -> list[Any]:
+        results: list[Any] = [None] * count
         while sent:  # answers go once they are read: together they may be as large as all that is made of them
-            results += self._done(*sent.popleft())
+            part = sent.popleft()
+            try:
+                found = self._done(part)
+            except _LostError:  # all of its parts at once, for whoever is free, after what those have to do already
+                lost = [part, *(other for other in sent if other.place == part.place)]
+                kept = [other for other in sent if other.place != part.place]
+                sent.clear()
+                sent.extend([*kept, *(self._send(other.task, other.begin, None) for other in lost)])
+            else:
+                results[part.begin : part.begin + len(found)] = found
         return results
 
-    def _done(self, task: Task, at: int, place: Hashable, answer: Any) -> list[Any]:
-        """Results of a task; sent again where the worker is gone, and in full where it lacked something."""
-        try:
-            worker, data = answer.result()
-        except _LostError:
-            return self._done(*self._send(task, at, self.places()[at]))
+    def _done(self, part: _Sent) -> list[Any]:
+        """Results of a task; sent again in full where the worker lacked something."""
+        worker, data = part.answer.result()
         if isinstance(data, list):
-            self.known.setdefault(worker, set()).difference_update(task.named.difference(data))
-            return self._done(task, at, place, self.submit(place, *task.message(set())))
-        results = task.results(data)
-        self.at[place] = worker
-        self.known.setdefault(worker, set()).update(task.known)
+            self.known.setdefault(worker, set()).difference_update(part.task.named.difference(data))
+            part.answer = self.submit(part.place, *part.task.message(set()))
+            return self._done(part)
+        results = part.task.results(data)
+        self.at[part.place] = worker
+        self.known.setdefault(worker, set()).update(part.task.known)
         return results
 
 
@@ -221,10 +245,6 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         finally:
             with suppress(OSError):  # the scheduler may be gone
                 client.run(leave, leave())
-
-
-class _LostError(Exception):
-    """The worker of a task is gone."""
 
 
 class _Answer:

@@ -59,6 +59,7 @@ def on_a_cluster(words: list[str], out: Path, serial: Taken, budget: float) -> N
     """Two workers, one of them killed at a third of the time that one process took."""
     from distributed import LocalCluster
 
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as for the asking process: workers load compiled modules
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(out.parent / "dask")}
     with LocalCluster(**options) as cluster:
         killer = Timer(serial.wall / 3, lambda: os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL))
