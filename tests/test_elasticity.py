@@ -337,7 +337,6 @@ def test_parameters_are_fourteen_a_joint() -> None:
         ({"rows": "links"}, "unknown rows"),
         ({"rigid": ["j9"]}, "does not exist"),
         ({"drive": None}, "gear ratios"),
-        ({"drive": Drive.build(3, reduction=[[1, 0, 0], [0, 1, 0], [0, 1, 1]])}, "coupled drive"),
         ({"friction": ["viscos"]}, "viscous"),
     ],
 )

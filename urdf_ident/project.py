@@ -124,7 +124,7 @@ class ElasticSection(Section):
     coupling: Literal["complete", "reduced"] = Field("complete", description="reduced: without the rotors' gyroscopic torques")
     damping: bool = Field(False, description="damping inside the springs")
     preload: bool = Field(True, description="the zeros of motor and link encoders may differ")
-    rigid: list[str] = Field([], description="joints without a spring that matters")
+    rigid: list[str] = Field([], description="joints without a spring that matters; coupled drives: of its motor")
     encoder_step: PositiveFloat | Auto = Field(
         "auto", description="coarser encoder's step after the gear [rad or m]; auto: logs"
     )

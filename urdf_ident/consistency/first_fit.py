@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ..errors import EstimationError
 from ..friction import bias_symbols
 from ..linalg import Array, block_diagonal, lstsq
-from ..model.elasticity import SPRING_TERMS
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
+from ..model.springs import SPRING_SYMBOLS
 from ..samples import freeze_arrays
 from ..statistics.statistic import StatisticSet
 from .half_spaces import HalfSpaces
@@ -38,8 +38,6 @@ BIAS, TOLD_BIAS = 0.03, 0.1
 UNASKED = 0.3
 #: A bias is the same as a weight where bodies and rotors leave at most this part of its square.
 _SAME = 1e-12
-#: Parameters of the springs of elastic joints: not bounded, for they balance each other.
-_SPRINGS = frozenset(symbol for term in SPRING_TERMS for symbol in term.symbols)
 #: Residual of a row group, a fraction of its torque, below which no model is taken to be true.
 _BEST = 1e-3
 
@@ -99,7 +97,8 @@ def first_fit(
     size = _sizes(parameters, chosen, blocks, rights, efforts, own_units, counts, ordinary, unasked)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
-    springs = np.array([parameters[int(k)].symbol in _SPRINGS for k in chosen], dtype=bool)
+    # springs of elastic joints are not bounded, for they balance each other
+    springs = np.array([parameters[int(k)].symbol in SPRING_SYMBOLS for k in chosen], dtype=bool)
     values = np.full(len(chosen), np.nan)
     values[seen & ~usable] = 0.0
     if usable.any():

@@ -26,7 +26,7 @@ class Deflection:
 
     Attributes:
         joint: Name of the joint.
-        rms: Deflection about its mean, root mean square [rad or m].
+        rms: Deflection after the gear about its mean, root mean square [rad or m].
         count: The coarser of the two encoders' steps, after the gear [rad or m]; 0 if no step is visible.
         least: Deflections of fewer counts are mostly the encoders' own error: no stiffness is read from them.
     """
@@ -67,13 +67,14 @@ def encoder_step(position: Array) -> float:
 
 
 def deflections(
-    recording: Recording, segments: Sequence[Segment], *, step: float | None = None, least: float = 10.0
+    recording: Recording, segments: Sequence[Segment], drive: Drive, *, step: float | None = None, least: float = 10.0
 ) -> tuple[Deflection, ...]:
     """How far each spring moves, in encoder counts.
 
     Args:
         recording: The log on the joint side, positions as the encoders gave them.
         segments: Its conditioned pieces, with the motor side.
+        drive: The drive train.
         step: Encoder step after the gear [rad or m]; from the log if None.
         least: Counts that a deflection needs in order to be read.
 
@@ -84,10 +85,11 @@ def deflections(
         LogError: The log has no motor positions.
     """
     motor = _motor_position(recording)
+    steps = [encoder_step(position) for position in recording.position.T]
     found = []
-    for j, joint in enumerate(recording.joints):
-        apart = np.concatenate([part.qm[:, j] - part.q[:, j] for part in segments if part.qm is not None])
-        coarse = step if step is not None else max(encoder_step(recording.position[:, j]), encoder_step(motor[:, j]))
+    for joint, row in zip(recording.joints, drive.geared, strict=True):
+        apart = np.concatenate([(part.qm - part.q) @ row for part in segments if part.qm is not None])
+        coarse = step if step is not None else float(max(*np.abs(row) * steps, encoder_step(motor @ row)))
         found.append(Deflection(joint, float(np.std(apart)), coarse, least))
     return tuple(found)
 
@@ -104,6 +106,9 @@ def check_gears(recording: Recording, drive: Drive) -> None:
     """
     motor = _motor_position(recording)
     for j, joint in enumerate(recording.joints):
+        if drive.coupled[j]:
+            _check_coupled(recording, motor @ drive.reduction[j], j, drive)
+            continue
         q, m = recording.position[:, j], motor[:, j]
         good = np.isfinite(q) & np.isfinite(m)
         q, m = q[good] - q[good].mean(), m[good] - m[good].mean()
@@ -129,7 +134,26 @@ def check_gears(recording: Recording, drive: Drive) -> None:
         )
 
 
-def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection]) -> None:
+def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> None:
+    """The same for a motor that moves several joints: all its ratios at once, as far as the motion tells them apart."""
+    row = drive.reduction[j]
+    good = np.isfinite(recording.position).all(axis=1) & np.isfinite(motor)
+    q, m = recording.position[good], motor[good]
+    moving = (row != 0) & (np.ptp(q, axis=0) > 1e-3)
+    q, m = q - q.mean(axis=0), m - m.mean()
+    seen = row.copy()
+    seen[moving] += np.linalg.lstsq(q[:, moving], m - q @ row, rcond=1e-3)[0]
+    if np.abs(seen - row).max() > _RATIO_SLACK * np.abs(row).max():
+        raise LogError(
+            "the gear ratios do not fit the log",
+            where=_where(recording, recording.joints[j]),
+            got=f"a motor that turns as [{', '.join(f'{value:.4g}' for value in seen)}] times the joints",
+            expected=f"[{', '.join(f'{value:.4g}' for value in row)}]",
+            remedy="correct this row of drive.reduction; are motor and link positions swapped?",
+        )
+
+
+def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection], drive: Drive) -> None:
     """Refuses a log whose springs give work: torque that winds them up comes with a deflection of the wrong sign.
 
     Inertia, friction and offset of the motor are taken out of both first.
@@ -138,19 +162,21 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
         recording: The log, for messages.
         segments: Its conditioned pieces, with torque and motor side.
         found: The deflections; those that are not read cannot tell.
+        drive: The drive train.
 
     Raises:
         LogError: Motor and link encoders of a joint are swapped.
     """
-    for j, item in enumerate(found):
+    for item, to_motor, to_torque in zip(found, drive.geared, np.linalg.inv(drive.geared).T, strict=True):
         if not item.seen:
             continue
         rows = []
         for part in segments:
             if part.qm is None or part.vm is None or part.am is None or part.tau is None:
                 continue
-            own = (part.am[:, j], part.vm[:, j], np.tanh(part.vm[:, j] / 0.02), np.ones(len(part)))
-            rows.append(np.column_stack([*own, part.qm[:, j] - part.q[:, j], part.tau[:, j]]))
+            speed = part.vm @ to_motor
+            own = (part.am @ to_motor, speed, np.tanh(speed / 0.02), np.ones(len(part)))
+            rows.append(np.column_stack([*own, (part.qm - part.q) @ to_motor, part.tau @ to_torque]))
         stacked: Array = np.vstack(rows)
         R = np.asarray(np.linalg.qr(stacked / np.maximum(np.linalg.norm(stacked, axis=0), 1e-300), mode="r"))
         spring, torque = R[4:, 4], R[4:, 5]

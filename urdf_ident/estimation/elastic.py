@@ -122,8 +122,8 @@ def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[D
     best: list[Deflection] = []
     for log in logs:
         recording = log.report.recording
-        found = deflections(recording, log.segments, step=model.encoder_step, least=model.least_counts)
-        check_springs(recording, log.segments, found)
+        found = deflections(recording, log.segments, model.drive, step=model.encoder_step, least=model.least_counts)
+        check_springs(recording, log.segments, found, model.drive)
         best = [max(pair, key=lambda item: item.counts) for pair in zip(best or found, found, strict=True)]
     hidden = [item for item in best if not item.seen]
     notes = [
@@ -143,19 +143,21 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
         cutoff: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
-        One entry per elastic joint: error [N·m or N], the same over the torque, and the torque through the spring.
+        One entry per elastic joint: error after the gear [N·m or N], the same over the torque, and the torque through the
+        spring.
 
     Raises:
         LogError: The log holds no torque.
     """
     errors, torques, through = [], [], []
+    to_motors = np.linalg.inv(model.drive.geared)
     for part in log.segments:
         if part.tau is None:
             raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         tau = lowpass(part.tau, part.rate, cutoff)
-        errors.append(tau - model.balance(theta, part)[1])
-        torques.append(tau)
-        through.append(model.spring_torque(theta, part))
+        errors.append((tau - model.balance(theta, part)[1]) @ to_motors)
+        torques.append(tau @ to_motors)
+        through.append(model.spring_torque(theta, part) @ to_motors)
     error, effort, spring = (np.sqrt(np.mean(np.vstack(rows) ** 2, axis=0)) for rows in (errors, torques, through))
     return [
         {
@@ -189,9 +191,9 @@ class StiffnessCheck:
 
     Attributes:
         joint: Name of the joint.
-        direct: Spring torque on deflection: too small by the noise of the deflection [N·m/rad or N/m].
+        direct: Spring torque on deflection, after the gear: too small by the noise of the deflection [N·m/rad or N/m].
         inverse: Deflection on spring torque: too large by the error of the torque [N·m/rad or N/m].
-        deflection_rms: Of the deflection, offset removed where the model has one [rad or m].
+        deflection_rms: Of the deflection after the gear, offset removed where the model has one [rad or m].
     """
 
     joint: str
@@ -227,8 +229,9 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
         size = float(spring @ spring)
         direct = cross / size if size > 0 else 0.0
         inverse = float(torque @ torque) / cross if cross != 0 else np.inf
-        joint = model.robot.joints[layout.joint]
-        checks.append(StiffnessCheck(joint, direct, inverse, float(np.sqrt(size / max(rows, 1)))))
+        joint, geared = model.robot.joints[layout.joint], model.after_gear(k)
+        ratio = np.sqrt(geared)  # the spring's column is the deflection at the motor where that moves several joints
+        checks.append(StiffnessCheck(joint, geared * direct, geared * inverse, float(np.sqrt(size / max(rows, 1)) / ratio)))
     return tuple(checks)
 
 
@@ -261,9 +264,7 @@ def with_row_sum(
 
 def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[str, int]:
     """Link row group → index of its stiffness in theta."""
-    index = {name: k for k, name in enumerate(model.names)}
-    joints = model.robot.joints
-    return {item.group: index[f"K_{joints[item.joint]}"] for item in statistics.layouts if item.group.startswith("link:")}
+    return {item.group: model.of_spring(item.joint) for item in statistics.layouts if item.group.startswith("link:")}
 
 
 def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:

@@ -11,8 +11,9 @@ from ..errors import LimitError, ModelError, check_shape
 from ..linalg import Array
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import Damping, ElasticModel, Preload, Stiffness
+from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
+from ..model.springs import SPRING_TERMS
 from ..model.structure import random_motion
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
@@ -39,9 +40,8 @@ def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ..
     """
     if not isinstance(model, ElasticModel):
         return model, ()
-    springs = (Stiffness.name, Damping.name, Preload.name)
     rigid = DynamicModel(model.robot, friction="none", rotor_inertia=False, drive=model.drive)
-    rigid = rigid.with_terms([item for item in model.terms if item.term.name not in springs])
+    rigid = rigid.with_terms([item for item in model.terms if not isinstance(item.term, SPRING_TERMS)])
     return rigid, ("planned on the rigid part of the elastic model; springs show by the torques of the motion",)
 
 

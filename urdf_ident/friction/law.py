@@ -300,8 +300,8 @@ class Law(Term):
 
 
 def bias_symbols() -> frozenset[str]:
-    """Symbols of parameters that are a bias of the drive, no friction."""
-    return frozenset(symbol for law in FRICTION.values() if law.bias for symbol in law.symbols)
+    """Symbols of parameters that are a bias of the drive, no friction, on joints and on motors."""
+    return frozenset(symbol + side for law in FRICTION.values() if law.bias for symbol in law.symbols for side in ("", "m"))
 
 
 @dataclass(frozen=True, eq=False)

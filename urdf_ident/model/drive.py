@@ -107,6 +107,17 @@ class Drive(SentOnce):
         mix[~self.coupled] = np.eye(self.n)[~self.coupled]
         return np.asarray(np.where(np.abs(mix) < 1e-14 * np.abs(mix).max(), 0.0, mix))
 
+    @property
+    def ratio(self) -> Array:
+        """Gear ratio of each motor to its own joint, 1 where it does not move that, shape (n,) [motor rad per rad or m]."""
+        own = np.diag(self.reduction)
+        return np.where(own != 0, own, 1.0)
+
+    @property
+    def geared(self) -> Array:
+        """Shape (n, n): how motors move with the joints, seen after their gears; identity where no motor moves two joints."""
+        return np.asarray(self.reduction / self.ratio[:, None])
+
     def joint_position(self, motor: Array) -> Array:
         """Joint positions of motor positions.
 

@@ -8,14 +8,17 @@ rotor inertia, friction and springs. q is the link's position, θ the motor's *a
 
 The sum of both rows holds no spring: it is the rigid robot's balance. A joint whose spring cannot be seen is therefore
 still identified, from the sum alone (``rigid``): its rows would otherwise claim that no torque acts on the link.
+
+Motors that move several joints through A are taken before their gears, as those of rigid robots are: θ is the motor's own
+position, d = θ − A q, and link rows are ``A⁻ᵀ`` times those above. Every row then holds one motor and one spring, whatever the
+others do. Which way such a motor points no URDF says: its rotor spins for itself, as in the reduced model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,82 +33,37 @@ from .engine.rigid import CHUNK, rigid_of
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
 from .row_groups import RowGroup
+from .springs import SPRING_TERMS, Damping, Preload, Stiffness
 from .terms import AppliedTerm, RotorInertia, term_from_dict
 
 COUPLINGS = ("complete", "reduced")
 ROWS = ("motor", "sum")
 
 
-@dataclass(frozen=True)
-class Stiffness(Term):
-    """``K · (θ − q)``: a spring between motor and link; on this axis q is the deflection."""
-
-    name: ClassVar[str] = "stiffness"
-    symbols: ClassVar[tuple[str, ...]] = ("K",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.q[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N/m",) if prismatic else ("N·m/rad",)
-
-
-@dataclass(frozen=True)
-class Damping(Term):
-    """``D · (θ' − v)``: damping inside the spring."""
-
-    name: ClassVar[str] = "spring_damping"
-    symbols: ClassVar[tuple[str, ...]] = ("D",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.v[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N·s/m",) if prismatic else ("N·m·s/rad",)
-
-
-@dataclass(frozen=True)
-class Preload(Term):
-    """The spring's torque where both encoders read the same: K times the difference of their zeros."""
-
-    name: ClassVar[str] = "preload"
-    symbols: ClassVar[tuple[str, ...]] = ("preload",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (False,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return np.ones((len(axis.q), 1))
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N",) if prismatic else ("N·m",)
-
-
-SPRING_TERMS = (Stiffness, Damping, Preload)
-
-
 class ElasticModel(DynamicModel):
     """A robot with elastic joints as a linear model, two rows a joint.
 
     Segments must hold the motor side. Parameters a joint: the body's ten, ``Ia`` = r²Υ (rotor inertia after the gear),
-    friction of the motor side, ``K``, and, where asked for, ``D`` and ``preload``.
+    friction of the motor side, ``K``, and, where asked for, ``D`` and ``preload``; of a motor that moves several joints
+    ``Iam``, ``Km``, …, before the gear.
 
     Args:
         robot: The robot.
-        drive: The drive train; its reduction must be diagonal.
+        drive: The drive train.
         friction: On the motor side; as in :class:`DynamicModel`.
         coupling: "complete", or "reduced" (Spong): without the torques by which rotors and links turn each other.
         damping: Whether springs are damped.
         preload: Whether the encoders' zeros may differ.
         rows: "motor": link and motor rows, as in C; "sum": link rows and their sum with the motor rows, which are
             independent of each other when the noise is on the deflection.
-        rigid: Joints that are stiffer than their encoders can show; see the module's text.
+        rigid: Joints that are stiffer than their encoders can show (of a coupled drive, those whose motors are); see the
+            module's text.
         encoder_step: Step of the coarser encoder, after the gear [rad or m]; read from the logs if None.
         least_counts: Deflections below this many steps, root mean square, are not taken for a spring's: encoders
             are even less exact than fine.
 
     Raises:
-        ModelError: No gear ratios, a coupled drive, unknown terms, coupling or joints.
+        ModelError: No gear ratios, unknown terms, coupling or joints.
     """
 
     def __init__(
@@ -127,14 +85,6 @@ class ElasticModel(DynamicModel):
                 "elastic joints need the gear ratios", remedy="give drive.reduction (1 for each joint without a gear)"
             )
         super().__init__(robot, friction="none", rotor_inertia=False, drive=drive)
-        if self.drive.coupled.any():
-            joint = robot.joints[int(np.argmax(self.drive.coupled))]
-            raise ModelError(
-                "elastic joints with a coupled drive are not supported",
-                where=f"joint '{joint}'",
-                expected="a diagonal drive.reduction",
-                remedy="set model.elastic: false",
-            )
         if coupling not in COUPLINGS:
             raise ModelError("unknown rotor coupling", got=repr(coupling), remedy=nearest(coupling, COUPLINGS))
         if rows not in ROWS:
@@ -144,10 +94,16 @@ class ElasticModel(DynamicModel):
         self.coupling, self.damping, self.preload, self.rows = coupling, bool(damping), bool(preload), rows
         self.rigid = tuple(joint for joint in robot.joints if joint in set(rigid))
         self.encoder_step, self.least_counts = encoder_step, float(least_counts)
-        laws = friction_by_joint(friction, robot.joints)
+        coupled = self.drive.coupled
+        turns = {
+            joint: float(abs(r)) for joint, r, shared in zip(robot.joints, self.drive.ratio, coupled, strict=True) if shared
+        }
+        laws = friction_by_joint(friction, robot.joints, turns)
         springs = [Stiffness()] + [Damping()] * self.damping + [Preload()] * self.preload
         self.terms = tuple(
-            AppliedTerm(law, j) for j, joint in enumerate(robot.joints) for law in (RotorInertia(), *laws[joint], *springs)
+            AppliedTerm(law, j, "motor" if coupled[j] else "joint")
+            for j, joint in enumerate(robot.joints)
+            for law in (RotorInertia(), *laws[joint], *springs)
         )
 
     def with_rigid(self, joints: Collection[str]) -> ElasticModel:
@@ -164,10 +120,34 @@ class ElasticModel(DynamicModel):
         found: ElasticModel = self._changed(rigid=tuple(joint for joint in self.robot.joints if joint in set(joints)))  # type: ignore[assignment]
         return found
 
-    @property
-    def ratio(self) -> Array:
-        """Gear ratios r, shape (n,) [motor rad per joint rad or m]."""
-        return np.asarray(np.diag(self.drive.reduction))
+    @cached_property
+    def turns(self) -> Array:
+        """Shape (n, n): how motors move with the joints, before the gear where they move several, after it elsewhere."""
+        return np.asarray(np.where(self.drive.coupled[:, None], self.drive.reduction, np.eye(self.n)))
+
+    def of_spring(self, joint: int) -> int:
+        """Where a spring's stiffness is.
+
+        Args:
+            joint: Index of the joint.
+
+        Returns:
+            Index into theta.
+        """
+        return int(self.n_inertial + self._of("spring", joint)[0])
+
+    def after_gear(self, index: int) -> float:
+        """What turns rotor inertia, stiffness, damping and preload of a motor to those after its gear.
+
+        Args:
+            index: Of the parameter in theta.
+
+        Returns:
+            The gear ratio, or its square, where the parameter is the motor's own; 1 elsewhere.
+        """
+        j = self._axis_of[index - self.n_inertial]
+        power = 1 if isinstance(self.term_of(index), Preload) else 2
+        return float(self.drive.ratio[j] ** power) if self.drive.coupled[j] else 1.0
 
     @cached_property
     def _owned(self) -> dict[str, NDArray[np.intp]]:
@@ -184,41 +164,41 @@ class ElasticModel(DynamicModel):
         return np.asarray(owned[self._axis_of[owned] == joint])
 
     def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
-        j = item.axis
+        row, mix = self.turns[item.axis], self.drive.row_mix[item.axis]
         qm, vm, am = motor_side(segment)
-        q, v, a = qm[:, j], vm[:, j], am[:, j]
+        q, v, a = qm @ row, vm @ row, am @ row
         if isinstance(item.term, SPRING_TERMS):
-            q, v, a = q - segment.q[:, j], v - segment.v[:, j], a - segment.a[:, j]
+            q, v, a = q - segment.q @ row, v - segment.v @ row, a - segment.a @ row
         reference, before = segment.reference_torque, segment.before
-        past = None if before is None else before[:, j] + (qm[0, j] - segment.q[0, j])
-        return AxisMotion(q, v, a, segment.rate, None if reference is None else reference[:, j], past)
+        past = None if before is None else before @ row + (qm[0] - segment.q[0]) @ row
+        return AxisMotion(q, v, a, segment.rate, None if reference is None else reference @ mix, past)
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
-        """``link:j`` and ``motor:j`` of every elastic joint, ``joint:j`` (their sum) of every rigid one."""
+        """``link:j`` and ``motor:j`` of every elastic joint; their sum, ``joint:j`` or ``actuator:j``, of every rigid one."""
         groups = []
-        carriers = carriers_of_rotors(self.robot)
+        carriers, alone = carriers_of_rotors(self.robot), ~self.drive.coupled
         for j, joint in enumerate(self.robot.joints):
-            inertial = np.array([10 * body + k for body in self.robot.subtrees[j] for k in range(10)], dtype=np.intp)
-            carried = [k for k, body in enumerate(carriers) if body in self.robot.subtrees[j]]
+            bodies = sorted({body for i in np.flatnonzero(self.drive.row_mix[j]) for body in self.robot.subtrees[i]})
+            inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
+            carried = [k for k, body in enumerate(carriers) if body in bodies and alone[k] and self.coupling == "complete"]
             coupled = np.concatenate([self._of("rotor", k) for k in carried]) if carried else np.array([], dtype=np.intp)
-            if self.coupling == "reduced":
-                coupled = coupled[:0]
             own = np.concatenate([self._of("rotor", j), self._of("friction", j)])
             spring, start = self._of("spring", j), self.n_inertial
             if joint not in self.rigid:
                 groups.append(self._group("link", j, np.concatenate([inertial, start + coupled, start + spring])))
             if joint in self.rigid or self.rows == "sum":
-                groups.append(self._group("joint", j, np.concatenate([inertial, start + coupled, start + own])))
+                both = "joint" if alone[j] else "actuator"
+                groups.append(self._group(both, j, np.concatenate([inertial, start + coupled, start + own])))
             else:
                 groups.append(self._group("motor", j, np.concatenate([start + own, start + spring])))
         return tuple(groups)
 
     def _group(self, kind: str, j: int, columns: NDArray[np.intp]) -> RowGroup:
-        return RowGroup(f"{kind}:{self.robot.joints[j]}", j, np.eye(self.n)[j], columns, np.ones(len(columns)))
+        return RowGroup(f"{kind}:{self.robot.joints[j]}", j, self.drive.row_mix[j], columns, np.ones(len(columns)))
 
     def _term_rows(self, segment: Segment) -> tuple[Array, Array]:
-        """All term columns in link rows and in motor rows, shape (N, n, k) each; the sum of both has no spring."""
+        """All term columns in link rows and in motor rows of each motor, (N, n, k) each; the sum of both has no spring."""
         values = self.term_columns(segment)
         count, k = values.shape
         link, motor = np.zeros((count, self.n, k)), np.zeros((count, self.n, k))
@@ -227,10 +207,10 @@ class ElasticModel(DynamicModel):
         link[:, self._axis_of[spring], spring] = -values[:, spring]
         if self.coupling == "complete":
             _, vm, am = motor_side(segment)
-            turned = rotor_coupling(self.robot, self.ratio, segment.q, segment.v, segment.a, vm, am)
-            rotor = self._owned["rotor"]
-            link[:, :, rotor] = turned.link
-            motor[:, np.arange(self.n), rotor] += turned.motor
+            turned = rotor_coupling(self.robot, self.drive.ratio, segment.q, segment.v, segment.a, vm, am)
+            rotor, alone = self._owned["rotor"], ~self.drive.coupled
+            link[:, :, rotor] = np.einsum("ji,nik->njk", self.drive.row_mix, turned.link) * alone
+            motor[:, np.arange(self.n), rotor] += turned.motor * alone
         return link, motor
 
     def row_blocks(
@@ -257,7 +237,7 @@ class ElasticModel(DynamicModel):
             for group, rigid in zip(self.groups, self._inertial_columns(segment, part, compact), strict=True):
                 kind, j = group.name.split(":", 1)[0], group.joint
                 own = group.columns[group.columns >= self.n_inertial] - self.n_inertial
-                sides = {"link": (link,), "motor": (motor,), "joint": (link, motor)}[kind]
+                sides = {"link": (link,), "motor": (motor,)}.get(kind, (link, motor))
                 blocks.append(np.vstack([rigid, sum(side[part, j][:, own] for side in sides).T]).T)  # type: ignore[union-attr]
             if torque:
                 external = segment.external
@@ -269,19 +249,20 @@ class ElasticModel(DynamicModel):
         """Known torques as the rows of the estimation problem see them: wrenches act on links, drives on motors.
 
         Args:
-            tau: Motor torques after the gear, shape (N, n) [N·m or N].
+            tau: Motor torques seen from the joints, shape (N, n) [N·m or N].
             external: Torque of known wrenches on the links, shape (N, n) [N·m or N]; none if None.
 
         Returns:
             Shape (N, number of row groups).
         """
-        load = np.zeros(np.shape(tau)) if external is None else external
-        rows = {"link": load, "motor": np.asarray(tau), "joint": tau + load}
-        targets = [rows[group.name.split(":", 1)[0]][:, group.joint] for group in self.groups]
+        tau = np.asarray(tau) @ self.drive.row_mix.T
+        load = np.zeros(tau.shape) if external is None else external @ self.drive.row_mix.T
+        rows = {"link": load, "motor": tau}
+        targets = [rows.get(group.name.split(":", 1)[0], tau + load)[:, group.joint] for group in self.groups]
         return np.stack(targets, axis=1)
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Motor torque after the gear along a motion: see :meth:`torque`.
+        """Motor torque seen from the joints along a motion: see :meth:`torque`.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
@@ -303,14 +284,14 @@ class ElasticModel(DynamicModel):
         reference: Array | None = None,
         motor: tuple[Array, Array, Array] | None = None,
     ) -> Array:
-        """Motor torque after the gear that a motion needs: the sum of link and motor rows, in which no spring appears.
+        """Motor torque, seen from the joints, that a motion needs: the sum of link and motor rows, without any spring.
 
         Args:
             theta: Parameters, shape (p,); or (p, k) for k models at the price of one regressor.
             q, v, a: Link motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
             rate: Samples per second [Hz], for terms with memory.
             reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
-            motor: Motor motion after the gear, three arrays of the shape of q; if None the links', as if the joints
+            motor: Motor motion seen from the joints, three arrays of the shape of q; if None the links', as if the joints
                 were rigid.
 
         Returns:
@@ -334,12 +315,12 @@ class ElasticModel(DynamicModel):
             segment: With the motor side.
 
         Returns:
-            Left-hand sides, shape (N, n) or (N, n, k) each [N·m or N]: of the link rows (zero, or the known external
-            torque, if the model is true), of the motor rows, and of their sum (both the motor torque).
+            Left-hand sides seen from the joints, shape (N, n) or (N, n, k) each [N·m or N]: of the link rows (zero, or the
+            known external torque, if the model is true), of the motor rows, and of their sum (both the motor torque).
         """
         link_terms, motor_terms = self._term_rows(segment)
         own = theta[self.n_inertial :]
-        link, motor = link_terms @ own, motor_terms @ own
+        link, motor = (np.einsum("ji,nj...->ni...", self.turns, rows @ own) for rows in (link_terms, motor_terms))
         link += rigid_of(self.robot).torque(theta[: self.n_inertial], segment.q, segment.v, segment.a)
         return link, motor, link + motor
 
@@ -357,7 +338,7 @@ class ElasticModel(DynamicModel):
         out = np.zeros((len(segment), self.n))
         for k in spring:
             out[:, self._axis_of[k]] += values[:, k] * theta[self.n_inertial + k]
-        return out
+        return out @ self.turns
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: everything that :meth:`from_dict` needs to build the same model."""
@@ -396,7 +377,7 @@ class ElasticModel(DynamicModel):
 
 
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
-    """The motor's motion after the gear.
+    """The motors' motion as the joints would move, were they rigid.
 
     Returns:
         Position, velocity, acceleration, shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].

@@ -106,7 +106,8 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
     motion = random_motion(robot, 400)
     inertials = inertial_prior(robot).theta0
     still = np.zeros_like(motion.q)
-    torques = [regressor(robot, motion.q, v, a) @ inertials for v, a in ((still, still), (motion.v, motion.a))]
+    to_motors = np.linalg.inv(model.drive.geared)
+    torques = [regressor(robot, motion.q, v, a) @ inertials @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
     slow, fast = (np.std(torque, axis=0) for torque in torques)
     slow[slow < 1e-9 * fast.max()] = 0.0  # rounding
     step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import ModelError, ProjectError
 from ..linalg import Array
+from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.load import load
+from ..result.springs import springs
 from ..simulation.elastic.drive import MotorFriction, MotorPD
 from ..simulation.elastic.log import motor_control
 from ..simulation.elastic.plant import ElasticPlant
@@ -32,12 +35,12 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
         The plant; friction acts at its motors.
 
     Raises:
-        ModelError: The truth holds no stiffness, other gear ratios, coupled or no rotors, or is another robot's.
+        ModelError: The truth holds no stiffness, other gear ratios, no rotors, or rotors that are not the motors', or is
+            another robot's.
         MissingFileError: The truth cannot be read.
         SimulationError: A number that is impossible, or friction that needs a rigid plant.
     """
-    model = project.build_model(robot)  # elastic, as the project says; refuses missing and coupled gears
-    ratio = np.diag(model.drive.reduction)
+    drive = project.build_model(robot).drive  # elastic, as the project says; refuses missing gears
     if truth is None:
         raise ModelError(
             "model.elastic is set, and nothing says how stiff the simulated joints are",
@@ -54,14 +57,16 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
             where=where,
             remedy=f"add `stiffness: [{', '.join(['…'] * robot.n)}]` [N·m/rad], or set model.elastic: false",
         )
-    _check(found, ratio, robot, where)
+    rotor = _rotors(found, drive, robot, where)
+    friction = replace(found.friction, reduction=np.diag(drive.ratio))  # each law at its motor, after the gear
     return ElasticPlant(
         robot,
         stiffness=found.stiffness,
-        rotor_inertia=np.diag(found.rotor),
-        ratio=ratio,
+        rotor_inertia=rotor,
+        ratio=drive.ratio,
+        geared=drive.geared,
         damping=found.spring_damping,
-        friction=MotorFriction(found.friction),
+        friction=MotorFriction(friction),
         theta=theta,
     )
 
@@ -121,35 +126,43 @@ def _of_result(path: str | Path, robot: Robot) -> tuple[JointTruth, Array]:
             where=f"{path}, joint '{model.rigid[0]}'",
             remedy="give a YAML truth with `stiffness`",
         )
-    damping = ident.term_values("D") if model.damping else {}
-    return (
-        JointTruth(
-            rotor,
-            friction,
-            np.asarray(model.drive.reduction),
-            np.array([ident.term_values("K")[j] for j in robot.joints]),
-            np.array([damping.get(j, 0.0) for j in robot.joints]),
-        ),
-        ident.theta[: model.n_inertial],
-    )
+    table = springs(ident)
+    found = [table[joint] for joint in robot.joints]
+    none = {"value": 0.0}
+    stiffness, damping = (np.array([each.get(word, none)["value"] for each in found]) for word in ("stiffness", "damping"))
+    return JointTruth(rotor, friction, model.drive.reduction, stiffness, damping), ident.theta[: model.n_inertial]
 
 
-def _check(truth: JointTruth, ratio: Array, robot: Robot, where: str) -> None:
-    """Gears as the project says, a rotor on every joint, none on two."""
-    if truth.reduction is not None and not np.allclose(truth.reduction, np.diag(ratio), rtol=1e-3):
+def _rotors(truth: JointTruth, drive: Drive, robot: Robot, where: str) -> Array:
+    """Inertia of each motor's rotor after its gear: gears are as the project says, and every motor has a rotor."""
+    if truth.reduction is not None and not np.allclose(truth.reduction, drive.reduction, rtol=1e-3):
         raise ModelError(
             "the truth's gear ratios are not those of drive.reduction",
             where=where,
-            got=", ".join(f"{value:g}" for value in np.diag(truth.reduction)),
-            expected=", ".join(f"{value:g}" for value in ratio),
+            got=_listed(truth.reduction),
+            expected=_listed(drive.reduction),
             remedy="correct one of them",
         )
-    rotor = np.diag(truth.rotor)
+    inverse = np.linalg.inv(drive.geared)
+    seen = inverse.T @ truth.rotor @ inverse
+    rotor = np.diag(seen)
+    if np.abs(seen - np.diag(rotor)).max() > 1e-9 * np.abs(seen).max():
+        raise ModelError(
+            "the truth's rotors are not those of the motors",
+            where=where,
+            remedy="where motors move several joints, give `motor: {inertia: […]}` [kg·m²] before the gears",
+        )
     if not (rotor > 0).all():
         raise ModelError(
             "elastic joints need rotors",
             where=f"{where}, joint '{robot.joints[int(np.argmin(rotor))]}'",
             remedy="give `rotor_inertia` [kg·m²] after the gear, or `motor: {inertia: […]}` before it",
         )
-    if np.abs(truth.rotor - np.diag(rotor)).max() > 0:
-        raise ModelError("elastic joints with coupled rotors are not supported", where=where, remedy="set model.elastic: false")
+    return rotor
+
+
+def _listed(reduction: Array) -> str:
+    """Gear ratios, or the whole matrix where motors move several joints."""
+    own = np.diag(reduction)
+    rows = [own] if np.array_equal(reduction, np.diag(own)) else reduction
+    return "; ".join(", ".join(f"{value:g}" for value in row) for row in rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..friction import Law
 from ..model.terms import RotorInertia
 from .friction_curves import friction_columns, share
 from .record import Record
@@ -38,7 +39,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
-        laws = {item.term.name for item in model.terms if share(ident, item, j) != 0 and item.term.name != RotorInertia.name}
+        laws = {item.term.name for item in model.terms if share(ident, item, j) != 0 and isinstance(item.term, Law)}
         speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
         load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..friction import AxisMotion
+from ..friction import AxisMotion, Law
 from ..linalg import Array
-from ..model.terms import AppliedTerm, RotorInertia
+from ..model.terms import AppliedTerm
 from ..samples import freeze_arrays
 from .intervals import functional_interval
 from .record import Record
@@ -97,7 +97,7 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
 
 def _slides(item: AppliedTerm) -> bool:
     """Whether a term is friction: it depends on how the axis slides."""
-    return item.term.name != RotorInertia.name and not getattr(item.term, "conservative", False)
+    return isinstance(item.term, Law) and not item.term.conservative
 
 
 def share(ident: Record, item: object, j: int) -> float:

@@ -10,7 +10,6 @@ from ..model.elasticity import ElasticModel
 from ..statistics.distributions import student_quantile
 from .record import Record
 
-SPRING_SYMBOLS = ("K", "D", "preload")
 _WORDS = {"K": "stiffness", "D": "damping", "preload": "preload", "Ia": "rotor_inertia"}
 
 
@@ -21,7 +20,7 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
         alpha: One minus the level of confidence of the intervals, a fraction.
 
     Returns:
-        Joint name → ``stiffness``, ``damping``, ``preload``, ``rotor_inertia`` (after the gear) and
+        Joint name → ``stiffness``, ``damping``, ``preload``, ``rotor_inertia`` (all after the gear of its motor) and
         ``rotor_inertia_at_motor`` (Υ), each with value, unit, standard error and interval; and what the log shows of
         the spring. Empty without elastic joints.
     """
@@ -32,17 +31,18 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
     seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
     table: dict[str, dict[str, Any]] = {}
     for j, joint in enumerate(model.robot.joints):
-        entry: dict[str, Any] = {"seen": joint not in model.rigid, "gear_ratio": float(model.ratio[j])}
+        entry: dict[str, Any] = {"seen": joint not in model.rigid, "gear_ratio": float(model.drive.ratio[j])}
         for k in range(model.n_inertial, len(model.parameters)):
-            parameter = model.parameters[k]
-            if parameter.owner != joint or parameter.symbol not in _WORDS:
+            term, geared = model.term_of(k), model.after_gear(k)
+            if model.parameters[k].owner != joint or term.symbols[0] not in _WORDS:
                 continue
-            word = _WORDS[parameter.symbol]
-            error = float(ident.std_error[k]) if word == "rotor_inertia" or entry["seen"] else np.inf
-            entry[word] = _number(float(ident.theta[k]), error, reach, parameter.unit)
+            word = _WORDS[term.symbols[0]]
+            value = geared * float(ident.theta[k])
+            error = abs(geared) * float(ident.std_error[k]) if word == "rotor_inertia" or entry["seen"] else np.inf
+            entry[word] = _number(value, error, reach, term.units(bool(model.robot.prismatic[j]))[0])
             if word == "rotor_inertia":
-                square = float(model.ratio[j] ** 2)
-                entry["rotor_inertia_at_motor"] = _number(float(ident.theta[k]) / square, error / square, reach, "kg·m²")
+                square = float(model.drive.ratio[j] ** 2)
+                entry["rotor_inertia_at_motor"] = _number(value / square, error / square, reach, "kg·m²")
         table[joint] = {**entry, **{key: value for key, value in seen.get(joint, {}).items() if key != "joint"}}
     return table
 

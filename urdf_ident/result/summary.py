@@ -9,10 +9,11 @@ import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from ..friction import Law
+from ..model.springs import SPRING_SYMBOLS
 from ..model.trained import trained_speeds
 from .lines import finding_words, table
 from .record import Record
-from .springs import SPRING_SYMBOLS, springs
+from .springs import springs
 from .verdict import judge
 
 #: Warnings about the logs that a summary shows, at most.

@@ -23,7 +23,10 @@ class Compliant(Protocol):
         """Shape (n,) [N·m/rad or N/m]."""
 
     def gravity(self, q: Array) -> Array:
-        """Torque that holds the links, shape (N, n) [N·m or N]."""
+        """Motor torque that holds the links, shape (N, n) [N·m or N]."""
+
+    def at_motors(self, motion: Array) -> Array:
+        """How motors move when the springs are rigid, shape (N, n) [rad, m, rad/s or m/s]."""
 
 
 class MotorFriction:
@@ -156,7 +159,7 @@ class Torque:
 class MotorPD:
     """PD control of the motors with gravity compensation at the reference (Zollo 2015, after De Luca).
 
-    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``.
+    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``, q_d and g seen from the motors.
 
     Attributes:
         plant: For gravity and stiffness: the plant itself, or what the controller takes it for.
@@ -174,7 +177,8 @@ class MotorPD:
         """See :class:`MotorLaw`: the part of the torque that depends on time ``t``, shape (N,) [s]."""
         q, v = self.reference(t)
         gravity = self.plant.gravity(q)
-        return np.asarray(self.kp * (q + gravity / self.plant.stiffness) + self.kd * v + gravity)
+        position, speed = self.plant.at_motors(q), self.plant.at_motors(v)
+        return np.asarray(self.kp * (position + gravity / self.plant.stiffness) + self.kd * speed + gravity)
 
 
 def vector(name: str, values: ArrayLike, n: int) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...data.recording import Recording
@@ -33,8 +35,12 @@ def motor_control(
     Returns:
         The control law.
     """
-    kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=plant.rotor_inertia)
-    known = ElasticPlant(robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio)
+    rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)
+    gains = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
+    kp, kd = (gain @ np.linalg.inv(plant.geared) ** 2 for gain in gains)
+    known = ElasticPlant(
+        robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio, geared=plant.geared
+    )
 
     def reference(t: Array) -> tuple[Array, Array]:
         q, v, _ = trajectory.evaluate(np.clip(t, 0.0, trajectory.duration))
@@ -73,7 +79,7 @@ def simulate_elastic(
         progress: Called with the part that is done, 0 to 1, about every percent.
 
     Returns:
-        The log: link positions, motor positions before the gear, motor torque after it.
+        The log: link positions, motor positions before the gear, motor torques seen from the joints.
 
     Raises:
         LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
@@ -94,9 +100,12 @@ def simulate_elastic(
             progress((k + 1) / len(time))
 
     duration = (len(time) - 1) / rate
-    run = plant.simulate(law, duration, start=q[0], speed=np.tile(v[0], 2), rate=rate, step=step, watch=watch)
-    truth = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau, run.qm, run.vm, run.am)
-    seen = measure(truth, chosen, seed, np.asarray(robot.prismatic), plant.ratio)
+    speed = np.concatenate([v[0], plant.at_motors(v[0])])
+    run = plant.simulate(law, duration, start=q[0], speed=speed, rate=rate, step=step, watch=watch)
+    to_joints = np.linalg.inv(plant.geared).T
+    motors = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau @ plant.geared, run.qm, run.vm, run.am)
+    truth = replace(motors, qm=run.qm @ to_joints, vm=run.vm @ to_joints, am=run.am @ to_joints)
+    seen = measure(motors, chosen, seed, np.asarray(robot.prismatic), plant.ratio)
     recording = Recording(
         name,
         robot.joints,
@@ -107,6 +116,6 @@ def simulate_elastic(
         effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
         motor_position=seen.motor_position,
     )
-    friction = np.array([plant.friction.torque(speed) for speed in run.vm])
+    friction = np.array([plant.friction.torque(speed) for speed in run.vm]) @ plant.geared
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")

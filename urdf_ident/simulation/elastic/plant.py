@@ -4,6 +4,10 @@ Every rotor is a body of its own in a Pinocchio model: a massless disc on the pr
 the joint's axis. The articulated-body algorithm is then exact, gyroscopic torques of the rotors included. Springs
 make such a plant stiff without damping it (a wrist may swing at a kilohertz), so that it is integrated by Gauss
 collocation: sixth order, stable at any frequency, and neither making nor losing energy.
+
+Where motors move several joints, motor k's spring pulls at what the joints would turn it, ``θ − G q`` after the gear (G is
+:attr:`.Drive.geared`), and loads them with ``Gᵀ`` of its torque. Such rotors stand on the base: which way they point in the
+arm is not known.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...errors import SimulationError, check_shape
 from ...linalg import Array
@@ -32,7 +36,7 @@ class ElasticRun:
     Attributes:
         time: Shape (N,) [s].
         q, v, a: Links.
-        qm, vm, am: Motors.
+        qm, vm, am: Motors; where they move several joints, those of θ above.
         tau: Motor torque after the gear [N·m or N].
     """
 
@@ -57,6 +61,7 @@ class ElasticPlant:
         stiffness: K, number or shape (n,) [N·m/rad or N/m], positive.
         rotor_inertia: r²Υ, after the gear, number or shape (n,) [kg·m² or kg], positive.
         ratio: Gear ratio r, number or shape (n,) [motor rad per joint rad or m]; may be negative.
+        geared: G, how motors move with the joints, seen after their gears, shape (n, n); identity if None.
         damping: D, number or shape (n,) [N·m·s/rad or N·s/m].
         friction: At the motors; none if None.
         theta: Inertial parameters of the bodies, shape (10 n,), instead of the URDF's.
@@ -72,6 +77,7 @@ class ElasticPlant:
         stiffness: ArrayLike,
         rotor_inertia: ArrayLike,
         ratio: ArrayLike,
+        geared: ArrayLike | None = None,
         damping: ArrayLike = 0.0,
         friction: MotorFriction | None = None,
         theta: Array | None = None,
@@ -80,6 +86,9 @@ class ElasticPlant:
         self.robot, self.n = robot, n
         self.stiffness, self.rotor_inertia = vector("stiffness", stiffness, n), vector("rotor_inertia", rotor_inertia, n)
         self.ratio, self.damping = vector("ratio", ratio, n), vector("damping", damping, n)
+        self.geared = np.eye(n) if geared is None else np.asarray(geared, dtype=float)
+        check_shape("geared", self.geared.shape, (n, n))
+        self._joints = np.linalg.inv(self.geared)
         self.friction = friction or MotorFriction.build(n)
         for name, values, good in (
             ("stiffness", self.stiffness, self.stiffness > 0),
@@ -96,25 +105,48 @@ class ElasticPlant:
                     expected="not zero" if name == "gear ratio" else "a positive number",
                     remedy="a joint without elasticity is a very stiff one, or model it as rigid",
                 )
-        self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta)
+        apart = (self.geared == np.eye(n)).all(axis=0) & (self.geared == np.eye(n)).all(axis=1)
+        self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta, apart)
         self._data = self.model.createData()
         self._order = np.concatenate([self._links, self._rotors])
         self._scale = np.concatenate([np.ones(n), self.ratio])
 
+    def at_motors(self, motion: Array) -> Array:
+        """Where motors are, or how they move, when the springs are rigid.
+
+        Args:
+            motion: Link positions or velocities, shape (…, n) [rad, m, rad/s or m/s].
+
+        Returns:
+            Shape (…, n), after the gear.
+        """
+        return np.asarray(motion @ self.geared.T)
+
+    def from_joints(self, torque: Array) -> Array:
+        """Motor torques that load the joints with given ones.
+
+        Args:
+            torque: Joint torques, shape (…, n) [N·m or N].
+
+        Returns:
+            Shape (…, n) [N·m or N], after the gear.
+        """
+        return np.asarray(torque @ self._joints)
+
     def gravity(self, q: Array) -> Array:
-        """Link torques that hold the arm.
+        """Motor torques that hold the arm.
 
         Args:
             q: Link positions, shape (N, n) [rad or m].
 
         Returns:
-            Shape (N, n) [N·m or N].
+            Shape (N, n) [N·m or N], after the gear.
         """
         out = np.empty((len(q), self.n))
         for k, row in enumerate(q):
             pin.computeGeneralizedGravity(self.model, self._data, self._full(np.concatenate([row, row])))
             out[k] = self._data.g[self._links]
-        return out
+        return self.from_joints(out)
 
     def rest(self, q: Array) -> Array:
         """Motor positions at which the springs hold the arm still.
@@ -125,7 +157,7 @@ class ElasticPlant:
         Returns:
             Shape (n,) [rad or m], after the gear.
         """
-        return np.asarray(q + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
+        return np.asarray(self.at_motors(q) + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
 
     def energy(self, state: Array, speed: Array) -> tuple[float, float]:
         """Kinetic and potential energy.
@@ -139,7 +171,7 @@ class ElasticPlant:
         """
         q = self._full(state)
         kinetic = pin.computeKineticEnergy(self.model, self._data, q, self._full(speed))
-        spring = 0.5 * float(self.stiffness @ (state[self.n :] - state[: self.n]) ** 2)
+        spring = 0.5 * float(self.stiffness @ (state[self.n :] - self.at_motors(state[: self.n])) ** 2)
         return float(kinetic), float(pin.computePotentialEnergy(self.model, self._data, q)) + spring
 
     def acceleration(self, state: Array, speed: Array, tau: Array, external: Array | None = None) -> Array:
@@ -179,9 +211,10 @@ class ElasticPlant:
         inverse = np.asarray(self._data.Minv)
         inverse = np.triu(inverse) + np.triu(inverse, 1).T
         by_load = inverse[pick] * row / column  # loads on motors act as tau/r on the rotor's own angle
-        K, D = np.diag(self.stiffness), np.diag(self.damping)
-        load_by_state = np.block([[-K, K], [K, -K - np.diag(law.kp)]])
-        load_by_speed = np.block([[-D, D], [D, -D - np.diag(law.kd + self.friction.slope(speed[n:]))]])
+        G, K, D = self.geared, np.diag(self.stiffness), np.diag(self.damping)
+        load_by_state = np.block([[-G.T @ K @ G, G.T @ K], [K @ G, -K - np.diag(law.kp)]])
+        friction = np.diag(law.kd + self.friction.slope(speed[n:]))
+        load_by_speed = np.block([[-G.T @ D @ G, G.T @ D], [D @ G, -D - friction]])
         by_state = np.asarray(self._data.ddq_dq)[pick] * row * column + by_load @ load_by_state
         by_speed = np.asarray(self._data.ddq_dv)[pick] * row * column + by_load @ load_by_speed
         return by_state, by_speed
@@ -242,8 +275,9 @@ class ElasticPlant:
     def _load(self, state: Array, speed: Array, tau: Array) -> Array:
         """Torques on links and motors, shape (2 n,)."""
         n = self.n
-        spring = self.stiffness * (state[n:] - state[:n]) + self.damping * (speed[n:] - speed[:n])
-        return np.concatenate([spring, tau - self.friction.torque(speed[n:]) - spring])
+        spring = self.stiffness * (state[n:] - self.at_motors(state[:n]))
+        spring = spring + self.damping * (speed[n:] - self.at_motors(speed[:n]))
+        return np.concatenate([spring @ self.geared, tau - self.friction.torque(speed[n:]) - spring])
 
     def _full(self, values: Array) -> Array:
         out = np.empty(2 * self.n)
@@ -278,10 +312,14 @@ class _Driven:
 
 
 def _with_rotors(
-    robot: Robot, ratio: Array, rotor_inertia: Array, theta: Array | None
+    robot: Robot, ratio: Array, rotor_inertia: Array, theta: Array | None, apart: NDArray[np.bool_]
 ) -> tuple[pin.Model, list[int], list[int]]:
-    """The model with one more body a joint, and the places of links and rotors in its velocity."""
+    """The model with one more body a joint, and the places of links and rotors in its velocity.
+
+    A rotor rides before its joint where its motor moves that joint alone (``apart``), and stands on the base elsewhere.
+    """
     source, axes = robot.model, joint_axes(robot)
+    axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
     inertias = list(source.inertias)[1:]
     if theta is not None:
         check_shape("theta", np.shape(theta), (10 * robot.n,))
@@ -290,18 +328,24 @@ def _with_rotors(
     model = pin.Model()
     model.gravity = source.gravity
     links: list[int] = []
-    rotors: list[int] = []
-    place = [0]
-    for j in range(robot.n):
-        parent, placement = place[source.parents[j + 1]], source.jointPlacements[j + 1]
-        axis = axes[j] / np.linalg.norm(axes[j])
-        rotor = model.addJoint(parent, pin.JointModelRevoluteUnaligned(axis), placement, f"rotor {robot.joints[j]}")
-        disc = pin.Inertia(0.0, np.zeros(3), rotor_inertia[j] / ratio[j] ** 2 * np.outer(axis, axis))
+    place, rotors = [0], dict.fromkeys(range(robot.n), 0)
+
+    def add_rotor(j: int, carrier: int) -> None:
+        name, placement = f"rotor {robot.joints[j]}", source.jointPlacements[j + 1]
+        rotor = model.addJoint(carrier, pin.JointModelRevoluteUnaligned(axes[j]), placement, name)
+        disc = pin.Inertia(0.0, np.zeros(3), rotor_inertia[j] / ratio[j] ** 2 * np.outer(axes[j], axes[j]))
         model.appendBodyToJoint(rotor, disc, pin.SE3.Identity())
+        rotors[j] = model.joints[rotor].idx_v
+
+    for k in np.flatnonzero(~apart):  # first: engines want branches one after the other
+        add_rotor(int(k), 0)
+    for j in range(robot.n):
+        parent, placement, axis = place[source.parents[j + 1]], source.jointPlacements[j + 1], axes[j]
+        if apart[j]:
+            add_rotor(j, parent)
         kind = pin.JointModelPrismaticUnaligned(axis) if robot.prismatic[j] else pin.JointModelRevoluteUnaligned(axis)
         link = model.addJoint(parent, kind, placement, robot.joints[j])
         model.appendBodyToJoint(link, inertias[j], pin.SE3.Identity())
         place.append(link)
         links.append(model.joints[link].idx_v)
-        rotors.append(model.joints[rotor].idx_v)
-    return model, links, rotors
+    return model, links, list(rotors.values())
