@@ -11,7 +11,7 @@ from test_delay import ARM
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.counts import count_of, hidden_delays, known_delay
+from urdf_ident.data.quality.counts import count_of, hidden_delays, known_delay, known_delays
 from urdf_ident.data.quality.delay import late_against_others
 from urdf_ident.model.library import robot_path
 from urdf_ident.motion.limits import Limits
@@ -65,3 +65,5 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     within = known_delay(late_against_others(0.004, ARM.joints[2]), hidden)
     assert within.severity == "info"
     assert "the times of the samples, which are 10 ms apart" in within.message
+    told = known_delays(ARM.joints, [(logged, parts)] * 2, [[replace(short, id="contact")], [short, long]])
+    assert [[item.severity for item in own] for own in told] == [["warning"], ["info", "warning"]]

@@ -18,7 +18,7 @@ from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
 from .quality.contradictions import contradictions
-from .quality.counts import Hidden, hidden_delays, known_delay
+from .quality.counts import known_delays
 from .quality.delay import timing
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
@@ -111,8 +111,7 @@ def examine_logs(
         told = [{(item.id, item.joint) for item in doubts} for doubts in found]
         more = [[item for item in own if (item.id, item.joint) not in said] for own, said in zip(apart, told, strict=True)]
         found = [(*doubts, *common, *own) for doubts, own in zip(found, more, strict=True)]
-    hidden = hidden_delays(robot.joints, [(reports[k].recording.position, item.segments) for k, item in usable.items()])
-    found = [tuple(known_delay(item, hidden) for item in doubts) for doubts in found]
+    found = known_delays(robot.joints, [(reports[k].recording.position, item.segments) for k, item in usable.items()], found)
     for k, doubts in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
     return reports
@@ -216,10 +215,8 @@ def check_physics(
         QualityError: A log is refused; the error carries all its findings.
     """
     found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction)
-    hidden = hidden_in(logs, robot)
     out: list[PreparedLog | UrdfIdentError] = []
-    for log, some in zip(logs, found, strict=True):
-        doubts = [known_delay(finding, hidden) for finding in some]
+    for log, doubts in zip(logs, told_of(logs, robot, found), strict=True):
         findings = (*log.report.findings, *doubts)
         refused = [finding for finding in doubts if finding.severity == "refused"]
         if refused and not force:
@@ -229,16 +226,17 @@ def check_physics(
     return all_usable([log.recording for log in logs], out)
 
 
-def hidden_in(logs: Sequence[PreparedLog], robot: Robot) -> Hidden:
-    """What :func:`.quality.counts.hidden_delays` says of prepared logs.
+def told_of(logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
+    """What :func:`.quality.counts.known_delays` makes of findings on prepared logs.
 
     Args:
         logs: The logs.
+        found: Findings of each.
 
     Returns:
-        The delays that they cannot tell.
+        Findings of each.
     """
-    return hidden_delays(robot.joints, [(log.report.recording.position, log.segments) for log in logs])
+    return known_delays(robot.joints, [(log.report.recording.position, log.segments) for log in logs], found)
 
 
 def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:

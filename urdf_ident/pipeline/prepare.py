@@ -10,8 +10,7 @@ import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
 from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, check_physics, hidden_in, prepare_logs
-from ..data.quality.counts import known_delay
+from ..data.prepare import PreparedLog, check_physics, prepare_logs, told_of
 from ..data.quality.delay import timing
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
@@ -151,10 +150,9 @@ def _timed(
         unladen = [carrying(payload, model.robot, log) for log in ready]
         loaded = check_physics(unladen, model.robot, reduction=model.drive.reduction, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
-    hidden = hidden_in(loaded, model.robot)
+    common = () if taken_out else found.findings()
     out = []
-    for log, own in zip(loaded, apart, strict=True):
-        late = [known_delay(item, hidden) for item in (*(() if taken_out else found.findings()), *own)]
+    for log, late in zip(loaded, told_of(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
         said = [item for item in late if item.id not in known]
         out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *said))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""

@@ -19,6 +19,8 @@ from .findings import Finding
 _EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
 #: Where among the steps the smallest whole one is looked for: a few may be interpolated.
 _SMALLEST = (0.0, 0.01, 0.05)
+#: Name of findings that may be hidden.
+DELAY = "effort-delay"
 
 
 def count_of(x: Array) -> float:
@@ -61,7 +63,7 @@ class Hidden:
         Returns:
             Half a sentence.
         """
-        if finding.id != "effort-delay" or finding.size is None:
+        if finding.id != DELAY or finding.size is None:
             return ""
         count = self.counts.get(finding.joint, 0.0) if finding.joint else min(self.counts.values(), default=0.0)
         if abs(finding.size) <= count:
@@ -90,6 +92,24 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Se
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
                 out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
     return Hidden(out, max((0.5 / part.rate for _, segments in logs for part in segments), default=0.0))
+
+
+def known_delays(
+    joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]], found: Sequence[Sequence[Finding]]
+) -> list[tuple[Finding, ...]]:
+    """The findings of logs, of which delays that are hidden say so; counts are looked for only where there is a delay.
+
+    Args:
+        joints, logs: As for :func:`hidden_delays`.
+        found: Findings of each log.
+
+    Returns:
+        As many findings in the same order.
+    """
+    if not any(finding.id == DELAY for own in found for finding in own):
+        return [tuple(own) for own in found]
+    hidden = hidden_delays(joints, logs)
+    return [tuple(known_delay(finding, hidden) for finding in own) for own in found]
 
 
 def known_delay(finding: Finding, hidden: Hidden) -> Finding:
