@@ -9,6 +9,7 @@ import pickle
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -209,6 +210,31 @@ def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
     assert parallel._Places(list)() == [None]
 
 
+def noted(path: str, k: int) -> None:
+    time.sleep(0.02)
+    with open(path, "a") as file:
+        file.write(f"{k}\n")
+
+
+@pytest.mark.parametrize("where", ["processes", "cluster"])
+def test_what_is_waited_for_comes_before_what_was_begun(where: str, tmp_path: Path) -> None:
+    path, stack = tmp_path / "order", ExitStack()
+    work, given = partial(noted, str(path)), {"jobs": 2}
+    with stack:
+        if where == "cluster":
+            distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+            options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path)}
+            given = {"scheduler": stack.enter_context(distributed.LocalCluster(**options)).scheduler_address}
+        with parallel.workers(**given):
+            parallel.each(square, range(2))
+            waiting = parallel.begun(work, range(32))
+            parallel.each(work, range(100, 104))
+            before = len(path.read_text().split())
+            waiting()
+    assert 4 <= before < 32
+    assert sorted(map(int, path.read_text().split())) == [*range(32), *range(100, 104)]
+
+
 class At:
     """Stands for what a worker is going to answer, and for when it is looked at."""
 
@@ -226,12 +252,12 @@ def test_all_that_a_lost_worker_had_to_do_is_sent_to_others_at_once(monkeypatch:
     monkeypatch.setattr(sending, "_HERE", None)
     alive, seen = {"a", "b", None}, list[tuple[str, str | None]]()
 
-    def submit(place: str | None, *message: object) -> At:
+    def submit(place: str | None, _later: bool, *message: object) -> At:
         seen.append(("sent", place))
         return At(place, message, alive, seen)
 
     crew = parallel._Crew(submit, lambda: ["a", "b"])
-    waiting = crew(abs, range(-16, 0))
+    waiting = crew(abs, range(-16, 0), later=False)
     alive.remove("a")
     assert waiting() == [abs(k) for k in range(-16, 0)]
     assert seen[8:] == [("waited", "a"), *[("sent", None)] * 4, *[("waited", "b")] * 4, *[("waited", None)] * 4]

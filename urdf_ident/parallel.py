@@ -29,7 +29,7 @@ from .sending import Task, leave, work
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Map = Callable[[Callable[[Any], Any], Sequence[Any]], Callable[[], list[Any]]]
+_Map = Callable[[Callable[[Any], Any], Sequence[Any], bool], Callable[[], list[Any]]]
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 #: How long a scheduler may take to answer [s].
 _PATIENCE = 10.0
@@ -49,11 +49,11 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     Returns:
         What it returns, in the same order. Small arrays that come from another process are writable.
     """
-    return begun(function, items)()
+    return _begun(function, items, later=False)()
 
 
 def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R]]:
-    """:func:`each`, begun: the others work while this process does something else.
+    """:func:`each`, begun: the others work while this process does something else, and on what it waits for first.
 
     Args:
         function, items: As for :func:`each`.
@@ -61,10 +61,14 @@ def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R
     Returns:
         Waits for what the function returns, or calls it where there are no others.
     """
+    return _begun(function, items, later=True)
+
+
+def _begun(function: Callable[[T], R], items: Iterable[T], *, later: bool) -> Callable[[], list[R]]:
     listed, shared_out = list(items), _MAP.get()
     if shared_out is None or len(listed) < 2:
         return lambda: [function(item) for item in listed]
-    return shared_out(function, listed)
+    return shared_out(function, listed, later)
 
 
 def shared() -> bool:
@@ -103,7 +107,7 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
                 stack.callback(made.end)
                 return made
 
-            yield from _inside(_Crew(lambda place, *message: helper(place).submit(*message), lambda: range(jobs)))
+            yield from _inside(_Crew(lambda place, *task: helper(place).submit(*task), lambda: range(jobs)))
     else:
         yield
 
@@ -133,12 +137,14 @@ class _Sent:
         task: It.
         begin: Position of its first item.
         place: The worker it is for; None: any.
+        later: Whether it comes after what this process waits for.
         answer: What is going to be answered.
     """
 
     task: Task
     begin: int
     place: Hashable
+    later: bool
     answer: Any
 
 
@@ -146,7 +152,7 @@ class _Crew:
     """Workers that share the items of every call in the same way.
 
     Args:
-        submit: Sends a message to a worker, or to any where that one is None.
+        submit: Sends a message to a worker, or to any where that one is None; later: after what is not.
         places: Which workers there are.
     """
 
@@ -155,18 +161,18 @@ class _Crew:
         self.known: dict[str, set[str]] = {}  # worker → names that it knows
         self.at: dict[Hashable, str] = {}  # place → worker that was there
 
-    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Callable[[], list[Any]]:
+    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any], later: bool) -> Callable[[], list[Any]]:
         places = self.places()
         parts = min(len(places) * _PARTS, len(items))
         edges = [k * len(items) // parts for k in range(parts + 1)]
         sent = deque[_Sent]()
         for k, (begin, end) in enumerate(pairwise(edges)):
-            sent.append(self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts]))
+            sent.append(self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], later))
         return partial(self._collected, sent, len(items))
 
-    def _send(self, task: Task, begin: int, place: Hashable) -> _Sent:
+    def _send(self, task: Task, begin: int, place: Hashable, later: bool) -> _Sent:
         known = set() if place is None else self.known.get(self.at.get(place, ""), set())
-        return _Sent(task, begin, place, self.submit(place, *task.message(known)))
+        return _Sent(task, begin, place, later, self.submit(place, later, *task.message(known)))
 
     def _collected(self, sent: deque[_Sent], count: int) -> list[Any]:
         results: list[Any] = [None] * count
@@ -178,7 +184,7 @@ class _Crew:
                 lost = [part, *(other for other in sent if other.place == part.place)]
                 kept = [other for other in sent if other.place != part.place]
                 sent.clear()
-                sent.extend([*kept, *(self._send(other.task, other.begin, None) for other in lost)])
+                sent.extend([*kept, *(self._send(other.task, other.begin, None, other.later) for other in lost)])
             else:
                 results[part.begin : part.begin + len(found)] = found
         return results
@@ -188,7 +194,7 @@ class _Crew:
         worker, data = part.answer.result()
         if isinstance(data, list):
             self.known.setdefault(worker, set()).difference_update(part.task.named.difference(data))
-            part.answer = self.submit(part.place, *part.task.message(set()))
+            part.answer = self.submit(part.place, False, *part.task.message(set()))
             return self._done(part)
         results = part.task.results(data)
         self.at[part.place] = worker
@@ -233,9 +239,9 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         _keep_memory()
         _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
 
-        def submit(place: str | None, *message: Any) -> Any:
+        def submit(place: str | None, later: bool, *message: Any) -> Any:
             # In order, for an answer may name what came with the one before; and nowhere else, for others lack the logs.
-            where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place]}
+            where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place], "priority": -later}
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
                 return _Answer(client.submit(_work_there, *message, pure=False, **where), place, client.nthreads)

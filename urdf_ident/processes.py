@@ -5,16 +5,23 @@ from __future__ import annotations
 import pickle
 import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
-from multiprocessing import Pipe, Process
-from multiprocessing.connection import Connection
+from itertools import count, islice
+from multiprocessing import Process
+from queue import PriorityQueue
+from socket import MSG_WAITALL, socket, socketpair
+from threading import Thread
 from typing import Any
 
 import numpy as np
 
 from .errors import SchedulerError
+
+#: Arrays that are filled by one call, at most.
+_AT_ONCE = 512
 
 
 class Helper:
@@ -26,27 +33,41 @@ class Helper:
     """
 
     def __init__(self, begin: Callable[[], None], function: Callable[..., Any]) -> None:
-        self._connection, there = Pipe()
-        self._process = Process(target=_serve, args=(there, self._connection, begin, function), daemon=True)
+        self._link, there = socketpair()
+        self._process = Process(target=_serve, args=(there, self._link, begin, function), daemon=True)
         self._process.start()
         there.close()  # so that its end is noticed here
-        self._thread = ThreadPoolExecutor(1)
+        self._asked: PriorityQueue[tuple[int, int, Future[Any], tuple[Any, ...]]] = PriorityQueue()
+        self._order = count()
+        self._thread = Thread(target=self._ask, daemon=True)
+        self._thread.start()
 
-    def submit(self, *arguments: Any) -> Future[Any]:
+    def submit(self, later: int, *arguments: Any) -> Future[Any]:
         """Has the function called.
 
         Args:
+            later: Calls of a smaller number come before those of a larger one that still wait; of equal ones the first.
             arguments: Of the function.
 
         Returns:
             What it returns, or the error that it raises; :class:`SchedulerError` where the process was ended from outside.
         """
-        return self._thread.submit(self._answer, arguments)
+        answer: Future[Any] = Future()
+        self._asked.put((later, next(self._order), answer, arguments))
+        return answer
+
+    def _ask(self) -> None:
+        while (item := self._asked.get())[3]:
+            answer = item[2]
+            try:
+                answer.set_result(self._answer(item[3]))
+            except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+                answer.set_exception(error)
 
     def _answer(self, arguments: tuple[Any, ...]) -> Any:
         try:
-            _send(self._connection, arguments)
-            found, error, where = _receive(self._connection)
+            _send(self._link, arguments)
+            found, error, where = _receive(self._link)
         except (EOFError, OSError) as gone:
             raise SchedulerError(
                 "a process that worked on the logs was ended from outside",
@@ -60,18 +81,19 @@ class Helper:
         """Ends the process; what it is at is lost."""
         self._process.kill()
         self._process.join()
-        self._thread.shutdown()
-        self._connection.close()
+        self.submit(-1)  # the last
+        self._thread.join()
+        self._link.close()
 
 
-def _serve(connection: Connection, other: Connection, begin: Callable[[], None], function: Callable[..., Any]) -> None:
+def _serve(link: socket, other: socket, begin: Callable[[], None], function: Callable[..., Any]) -> None:
     other.close()  # the asking process's end: where that is gone, so is this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process ends this one
     begin()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            arguments = _receive(connection)
-            _send(connection, _answer(function, arguments))
+            arguments = _receive(link)
+            _send(link, _answer(function, arguments))
 
 
 def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, Exception | None, str]:
@@ -82,18 +104,35 @@ def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any
         return None, error, traceback.format_exc()
 
 
-def _send(connection: Connection, content: Any) -> None:
+def _send(link: socket, content: Any) -> None:
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(content, 5, buffer_callback=buffers.append)
     raw = [buffer.raw() for buffer in buffers]
-    connection.send((head, [part.nbytes for part in raw]))
+    sizes = np.array([len(head), *(part.nbytes for part in raw)])
+    link.sendall(np.array([len(sizes)]).tobytes() + sizes.tobytes() + head)
     for part in raw:
-        connection.send_bytes(part)
+        link.sendall(part)
 
 
-def _receive(connection: Connection) -> Any:
-    head, sizes = connection.recv()
-    buffers = [np.empty(size, np.uint8) for size in sizes]
-    for buffer in buffers:
-        connection.recv_bytes_into(buffer)
+def _receive(link: socket) -> Any:
+    (sizes,) = _filled(link, [np.empty(int(_filled(link, [np.empty(1, int)])[0][0]), int)])
+    head, *buffers = _filled(link, [np.empty(size, np.uint8) for size in sizes])
     return pickle.loads(head, buffers=buffers)
+
+
+def _filled(link: socket, arrays: list[Any]) -> list[Any]:
+    """Arrays filled with what comes, many at once: each call waits for its turn among this process's threads.
+
+    Raises:
+        EOFError: The other end is gone.
+    """
+    left = deque(memoryview(array).cast("B") for array in arrays if array.nbytes)
+    while left:
+        count = link.recvmsg_into(list(islice(left, _AT_ONCE)), 0, MSG_WAITALL)[0]
+        if not count:
+            raise EOFError
+        while left and count >= left[0].nbytes:
+            count -= left.popleft().nbytes
+        if count:
+            left[0] = left[0][count:]
+    return arrays
