@@ -26,9 +26,13 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.trained import with_trained
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline.learn import HeadStart
+from urdf_ident.project import Project
 from urdf_ident.scratch import samples_in
+from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.kept import KeptRows
 
@@ -154,7 +158,7 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path, monkeyp
         model = DynamicModel(robot, friction=["viscous", "coulomb"])
         most = 25_000  # rows of one log are kept, those of all are not
         built = build_statistics(model, together, kept=KeptRows(most))
-    monkeypatch.setattr("urdf_ident.statistics.accumulate.each", None)  # alone nothing is sent
+    monkeypatch.setattr("urdf_ident.statistics.accumulate.begun", None)  # alone nothing is sent
     expected = build_statistics(model, alone, kept=KeptRows(most))
     assert len(built.entries) == len(expected.entries) > 0
     for entry, other in zip(built.entries, expected.entries, strict=True):
@@ -167,6 +171,38 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path, monkeyp
         for x, y in zip(ours.segments, theirs.segments, strict=True):
             for signal_ in ("q", "v", "a", "tau"):
                 assert np.array_equal(getattr(x, signal_), getattr(y, signal_))
+
+
+def test_a_statistic_that_was_begun_is_that_which_is_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(robot_path("zollo_2r"))
+    drive = Drive(np.eye(robot.n), np.ones(robot.n), np.zeros(robot.n))
+    prepared = prepare_logs(logs(robot, 4), robot, drive, SignalConfig(), force=True)
+    model = DynamicModel(robot, friction=["viscous", "coulomb"])
+    motion = [part for log in prepared for part in log.segments]
+    expected = build_statistics(with_trained(model, motion), prepared)
+    begun, count = accumulate.begun, [0]
+
+    def counted(*given: object) -> Callable[[], list]:
+        count[0] += 1
+        return begun(*given)
+
+    monkeypatch.setattr(accumulate, "begun", counted)
+    with parallel.workers(2):
+        start = HeadStart(Project())
+        start(model, prepared[:3])
+        assert start.rows_of([part for log in prepared[:3] for part in log.segments]).begun is not None
+        start(model, prepared)  # other logs
+        kept = start.rows_of(motion)
+        assert count == [2]
+        found = build_statistics(with_trained(model, motion), prepared, kept=kept)
+        assert count == [2]
+        assert kept.begun is None
+        again = build_statistics(DynamicModel(robot, friction=["viscous"]), prepared, kept=start.rows_of(motion))
+        assert count == [3]
+    assert again.p < found.p
+    for entry, other in zip(found.entries, expected.entries, strict=True):
+        assert (entry.log, entry.block, entry.group, entry.rows) == (other.log, other.block, other.group, other.rows)
+        assert np.array_equal(entry.R, other.R)
 
 
 def test_samples_in_a_scratch_folder_are_not_for_a_cluster(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -199,7 +199,12 @@ def _prepared(recording: Recording, report: QualityReport, robot: Robot, config:
 
 
 def check_physics(
-    logs: Sequence[PreparedLog], robot: Robot, *, reduction: Array | None = None, force: bool = False
+    logs: Sequence[PreparedLog],
+    robot: Robot,
+    *,
+    reduction: Array | None = None,
+    force: bool = False,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[PreparedLog]:
     """Adds what contradicts physics to the findings of logs that were prepared together.
 
@@ -207,6 +212,7 @@ def check_physics(
         logs: The logs to learn from.
         reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
         force: Go on in spite of findings that refuse a log.
+        meanwhile: Called once others look at each log; it may begin what they do next.
 
     Returns:
         The logs with their findings.
@@ -214,7 +220,7 @@ def check_physics(
     Raises:
         QualityError: A log is refused; the error carries all its findings.
     """
-    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction)
+    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, doubts in zip(logs, told_of(logs, robot, found), strict=True):
         findings = (*log.report.findings, *doubts)

@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
 from .adapt import judge_adaptation
-from .learn import Learnt, learn
+from .learn import HeadStart, Learnt, learn
 from .physics import complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, traces
@@ -75,13 +75,14 @@ def identify(
         from .compensate import check_compensation, compensate  # most robots have one encoder a joint
 
         check_compensation(model, logs, loops.residual, loops.inputs)
+    start = HeadStart(project)
     if skip_bad_logs:
-        prepared, refused = prepare_usable(model, logs, project, force, progress)
+        prepared, refused = prepare_usable(model, logs, project, force, progress, start)
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
-        prepared = prepare(model, logs, project, force, progress)
+        prepared = prepare(model, logs, project, force, progress, start)
     judges = prepare_held_out(prepared, held_out, project, force)  # what cannot be scored is refused before the work
-    learnt = learn(prepared, project, progress)
+    learnt = learn(prepared, project, progress, start)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
     result = replace(_result(learnt, prepared, project), left_out=named)
     if compensated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ..consistency.friction import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..data.loaded import unused
 from ..data.prepare import PreparedLog
-from ..errors import EstimationError
+from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
 from ..estimation.friction_selection.load_slopes import with_load_slopes
@@ -27,11 +28,12 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_knees, with_trained
+from ..parallel import shared
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings.estimation import EssentialSection
-from ..statistics.accumulate import build_statistics
+from ..statistics.accumulate import begin_statistics, build_statistics
 from ..statistics.carried import changes_between_logs
 from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit, fit_base
@@ -77,13 +79,58 @@ class Learnt:
     notes: tuple[str, ...]
 
 
-def learn(prepared: Prepared, project: Project, progress: Progress | None = None) -> Learnt:
+class HeadStart:
+    """What others begin on while the logs are still judged: the statistic that :func:`learn` asks for first.
+
+    Args:
+        project: Settings.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project, self.kept, self.logs = project, KeptRows(), ()  # type: Project, KeptRows, tuple[Segment, ...]
+
+    def __call__(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> None:
+        """Begins.
+
+        Args:
+            model: The dynamic model, torque constants resolved.
+            logs: The conditioned logs.
+        """
+        motion = [part for log in logs for part in log.segments]
+        kept = self.rows_of(motion)
+        if shared() and self.project.estimation.method in ("auto", "irls") and all(part.tau is not None for part in motion):
+            begin_statistics(_first(with_knees(model, motion), motion).unloaded(), logs, kept)
+
+    def rows_of(self, motion: Sequence[Segment]) -> KeptRows:
+        """Where the rows of logs are kept; what was begun for others is let go of.
+
+        Args:
+            motion: The segments of all logs.
+
+        Returns:
+            The same for the same segments.
+        """
+        if self.logs != tuple(motion):
+            if self.kept.begun is not None:
+                with suppress(UrdfIdentError):
+                    self.kept.begun[1]()  # workers take for known here what they have answered
+            self.kept, self.logs = KeptRows(samples=sum(map(len, motion))), tuple(motion)
+        return self.kept
+
+
+def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
+    """The model that outliers are looked for with."""
+    return model if model.automatic else with_trained(model, motion)
+
+
+def learn(prepared: Prepared, project: Project, progress: Progress | None = None, start: HeadStart | None = None) -> Learnt:
     """Structure first (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
         prepared: The logs.
         project: Settings.
         progress: Called with what is at work and a count.
+        start: What others have begun.
 
     Returns:
         What the data say.
@@ -95,9 +142,10 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
     model = with_knees(model, prepared.motion)
-    kept = KeptRows(samples=sum(len(part) for part in prepared.motion))
-    first = model if model.automatic else with_trained(model, prepared.motion)
-    trusted = trust(first, logs, wanted.method, wanted.loss, kept=kept)  # outliers are found before friction is chosen
+    kept = (start or HeadStart(project)).rows_of(prepared.motion)
+    trusted = trust(
+        _first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept
+    )  # outliers are found before friction is chosen
     if trusted.weights is not None:
         kept = KeptRows(samples=kept.samples)  # rows of weighted samples are others
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)

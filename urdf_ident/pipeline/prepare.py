@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from ..progress import Progress
 from ..project import Project
 from ..result.evidence import Range
 from ..samples import Segment, columns, one_way
+
+#: What may begin with a model and logs while these are still judged.
+Ahead = Callable[[DynamicModel, Sequence[PreparedLog]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,7 @@ def prepare(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
+    ahead: Ahead | None = None,
 ) -> Prepared:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
@@ -63,6 +68,7 @@ def prepare(
         project: Settings.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the log at work and a count.
+        ahead: Called with the model and the logs while these are still judged.
 
     Returns:
         The prepared logs.
@@ -79,7 +85,8 @@ def prepare(
     loaded = [carrying(payload, model.robot, log) for log in ready]
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks know rigid joints only
-        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force)
+        meanwhile = None if ahead is None else partial(ahead, model, loaded)
+        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=meanwhile)
         loaded, late = _timed(model, logs, loaded, config, payload, force)
     trained = trained_range(loaded)
     signals = _signals(loaded, trained)
@@ -94,6 +101,7 @@ def prepare_usable(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
+    ahead: Ahead | None = None,
 ) -> tuple[Prepared, list[LeftOut]]:
     """:func:`prepare` without the logs that it refuses.
 
@@ -104,6 +112,7 @@ def prepare_usable(
         project: Settings.
         force: Use logs in spite of findings that refuse them; what cannot be conditioned is left out still.
         progress: Called with the name of the log at work and a count.
+        ahead: As for :func:`prepare`.
 
     Returns:
         The prepared logs, and those that are left out, each with the reason.
@@ -115,7 +124,7 @@ def prepare_usable(
     left: list[LeftOut] = []
     while True:
         try:
-            return prepare(model, logs, project, force, progress), left
+            return prepare(model, logs, project, force, progress, ahead), left
         except UrdfIdentError as error:
             refused = [log for log in logs if log.name in error.logs]
             if not refused or len(refused) == len(logs):

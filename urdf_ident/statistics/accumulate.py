@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,12 +15,12 @@ from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Absorber, Array
 from ..model.dynamic_model import DynamicModel
-from ..parallel import each, shared
+from ..parallel import begun, shared
 from ..progress import Progress
 from ..samples import Segment
 from .entries import Entries, Statistic
 from .kept import KeptRows
-from .motions import motions
+from .motions import begun_motions
 from .rows import RowFilter, filtered_rows
 from .statistic import Layout, StatisticSet, layouts_of, together
 from .stretches import BLOCKS, blocks_of
@@ -195,7 +195,7 @@ def build_statistics(
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     kept: KeptRows | None = None,
-    alike: tuple[tuple[str, ...], ...] | None = None,
+    alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None,
 ) -> StatisticSet:
     """The statistic of several prepared logs: the one door from data to estimators.
 
@@ -207,7 +207,7 @@ def build_statistics(
         progress: Called with the log's name and the rows done and to do.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
-        alike: Names of the logs of each motion, where that is known already.
+        alike: Waits for the names of the logs of each motion, where that is known or looked for already.
 
     Returns:
         Factors per log, block and row group.
@@ -218,22 +218,54 @@ def build_statistics(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    asked = (model.fingerprint, tuple(log.name for log in logs), blocks, weights is None)
+    asked = _asked(model, logs, blocks, weights)
     if kept is not None and kept.last is not None:
         if kept.last[0] == asked:
             return kept.last[1]
         kept.last = None  # as large as all that is made next
-    sent = [source(log, None if weights is None else weights[log.name]) for log in logs]
-    work = partial(statistic_of, model, blocks or blocks_of(len(logs)))
-    if shared():
-        parts = [_apart(part) for part in each(partial(work, kept=kept), sent)]
+    if kept is not None and kept.begun is not None and kept.begun[0] == asked:
+        parts, kept.begun = kept.begun[1](), None
+    elif shared():
+        parts = _begun(model, logs, blocks, weights, kept)()
     else:
-        parts = [_apart(work(log, kept=kept, progress=progress)) for log in sent]
-    total = together(parts)
+        work = partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept, progress=progress)
+        parts = [work(sent) for sent in _sources(logs, weights)]
+    total = together([_apart(part) for part in parts])
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     if blocks is None:  # fewer would not tell
-        kept.motions = alike or kept.motions or motions(total)
+        kept.motions = alike or kept.motions or begun_motions(total)
         kept.last = asked, replace(total, motions=kept.motions)
         return kept.last[1]
     return replace(total, motions=alike or kept.motions)
+
+
+def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows) -> None:
+    """Has others begin on what :func:`build_statistics` may be asked for next; nothing where there are none.
+
+    Args:
+        logs: Prepared logs.
+        kept: Where rows are kept.
+    """
+    if shared() and logs:
+        kept.begun = _asked(model, logs, None, None), _begun(model, logs, None, None, kept)
+
+
+def _asked(
+    model: DynamicModel, logs: Sequence[PreparedLog], blocks: int | None, weights: Mapping[str, Sequence[Array]] | None
+) -> Hashable:
+    return model.fingerprint, tuple(part for log in logs for part in log.segments), blocks, weights is None
+
+
+def _sources(logs: Sequence[PreparedLog], weights: Mapping[str, Sequence[Array]] | None) -> list[Source]:
+    return [source(log, None if weights is None else weights[log.name]) for log in logs]
+
+
+def _begun(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    blocks: int | None,
+    weights: Mapping[str, Sequence[Array]] | None,
+    kept: KeptRows | None,
+) -> Callable[[], list[StatisticSet]]:
+    return begun(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), _sources(logs, weights))

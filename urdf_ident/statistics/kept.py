@@ -6,7 +6,7 @@ they are small, so they are kept; only what reads the rigid torque, which change
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,8 +49,10 @@ class KeptRows(SentOnce):
         self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid bodies alone
         #: The last whole statistic, and what it was made for; two models in a row are often the same.
         self.last: tuple[Hashable, StatisticSet] | None = None
-        #: Which of the logs are one motion, once found; it does not change with the laws.
-        self.motions: tuple[tuple[str, ...], ...] | None = None
+        #: A whole statistic that others work on, and what it is made for.
+        self.begun: tuple[Hashable, Callable[[], Sequence[StatisticSet]]] | None = None
+        #: Waits for which of the logs are one motion, once they are compared; it does not change with the laws.
+        self.motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 
     def rows(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]] | None:
         """What :func:`.filtered_rows` makes of a segment with ``compact``, in one piece.

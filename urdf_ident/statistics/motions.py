@@ -13,8 +13,8 @@ a path run backwards exchanges, or in more parts where the columns are few.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array, whitening
-from ..parallel import each
+from ..parallel import begun
 from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
@@ -56,13 +56,46 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     Returns:
         Names of the logs of each motion, in order of appearance; one each where no motion is repeated.
     """
+    return begun_motions(statistics)()
+
+
+def begun_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...], ...]]:
+    """:func:`motions`, begun: where others work they do so while this process does something else.
+
+    Returns:
+        Waits for the names of the logs of each motion.
+    """
     logs = statistics.logs
     if len(logs) < 2:
-        return tuple((log,) for log in logs)
-    if statistics.motions is not None and set(logs) <= {log for known in statistics.motions for log in known}:
-        left = (tuple(log for log in known if log in logs) for known in statistics.motions)
-        return tuple(names for names in left if names)
-    apart, label = log_distances(statistics), list(range(len(logs)))
+        return lambda: tuple((log,) for log in logs)
+    if statistics.motions is not None:
+        return partial(_of_some, statistics, statistics.motions)
+    return _Once(partial(_labelled, logs, _begun_distances(statistics)))
+
+
+class _Once:
+    """Calls a function when it is first asked, and lets go of it and all that it holds."""
+
+    def __init__(self, look: Callable[[], tuple[tuple[str, ...], ...]]) -> None:
+        self.look: Callable[[], tuple[tuple[str, ...], ...]] | None = look
+
+    def __call__(self) -> tuple[tuple[str, ...], ...]:
+        """What the function returned."""
+        if self.look is not None:
+            self.found, self.look = self.look(), None
+        return self.found
+
+
+def _of_some(statistics: StatisticSet, motions: Callable[[], tuple[tuple[str, ...], ...]]) -> tuple[tuple[str, ...], ...]:
+    logs, known = statistics.logs, motions()
+    if not set(logs) <= {log for names in known for log in names}:
+        return begun_motions(replace(statistics, motions=None))()
+    left = (tuple(log for log in names if log in logs) for names in known)
+    return tuple(names for names in left if names)
+
+
+def _labelled(logs: Sequence[str], distances: Callable[[], Array]) -> tuple[tuple[str, ...], ...]:
+    apart, label = distances(), list(range(len(logs)))
     for b in range(1, len(logs)):
         for a in range(b):
             if apart[a, b] < SAME:
@@ -93,12 +126,20 @@ def log_distances(statistics: StatisticSet) -> Array:
     Returns:
         Shape (logs, logs), symmetric: 0 for the same motion, 1 where the lengths of the columns agree nowhere [1].
     """
+    return _begun_distances(statistics)()
+
+
+def _begun_distances(statistics: StatisticSet) -> Callable[[], Array]:
     made = list(_Log.all_of(statistics).values())
-    found = np.ones((len(made), len(made)))
-    np.fill_diagonal(found, 0.0)
     lengths = [log.lengths() for log in made]
     shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
-    for share, near in zip(shares, each(partial(_possible_of, lengths), shares), strict=True):
+    return partial(_distances, made, shares, begun(partial(_possible_of, lengths), shares))
+
+
+def _distances(made: Sequence[_Log], shares: Sequence[range], possible: Callable[[], Sequence[list[list[int]]]]) -> Array:
+    found = np.ones((len(made), len(made)))
+    np.fill_diagonal(found, 0.0)
+    for share, near in zip(shares, possible(), strict=True):
         for b, others in zip(share, near, strict=True):
             for a in others:
                 found[a, b] = found[b, a] = _distance(made[a], made[b])

@@ -99,14 +99,14 @@ class StatisticSet:
         layouts: Layout of every row group.
         entries: The factors.
         fingerprint: Of model, conditioning and units; sets with unequal ones are never merged.
-        motions: Names of the logs of each motion, where that is known already; None where it is to be found.
+        motions: Waits for the names of the logs of each motion, where that is known or looked for already; None: it is not.
     """
 
     names: tuple[str, ...]
     layouts: tuple[Layout, ...]
     entries: tuple[Statistic, ...]
     fingerprint: str
-    motions: tuple[tuple[str, ...], ...] | None = None
+    motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 
     @property
     def p(self) -> int:

@@ -6,7 +6,7 @@ are, when the motion is too slow to tell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -42,7 +42,10 @@ _COMPARED = 8
 
 
 def contradictions(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
+    robot: Robot,
+    logs: Sequence[tuple[Sequence[Segment], float]],
+    reduction: Array | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[tuple[Finding, ...]]:
     """Looks for another reading of the logs that explains their torques decisively better, and for what changes with time.
 
@@ -50,6 +53,7 @@ def contradictions(
         robot: Kinematics and gravity; its inertias do not matter.
         logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
         reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
+        meanwhile: Called once others look at each log; it may begin what they do next.
 
     Returns:
         Findings of each log; none where the motion is too short to tell.
@@ -57,6 +61,8 @@ def contradictions(
     out: list[tuple[Finding, ...]] = [() for _ in logs]
     whole = _case(robot, reduction, logs) if shared() else None
     pending = begun(partial(_changes_of, robot, reduction), logs)
+    if meanwhile is not None:
+        meanwhile()
     ahead = None if whole is None else (whole, *search(whole))  # while others look at each log alone
     alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]

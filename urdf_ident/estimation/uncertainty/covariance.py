@@ -40,7 +40,7 @@ from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.kept import KeptRows
 from ...statistics.least_squares import Solution, moves_without, solve
-from ...statistics.motions import motions
+from ...statistics.motions import begun_motions, motions
 from ...statistics.statistic import StatisticSet
 from .bands import Spectrum, begun_spectrum, build_spectrum
 from .in_time import between_repetitions, with_short_memory
@@ -272,7 +272,7 @@ class _Work:
     @cached_property
     def rest(self) -> Callable[[], StatisticSet]:
         """Waits for the data without the samples near reversals."""
-        return without_reversals(self.need_rows("auto"), self.logs, motions(self.statistics))
+        return without_reversals(self.need_rows("auto"), self.logs, begun_motions(self.statistics))
 
     def on(self, statistics: StatisticSet) -> _Work:
         """The same estimate from part of the data, moved only along what that part tells nearly as well (:data:`TOLD`).

@@ -29,13 +29,13 @@ SLOW, AT_REST = 0.1, 0.02
 
 
 def without_reversals(
-    model: DynamicModel, logs: Sequence[PreparedLog], alike: tuple[tuple[str, ...], ...] | None = None
+    model: DynamicModel, logs: Sequence[PreparedLog], alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 ) -> Callable[[], StatisticSet]:
     """The data without the rows whose joints are slow; begun, where others work.
 
     Args:
         logs: Prepared logs.
-        alike: Names of the logs of each motion, where that is known.
+        alike: Waits for the names of the logs of each motion, where that is known or looked for already.
 
     Returns:
         Waits for their statistics, one factor a stretch; as many rows as before, slow ones with no weight.
