@@ -100,7 +100,8 @@ def known_delays(
     """The findings of logs, of which delays that are hidden say so; counts are looked for only where there is a delay.
 
     Args:
-        joints, logs: As for :func:`hidden_delays`.
+        joints: Names of the joints.
+        logs: Per log the positions as recorded, shape (N, n) [rad or m], and the conditioned motion.
         found: Findings of each log.
 
     Returns:
