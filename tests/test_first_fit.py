@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -21,7 +21,6 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
-from urdf_ident.samples import HARDLY_TURNS
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
@@ -80,7 +79,8 @@ def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:
     errors = [np.asarray(log.effort) - found.model.torque(theta, q, v, a) for theta in (found.theta, found.urdf_theta)]
     exported, urdf = (np.sqrt(np.mean(error**2, axis=0)) for error in errors)
     assert exported.mean() < urdf.mean()
-    assert (exported < 1.5 * urdf).all()
+    assert (exported < 2.0 * urdf).all()
+    assert (found.theta[[found.model.names.index(f"Ia_j{k}") for k in (1, 2, 3)]] < 0.3).all()
 
 
 def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
@@ -112,14 +112,39 @@ def test_a_rotor_does_not_make_up_for_a_missing_tool_where_joints_hardly_turn_ba
     t, *motion = fourier(3, 30.0, 100.0, 1)
     s, pace = np.arange(800) / 100, 0.2
     q, v, a = (pace**k * np.column_stack([np.interp(pace * s, t, x) for x in every.T]) for k, every in enumerate(motion))
-    model = DynamicModel(Robot.from_urdf(light), friction=["viscous", "coulomb", "offset"])
     logs = with_torque(Robot.from_urdf(urdf), [(s, q, v, a)], TRUTH, 0.02)
+    told, known = (_prior_of(Robot.from_urdf(given), logs) for given in (light, urdf))
+    rotor = told.names.index("Ia_j3")
+    assert 0 <= told.theta0[rotor] < 0.01  # as of the right URDF (0.004); in proportion to what this one leaves it was 0.019
+    assert told.std[rotor] < 1.6 * known.std[rotor]
+
+
+def test_a_slider_that_only_goes_down_with_less_weight_than_the_urdf_says_is_not_read_the_other_way() -> None:
+    """Weight and dry friction are one constant there: what is missing of the weight is no friction that drives."""
+    urdf = arm_urdf("zxy", kind="prismatic")
+    heavy = Robot.from_urdf(urdf.replace('mass value="0.8"', 'mass value="5"'))
+    t, q, v, a = fourier(3, 8.0, 100.0, 1)
+    q[:, 0], v[:, 0], a[:, 0] = 0.1 - 0.02 * t, -0.02, 0.0
+    logs = with_torque(Robot.from_urdf(urdf), [(t, q, v, a)], TRUTH, 0.01)
+    found = identify(DynamicModel(heavy, friction="auto"), logs)
+    assert found.verdict.level == "usable"
+    assert "one-way" in {reason.id for reason in found.verdict.reasons}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The completed prior of a model with simple laws."""
+
+    names: list[str]
+    theta0: np.ndarray
+    std: np.ndarray
+
+
+def _prior_of(robot: Robot, logs: list[Recording]) -> _Told:
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
     statistics = build_statistics(model, prepare_logs(logs, model.robot, model.drive, SignalConfig()))
-    given = (model, inertial_prior(model.robot), statistics, fit_base(statistics, model.base()).weights)
-    rotor = model.names.index("Ia_j3")
-    often, once = (completed_prior(*given, reversals=turns).theta0[rotor] for turns in (HARDLY_TURNS + 0.1, HARDLY_TURNS))
-    assert often > 0.015
-    assert 0 <= once < 0.25 * often
+    found = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()).weights)
+    return _Told(list(model.names), found.theta0, found.std)
 
 
 def test_small_arms_turn_faster_and_sliders_move_at_a_tenth_of_g() -> None:

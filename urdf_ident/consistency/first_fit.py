@@ -2,9 +2,11 @@
 
 Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
 signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than what
-the given bodies leave of the torque, ``x ~ N(0, (rms(left)/rms(column))²)``, in the logs and in ordinary motion, and friction
-may not drive. A bias (offset of an amplifier) is expected to be a small part of the torque, and a smaller one where the data do
-not tell it from friction: a joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
+the bodies leave of the torque, ``x ~ N(0, (rms(left)/rms(column))²)``, in the logs and in ordinary motion, and friction
+may not drive. The URDF's bodies leave too much, for that holds what is wrong with them; bodies fitted near the URDF leave too
+little, for they make up for friction and rotors in a short motion: the geometric mean of the two is taken. A bias (offset of
+an amplifier) is expected to be a small part of the torque, and a smaller one where the data do not tell it from friction: a
+joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
 """
 
 from __future__ import annotations
@@ -94,7 +96,8 @@ def first_fit(
     bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
     blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])
-    size = _sizes(parameters, chosen, blocks, rights, efforts, own_units, counts, ordinary, unasked)
+    left = _left(blocks, rights, efforts, inertial)
+    size = _sizes(parameters, chosen, blocks, left, efforts, own_units, counts, ordinary, unasked)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, for they balance each other
@@ -116,30 +119,46 @@ def first_fit(
             right = [r / s for r, s in zip(rights, noise, strict=True)]
             A = np.vstack([*rows, prior_rows])
             x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
-            left = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
-            noise = np.maximum(left, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
+            rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
+            noise = np.maximum(rest, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
+
+
+def _left(blocks: Sequence[Array], rights: Sequence[Array], efforts: Array, inertial: Prior | None) -> Array:
+    """Length of what bodies leave of each row group's torque, as it looks to each joint term, shape (g, k).
+
+    The least is what bodies near the URDF's leave, over the part of the column that they do not make either.
+    """
+    most = np.minimum([np.linalg.norm(right) for right in rights], efforts)[:, None]  # not the weight that an axis carries
+    if inertial is None:
+        return np.repeat(most, blocks[0].shape[1], axis=1)
+    rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(inertial.theta0)
+    held = np.vstack([rows[:, :m], np.sqrt(_OVERRATED) * inertial.root])
+    made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
+    rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
+    beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))
+    least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], 1e-9 * whole + 1e-300)
+    return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
 
 def _sizes(
     parameters: Sequence[Parameter],
     chosen: Columns,
     blocks: Sequence[Array],
-    rights: Sequence[Array],
+    left: Array,
     efforts: Array,
     own_units: Array,
     counts: Array,
     ordinary: Array | None,
     unasked: Collection[str],
 ) -> Array:
-    """The value with which each parameter alone would be as large as what the URDF leaves of the torque, shape (k,)."""
+    """The value with which each parameter alone would be as large as what the bodies leave of the torque, shape (k,)."""
     bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
     lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in blocks])
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
-    left = np.minimum([np.linalg.norm(right) for right in rights], efforts)  # not the weight that an axis carries
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
-    torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left[:, None]) ** 2, axis=0))
+    torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left) ** 2, axis=0))
     lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
     share = _shares(parameters, chosen, columns, bodies, biased, unasked)
     seen = length > 0

@@ -33,7 +33,7 @@ from .robot import Body, Robot
 USUAL_WEIGHT = 10.0
 #: The least one where joints hardly turn back: what friction laws lack has one sign there, and looks like gravity, acceleration
 #: or rotor inertia.
-UNTURNED_WEIGHT = 100.0
+UNTURNED_WEIGHT = 30.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
 _MASSLESS = 1e-6
 #: Ratio of principal second moments below which a body is singular for every engine that re-reads it.

@@ -15,7 +15,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...samples import reversals
+from ...samples import one_way, reversals
 from .candidates import Reading
 from .evidence import EXACT, RigidEvidence, held_out, in_sample, unexplained
 from .sampled import MotionSamples
@@ -100,6 +100,12 @@ class Case:
         """How often a joint that moves turns back, in the median."""
         return float(np.median(reversals(self.sampled(0.0).v)[self.moves]))
 
+    @cached_property
+    def _signed(self) -> NDArray[np.bool_]:
+        """Joints that move and whose friction has a sign: on a slide that moves one way it is one constant with the weight."""
+        swept = [one_way(speed) for speed in self.sampled(0.0).v.T]
+        return np.asarray(self.moves & ~(self.robot.prismatic & swept))
+
     def judge(self, reading: Reading) -> ReadingScore:
         """Tries one reading.
 
@@ -137,7 +143,7 @@ class Case:
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
-        driven = drives(errors.power) & self.moves[:, None]
+        driven = drives(errors.power) & self._signed[:, None]
         for k, item in enumerate(items):
             squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
             left = np.where(self.moves, part[:, k], 1.0)
