@@ -115,11 +115,12 @@ def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
     return np.asarray(x), int(rank)
 
 
-def triangle(*stack: Any) -> Array:
+def triangle(*stack: Any, overwrite: bool = False) -> Array:
     """Upper-triangular (or trapezoidal) factor R with ``RᵀR = ΣAᵀA`` over stacked blocks, by Householder QR.
 
     Args:
         stack: Arrays of shape (m_i, k).
+        overwrite: Whether a single array whose columns are in one piece may be lost: nothing as large is held beside it.
 
     Returns:
         Shape (min(Σm_i, k), k).
@@ -130,7 +131,10 @@ def triangle(*stack: Any) -> Array:
     if rows.size == 0:
         return np.zeros((0, 0))
     # NumPy's preparations cost as much as a small one, and its reflections, one at a time, twice as much as a large one
-    made = lapack().dgeqrf(rows) if len(rows) <= _SMALL else lapack().dgeqrt(min(_REFLECTIONS, *rows.shape), rows)
+    if len(rows) <= _SMALL:
+        made = lapack().dgeqrf(rows, overwrite_a=overwrite)
+    else:
+        made = lapack().dgeqrt(min(_REFLECTIONS, *rows.shape), rows, overwrite_a=overwrite)
     factor = np.ascontiguousarray(made[0][: min(rows.shape)])
     factor[_below(*factor.shape)] = 0.0
     return factor

@@ -36,7 +36,8 @@ _PATIENCE = 10.0
 #: After so long without an answer a worker of a cluster may be gone [s].
 _LOOK = 0.5
 #: Parts that a worker's share of the items is sent in: while it works on one the next is packed, and a lost one costs no more.
-_PARTS = 4
+#: Those of what is begun for later are smaller: what is waited for comes in between.
+_PARTS, _LATER = 2, 4
 
 
 def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -163,7 +164,7 @@ class _Crew:
 
     def __call__(self, function: Callable[[Any], Any], items: Sequence[Any], later: bool) -> Callable[[], list[Any]]:
         places = self.places()
-        parts = min(len(places) * _PARTS, len(items))
+        parts = min(len(places) * (_LATER if later else _PARTS), len(items))
         edges = [k * len(items) // parts for k in range(parts + 1)]
         sent = deque[_Sent]()
         for k, (begin, end) in enumerate(pairwise(edges)):

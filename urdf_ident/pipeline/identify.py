@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..data.recording import Recording
@@ -17,11 +17,12 @@ from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
 from ..result.identification import Identification
+from ..result.traces import SpeedProfile
 from .adapt import judge_adaptation
 from .learn import HeadStart, Learnt, learn
 from .physics import complete
 from .prepare import Prepared, prepare, prepare_usable
-from .validate import prepare_held_out, repeated_motions, score_logs, traces
+from .validate import prepare_held_out, repeated_motions, score_logs, speeds, traces
 
 
 @one_thread()
@@ -84,16 +85,18 @@ def identify(
     judges = prepare_held_out(prepared, held_out, project, force)  # what cannot be scored is refused before the work
     learnt = learn(prepared, project, progress, start)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
-    result = replace(_result(learnt, prepared, project), left_out=named)
+    result, shown = _result(learnt, prepared, project)
+    result = replace(result, left_out=named)
     if compensated:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
+        shown = speeds(result, prepared.logs)
     scored = score_logs(result, held_out, judges, force=force, repeats=repeated_motions(learnt, judges))
-    return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
+    return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
 
 
-def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identification:
-    """The third stage, and everything in one record."""
+def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
+    """The third stage, and everything in one record; and what :func:`.validate.speeds` began."""
     model, fit = learnt.model, learnt.fit
     looked = None if isinstance(model, ElasticModel) else looked_at(model, prepared.logs)  # others do that meanwhile
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
@@ -118,7 +121,8 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> Identificat
         essential=learnt.essential,
         evidence=physical.evidence,
     )
-    return result if looked is None else _with_prediction(result, learnt, prepared, looked)
+    shown = speeds(result, prepared.logs)  # others do that meanwhile
+    return result if looked is None else _with_prediction(result, learnt, prepared, looked), shown
 
 
 def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, looked: LookedAt) -> Identification:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..result.adaptation import chosen_settings
 from ..result.identification import Identification
 from ..result.scores import better_than_urdf, predict, validate_log
 from ..result.summary import adaptation_remarks, validation_table
-from ..result.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
+from ..result.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from ..statistics.accumulate import build_statistics
 from ..statistics.motions import repeated
@@ -250,12 +250,27 @@ def _relative(entry: Mapping[str, Any]) -> float:
     return float(max(joint["relative"] for joint in entry["per_joint"]) if entry["relative"] is None else entry["relative"])
 
 
-def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog]) -> Traces:
+def speeds(ident: Identification, learnt: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
+    """Speeds of the logs and the friction that they show; begun, where others work.
+
+    Args:
+        learnt: The training logs.
+
+    Returns:
+        For :func:`traces`.
+    """
+    return speed_profile(ident.model, ident.theta, learnt, float(ident.signals["cutoff"]))
+
+
+def traces(
+    ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog], shown: Callable[[], SpeedProfile]
+) -> Traces:
     """Series for pictures: of held-out logs, or failing those of logs that were learnt from; speeds of the latter.
 
     Args:
         scored: Scores on held-out logs.
         learnt: The training logs.
+        shown: What :func:`speeds` began.
 
     Returns:
         The series, bounded in length.
@@ -267,7 +282,7 @@ def traces(ident: Identification, scored: ValidationReport, learnt: Sequence[Pre
         predicted = predict(model, thetas, log)
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
-    return Traces(tuple(logs), speed_profile(model, ident.theta, learnt, cutoff))
+    return Traces(tuple(logs), shown())
 
 
 def _shares(beyond: Mapping[str, float]) -> str:

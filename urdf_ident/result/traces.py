@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.terms import RotorInertia
-from ..parallel import each
+from ..parallel import begun
 from ..samples import Segment, freeze_arrays
 
 SCHEMA = "urdf-ident-series/1"
@@ -147,8 +147,8 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     )
 
 
-def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> SpeedProfile:
-    """Speeds of the logs and the friction that they show.
+def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> Callable[[], SpeedProfile]:
+    """Speeds of the logs and the friction that they show; begun, where others work.
 
     Args:
         theta: Its parameters, shape (p,).
@@ -156,7 +156,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
         cutoff: Zero-phase low-pass of the torque [Hz].
 
     Returns:
-        The histogram.
+        Waits for the histogram.
 
     Raises:
         LogError: A log holds no torque.
@@ -166,11 +166,15 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     bodies[model.n_inertial :][[name != RotorInertia.name for name in laws]] = 0.0
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
-    v, f = (np.vstack(x) for x in zip(*each(partial(_friction_of, model, bodies, cutoff, stride), parts), strict=True))
+    return partial(_profile, begun(partial(_friction_of, model, bodies, cutoff, stride), parts))
+
+
+def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfile:
+    v, f = (np.vstack(x) for x in zip(*pending(), strict=True))
     reach = np.maximum(np.abs(v).max(axis=0), 1e-9)
     edges = np.linspace(-reach, reach, BINS + 1, axis=1)
-    count, mean = np.zeros((model.n, BINS)), np.full((model.n, BINS), np.nan)
-    for j in range(model.n):
+    count, mean = np.zeros((len(reach), BINS)), np.full((len(reach), BINS), np.nan)
+    for j in range(len(reach)):
         place = np.clip(np.searchsorted(edges[j], v[:, j], side="right") - 1, 0, BINS - 1)
         number = np.bincount(place, minlength=BINS)
         count[j] = number / len(v)

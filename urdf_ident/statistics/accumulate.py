@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -223,14 +223,15 @@ def build_statistics(
         if kept.last[0] == asked:
             return kept.last[1]
         kept.last = None  # as large as all that is made next
+    made: Iterable[StatisticSet]
     if kept is not None and kept.begun is not None and kept.begun[0] == asked:
-        parts, kept.begun = kept.begun[1](), None
+        made, kept.begun = kept.begun[1](), None
     elif shared():
-        parts = _begun(model, logs, blocks, weights, kept)()
+        made = _begun(model, logs, blocks, weights, kept)()
     else:
         work = partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept, progress=progress)
-        parts = [work(sent) for sent in _sources(logs, weights)]
-    total = together([_apart(part) for part in parts])
+        made = map(work, _sources(logs, weights))
+    total = together([_apart(part) for part in made])
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     if blocks is None:  # fewer would not tell

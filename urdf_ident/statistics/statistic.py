@@ -70,7 +70,12 @@ class Layout:
         if self.expansion is None or self.places is None or self.instruments:
             return triangle(*factors)
         channels = np.arange(len(self.columns), self.width)
-        return self.expanded(triangle(np.vstack(factors)[:, np.concatenate([self.places, channels])]))
+        taken, begin = np.concatenate([self.places, channels]), 0
+        rows = np.empty((sum(map(len, factors)), len(taken)), order="F")  # those of many logs are large: held once
+        for factor in factors:
+            rows[begin : begin + len(factor)] = factor[:, taken]
+            begin += len(factor)
+        return self.expanded(triangle(rows, overwrite=True))
 
     @property
     def width(self) -> int:

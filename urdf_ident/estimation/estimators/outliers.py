@@ -99,5 +99,9 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
 def _swift(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
     """Samples at which neither a joint nor a motor that turns it is about to reverse, shape (N,)."""
     turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
-    rates = np.abs(np.vstack([segment.v @ turns.T for segment in segments]))
-    return np.asarray((rates >= KNEE * np.percentile(rates, 95, axis=0)).all(axis=1))
+    swift = np.array(True)
+    for turn in np.unique(turns, axis=0):  # one after the other: those of many logs are large
+        rate = np.concatenate([segment.v @ turn for segment in segments])
+        np.abs(rate, out=rate)
+        swift = swift & (rate >= KNEE * np.percentile(rate, 95))
+    return swift

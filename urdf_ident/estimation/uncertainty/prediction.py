@@ -389,9 +389,9 @@ def _quantiles(errors: Array) -> Array:
     return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
 
 
-def _classes(edges: Array, speed: Array, turn: Array, band: float) -> np.ndarray[Any, np.dtype[np.intp]]:
+def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np.int8]:
     """Class of every sample of a joint, 0 at a reversal, from the sizes of its velocity and acceleration, shape (N,)."""
-    kind = np.searchsorted(edges, speed, side="right")
+    kind = np.searchsorted(edges, speed, side="right").astype(np.int8)  # of many logs these are large
     for k, periods in reversed(list(enumerate(_TURNING))):
         kind = np.where(speed * band < periods * turn, np.minimum(kind, k), kind)
     return kind
@@ -402,7 +402,7 @@ def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array
     edges, tables, top = [], [], []
     moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
     for error, v, a in zip(columns(errors), *moved, strict=True):
-        speed, turn = np.abs(v), np.abs(a)
+        speed, turn = np.abs(v, out=v), np.abs(a, out=a)
         fast = float(np.percentile(speed, 95))
         steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), *(float(np.percentile(speed, x)) for x in (50, 90))])
         kind = _classes(steps, speed, turn, band)
