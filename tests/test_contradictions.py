@@ -109,8 +109,13 @@ def _with_play(q: Array, size: float) -> Array:
         ("position-zero", 1, -0.04),
         ("position-nonlinear", 1, 0.03),
         ("position-play", 1, 0.03),
+        ("position-late", 1, 0.05),
+        ("position-late", 2, -0.05),
+        ("joint-origin", 2, 0.15),
+        ("joint-axis", 1, 0.2),
         ("effort-crosstalk", 3, None),
         ("effort-saturates", 1, None),
+        ("effort-saturates", None, 0.12),
         ("effort-asymmetric", 2, None),
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
@@ -122,6 +127,9 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         for k, share in enumerate((1.2, 0.8, 1.2, 0.8), 1):
             body = real.model.inertias[k]
             real.model.inertias[k] = pin.Inertia(share * body.mass, body.lever, body.inertia)
+    elif id in ("joint-origin", "joint-axis"):
+        twist = size * np.eye(6)[1 if id == "joint-origin" else 3]
+        real.model.jointPlacements[joint + 1] = real.model.jointPlacements[joint + 1] * pin.exp6(twist)
     recording = log_of(real, seed=1, noise=0.01)
     q, tau = np.array(recording.position), np.array(recording.effort)
     if id == "position-zero":
@@ -130,16 +138,20 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         q[:, 1] += 0.03 * np.sin(2 * q[:, 1] + 0.5)
     elif id == "position-play":
         q[:, 1] = _with_play(q[:, 1], 0.03)
+    elif id == "position-late":
+        q[:, joint] = np.interp(recording.time - size, recording.time, q[:, joint])
     elif id == "effort-crosstalk":
         tau[:, 3] += 0.02 * tau[:, 1]
     elif id == "effort-asymmetric":
         tau[:, 2] *= np.where(tau[:, 2] > 0, 1.1, 0.9)
+    elif id == "effort-saturates" and size is not None:
+        tau -= size * tau**3 / np.abs(tau).max(axis=0) ** 2
     elif id == "effort-saturates":
         most = 0.8 * np.abs(tau[:, 1]).max()
         tau[:, 1] = most * np.tanh(tau[:, 1] / most)
     elif id == "effort-delay":
         tau[:, 2] = np.interp(recording.time - 0.015, recording.time, tau[:, 2])
-    else:  # subtracted by a URDF that is wrong by a fifth
+    elif id == "effort-without-gravity":  # subtracted by a URDF that is wrong by a fifth
         data = robot.model.createData()
         tau -= [pin.computeGeneralizedGravity(robot.model, data, x) for x in q]
     found = doubts(replace(recording, position=q, effort=tau), robot)
@@ -148,7 +160,7 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     if size is not None:
         assert named.size == pytest.approx(size, rel=0.4)
         assert found == [named]
-    assert named.severity == ("refused" if joint is None else "warning")
+    assert named.severity == ("refused" if id == "effort-without-gravity" else "warning")
 
 
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])

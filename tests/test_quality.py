@@ -660,6 +660,42 @@ def test_an_effort_without_sign_or_in_two_columns_is_refused(robot: Robot) -> No
         assert "effort-unsigned" in codes(assess(replace(recording, effort=minima), robot), "refused")
 
 
+def test_an_effort_with_the_sign_of_the_velocity_is_refused(robot: Robot) -> None:
+    recording = make_log()
+    speed = np.gradient(recording.position[:, 1], recording.time)
+    swinging = 0.6 * np.abs(speed).max() * np.sin(2 * np.pi * 1.7 * recording.time)
+    for true, lost in ((speed + swinging, True), (speed + 0.1 * np.abs(speed).max() * np.sign(speed), False)):
+        effort = np.array(recording.effort)
+        effort[:, 1] = np.abs(true) * np.sign(speed)
+        found = [item for item in assess(replace(recording, effort=effort), robot).findings if item.id == "effort-unsigned"]
+        assert [item.joint for item in found] == ["b"] * lost
+        effort[:, 1] = true
+        assert "effort-unsigned" not in codes(assess(replace(recording, effort=effort), robot), "refused")
+
+
+@pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])
+def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, named: bool) -> None:
+    recording = make_log()
+    effort, at = np.array(recording.effort), recording.time[::rows]
+    effort[:, 1] = np.interp(recording.time, at, effort[::rows, 1])
+    report = assess(replace(recording, effort=np.round(effort, 6)), robot)
+    found = [item for item in report.findings if item.id in ("effort-held", "effort-slewed")]
+    assert [(item.id, item.joint, item.severity) for item in found] == [("effort-held", "b", "warning")] * named
+    assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
+
+
+def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:
+    recording = make_log()
+    effort = np.array(recording.effort)
+    most = float(np.quantile(np.abs(np.diff(effort[:, 1])), 0.5))
+    for k in range(1, len(effort)):
+        effort[k, 1] = effort[k - 1, 1] + np.clip(effort[k, 1] - effort[k - 1, 1], -most, most)
+    report = assess(replace(recording, effort=np.round(effort, 6)), robot)
+    (found,) = (item for item in report.findings if item.id in ("effort-held", "effort-slewed"))
+    assert (found.id, found.joint, found.severity) == ("effort-slewed", "b", "warning")
+    assert found.size == pytest.approx(250.0 * most, rel=1e-2)
+
+
 def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:
     recording = make_log()
     effort, rows = np.array(recording.effort), np.arange(len(recording))

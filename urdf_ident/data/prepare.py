@@ -19,7 +19,7 @@ from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import joint_side
 from .quality.contradictions import contradictions
 from .quality.counts import known_delays
-from .quality.delay import timing
+from .quality.delay import timing, untold
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .refusals import all_usable, each_usable
@@ -108,9 +108,7 @@ def examine_logs(
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # what contradicts physics tells no delay
         late, apart = timing(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
-        told = [{(item.id, item.joint) for item in doubts} for doubts in found]
-        more = [[item for item in own if (item.id, item.joint) not in said] for own, said in zip(apart, told, strict=True)]
-        found = [(*doubts, *common, *own) for doubts, own in zip(found, more, strict=True)]
+        found = [(*doubts, *common, *untold(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
     found = known_delays(robot.joints, [(reports[k].recording.position, item.segments) for k, item in usable.items()], found)
     for k, doubts in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))

@@ -185,19 +185,28 @@ def _zero_matters(robot: Robot, j: int) -> bool:
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
     root = int(robot.model.parents[j + 1]) == 0
-    axis = robot.model.jointPlacements[j + 1].rotation @ _axis(robot, j)
+    axis = robot.model.jointPlacements[j + 1].rotation @ axis_of(robot, j)
     gravity = np.asarray(robot.model.gravity.linear)
     return not (root and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
 
 
-def _axis(robot: Robot, j: int) -> Array:
-    """Axis of a joint in its own frame, shape (3,)."""
+def axis_of(robot: Robot, j: int) -> Array:
+    """Axis of a joint.
+
+    Args:
+        robot: Kinematics.
+        j: Index of the joint.
+
+    Returns:
+        In its own frame, shape (3,).
+    """
     import pinocchio as pin
 
     data = robot.model.createData()
     q = pin.neutral(robot.model)
     pin.computeJointJacobians(robot.model, data, q)
-    return np.asarray(pin.getJointJacobian(robot.model, data, j + 1, pin.LOCAL)[3:, robot.model.joints[j + 1].idx_v])
+    way = pin.getJointJacobian(robot.model, data, j + 1, pin.LOCAL)[:, robot.model.joints[j + 1].idx_v]
+    return np.asarray(way[:3] if robot.prismatic[j] else way[3:])
 
 
 def leant(gravity: Array, tilt: Array) -> tuple[float, float, float]:

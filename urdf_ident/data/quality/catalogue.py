@@ -122,7 +122,16 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "A position comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
         ),
         "effort-held": FindingKind(
-            "warning", "An effort comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
+            "warning",
+            "An effort comes at a lower rate than the others, or than its motion asks for.",
+            "Log it at the rate of the positions.",
+            "its rate [Hz]",
+        ),
+        "effort-slewed": FindingKind(
+            "warning",
+            "An effort never changes faster than by so much a second, and often by just that.",
+            "Log what the motor gave, without a limit of its rate.",
+            "rate [unit of the effort per s]",
         ),
         "effort-constant": FindingKind("warning", "The effort of a joint at rest never changes.", "Check the column."),
         "constants-unknown": FindingKind(
@@ -173,6 +182,24 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Look for play between joint and encoder.",
             "play [rad or m]",
         ),
+        "position-late": FindingKind(
+            "warning",
+            "The positions of a joint come later, or earlier, than the motion that the other joints' efforts feel.",
+            "Log what its encoder measures at the time of the others.",
+            "delay [s], negative where they are early",
+        ),
+        "joint-origin": FindingKind(
+            "warning",
+            "The axis of a joint is not where the URDF has it on its parent link.",
+            "Check the joint's `<origin>`: is it the URDF of this very robot?",
+            "distance [m]",
+        ),
+        "joint-axis": FindingKind(
+            "warning",
+            "The axis of a joint leans against the URDF's.",
+            "Check the joint's `<origin>` and `<axis>`: is it the URDF of this very robot?",
+            "angle [rad]",
+        ),
         "effort-crosstalk": FindingKind(
             "warning", "A part of one joint's effort is in another's.", "Check wiring, columns, `drive.reduction`."
         ),
@@ -209,7 +236,10 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "Positive and negative efforts of a joint have another scale.", "Check both directions of its sensor."
         ),
         "effort-saturates": FindingKind(
-            "warning", "Large efforts of a joint are too small for the motion.", "Widen the range of the sensor."
+            "warning",
+            "Large efforts of a joint, or of all joints, are too small for the motion.",
+            "Widen the range of the sensor.",
+            "part of the largest effort",
         ),
         "effort-bandwidth": FindingKind(
             "warning",

@@ -25,6 +25,9 @@ _BESIDE, _SMOOTHER = 4, 0.9
 #: Rows of a moving joint in which an effort is exactly zero, and how much more often it is than each value beside zero, from
 #: which it has a dead zone; rows before and after which the joint is elsewhere, and part of its fastest from which it moves.
 _DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.01
+#: Part of the rows of a moving joint in which an effort with the sign of its velocity may brake it: the logger's velocity is
+#: another one at reversals. Friction is small where a joint is slow: of its fastest a part above which that is no reason.
+_BRAKES, _FAST = 0.01, 0.2
 #: Rows for which a signal holds its values, from which it is slow.
 _HELD = 3.0
 
@@ -36,7 +39,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    for joint, _, x in _moving_efforts(state, robot):
+    for joint, _, x in moving_efforts(state, robot):
         spread, levels = float(x.std()), np.unique(x)
         if len(levels) < 3:
             continue
@@ -55,19 +58,19 @@ def check_steps(state: Examination, robot: Robot) -> None:
 
 
 def check_sign_lost(state: Examination, robot: Robot) -> None:
-    """Refuses efforts without sign: never below zero, and turned back there as by a mirror.
+    """Refuses efforts without sign: turned back at zero as by a mirror, and never below it, or with the sign of the velocity.
 
     Args:
         state: The log.
         robot: Its joints.
     """
-    for joint, _, x in _moving_efforts(state, robot):
-        folds = _folds(x) if x.min() >= 0 else ()
+    for joint, q, x in moving_efforts(state, robot):
+        folds, words = (_folds(x), "is never below zero") if x.min() >= 0 else (_folds_against(q, x), "never brakes its joint")
         if len(folds) >= _VISITS:
             state.add(
                 "effort-unsigned",
                 "refused",
-                f"the effort is never below zero and turns back there {len(folds)} times: its sign is lost",
+                f"the effort {words} and turns back at zero {len(folds)} times: its sign is lost",
                 joint=joint,
                 at=folds,
                 remedy="log it with its sign",
@@ -81,7 +84,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    for joint, q, x in _moving_efforts(state, robot):
+    for joint, q, x in moving_efforts(state, robot):
         way = np.abs(q[_APART:] - q[:-_APART])
         # before and after: at the ends of a rest with the brake on, efforts are zero, too
         moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > _MOVES * way.max()) + _APART
@@ -103,8 +106,16 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
             )
 
 
-def _moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
-    """Positions, and efforts that vary, of joints that move, by joint; none of a short log."""
+def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
+    """Positions, and efforts that vary, of joints that move.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+
+    Yields:
+        Joint, position and effort, shape (N,) each; none of a short log.
+    """
     recording = state.recording
     if recording.effort is None or len(recording) < _ROWS:
         return
@@ -130,6 +141,17 @@ def _folds(x: Array) -> NDArray[np.intp]:
             turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
             ratios.append(turned / max(_roughness(part), 1e-300))
     return np.array(at if at and np.median(ratios) < _SMOOTHER else [], dtype=np.intp)
+
+
+def _folds_against(q: Array, x: Array) -> NDArray[np.intp]:
+    """Folds of an effort that always has the sign of its joint's velocity, where that is not small; none where it brakes."""
+    way = np.zeros(len(q))
+    way[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
+    moving = np.abs(way) > _MOVES * np.abs(way).max()
+    if np.mean(x[moving] * way[moving] < 0) > _BRAKES:
+        return np.array([], dtype=np.intp)
+    at = _folds(np.abs(x))
+    return np.asarray(at[np.abs(way[at]) > _FAST * np.abs(way).max()], dtype=np.intp)
 
 
 def _roughness(x: Array) -> float:
@@ -203,10 +225,20 @@ def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
 
 def _held_for(x: Array) -> float:
     """Rows for which a signal holds each of its values, 1 where they vary: coarse steps last as long as the motion wants."""
-    _, lengths = equal_runs(x)
-    usual = float(np.median(lengths))
-    regular = len(lengths) > 20 and np.mean(np.abs(lengths - usual) <= 1) > 0.8
-    return usual if regular else 1.0
+    return regular_length(equal_runs(x)[1])
+
+
+def regular_length(lengths: NDArray[np.int64]) -> float:
+    """The length of runs that are all about as long as each other.
+
+    Args:
+        lengths: Of the runs, in rows, shape (R,).
+
+    Returns:
+        It; 1 where they vary, or are few.
+    """
+    usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
+    return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
 
 
 def equal_runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

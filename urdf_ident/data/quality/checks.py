@@ -14,6 +14,7 @@ from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
 from ..conditioning.velocity import VelocityMatch, match_velocity
+from ..recording import Recording
 from .channels import equal_runs
 from .findings import Examination
 
@@ -123,9 +124,21 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
     """Joints faster than any robot's: 30 rad/s (10 m/s), or three times a stated limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
-    pieces, clock = even_pieces(state.recording)
-    speeds = columns([_velocity(piece, clock.rate) for piece in pieces])
+    speeds = columns(smooth_speeds(state.recording)[0])
     return np.asarray([quantiles(np.abs(speed), 0.99)[0] for speed in speeds] > top)
+
+
+def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
+    """Velocities from the positions of a log.
+
+    Args:
+        recording: The log.
+
+    Returns:
+        Those of each piece between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
+    """
+    pieces, clock = even_pieces(recording)
+    return [_velocity(piece, clock.rate) for piece in pieces], clock.rate
 
 
 def _velocity(piece: Stretch, rate: float) -> Array:
@@ -139,12 +152,11 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    pieces, clock = even_pieces(state.recording)
+    speeds, rate = smooth_speeds(state.recording)
     threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
-    speeds = [_velocity(piece, clock.rate) for piece in pieces]
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
-    seconds = float(moving.any(axis=1).sum() / clock.rate)
-    total = len(moving) / clock.rate
+    seconds = float(moving.any(axis=1).sum() / rate)
+    total = len(moving) / rate
     travel = np.array([np.ptp(quantiles(x, 0.005, 0.995)) for x in state.recording.position.T])
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
@@ -158,7 +170,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
     elif seconds < SHORT:
         state.add("short", "warning", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
-    for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * clock.rate):
+    for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(
             "joint-at-rest",

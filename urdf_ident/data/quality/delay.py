@@ -325,6 +325,22 @@ def timing(
     return found, [(*said, *([late_against_others(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
 
 
+def untold(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+    """What :func:`timing` says of single joints that no other finding says: of late positions the effort is early.
+
+    Args:
+        late: Findings of :func:`timing`.
+        found: Findings of :func:`.contradictions.contradictions`.
+
+    Returns:
+        Those that say more.
+    """
+    told = {(item.id, item.joint) for item in found} | {
+        ("effort-delay", item.joint) for item in found if item.id == "position-late"
+    }
+    return [item for item in late if (item.id, item.joint) not in told]
+
+
 def late_against_others(seconds: float, joint: str | None = None) -> Finding:
     """The efforts of one joint or log come late against the others.
 

@@ -9,16 +9,17 @@ joint's effort. What friction or a ripple of the torque does at the same places 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pinocchio as pin
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from .candidates import Reading
+from .candidates import Reading, axis_of
 from .delay import reversing
 from .evidence import EXACT
 from .gram_fit import solved
@@ -34,6 +35,8 @@ _TRUSTED = (0.01, 0.5)
 _BOTH = 0.05
 #: Delay by which the efforts' rates are told [s].
 _SOON = 0.004
+#: What is no fault of one joint, and only compared with those that are.
+ALL_LATE = "all-late"
 #: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
@@ -93,6 +96,8 @@ class FaultRows:
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
+        placed: Derivatives of all torques by the place of a joint's axis on its parent, along and about two directions at right
+            angles to it, shape (n, 4, N, n); zeros for what moves the whole robot.
         fitted: Efforts by the robot that the log shows, shape (N, n): what is in proportion to a power or the size of an effort
             must not be made of the measured one, whose own errors it would explain.
         weight: Gravity torque by the URDF, shape (N, n) [N·m or N].
@@ -106,6 +111,7 @@ class FaultRows:
     inertial: Array
     friction: Array
     slopes: Array
+    placed: Array
     fitted: Array
     weight: Array
     weights: Array
@@ -149,14 +155,16 @@ class FaultRows:
         slopes = _slopes(robot, samples, theta, drag, sizes)
         still = regressor(robot, samples.q, np.zeros_like(samples.v), np.zeros_like(samples.a))
         weight = still @ lumped_inertials(robot).ravel()
-        return cls(case, inertial, friction, slopes, fitted, weight, weights, samples, found.count, found.size)
+        placed = _placed(robot, samples, theta, columns @ theta)
+        return cls(case, inertial, friction, slopes, placed, fitted, weight, weights, samples, found.count, found.size)
 
-    def with_faults_of(self, j: int, play: Array) -> tuple[Array, Array, list[FaultColumns]]:
+    def with_faults_of(self, j: int, play: Array, jerk: Array) -> tuple[Array, Array, list[FaultColumns]]:
         """The columns of all faults of a joint.
 
         Args:
             j: The joint.
             play: What :func:`.play.play` says of it, shape (N, 3).
+            jerk: Growth of all joints' accelerations, shape (N, n) [rad/s³ or m/s³].
 
         Returns:
             Columns that all rows share, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
@@ -164,16 +172,27 @@ class FaultRows:
         made = _Made([self.weight], [], [])
         if j == int(np.flatnonzero(self.case.moves)[0]) and self.weight.any():
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
-        self._of_position(j, play, made)
+        if j == int(np.flatnonzero(self.case.moves)[0]):
+            made.add("effort-saturates", (), shared=[np.column_stack([_bend(x) for x in self.fitted.T])], sense=1)
+        self._of_position(j, play, jerk, made)
         self._of_effort(j, made)
+        if self.placed[j].any():
+            made.add("joint-origin", (j,), shared=[*self.placed[j, :2]])
+            made.add("joint-axis", (j,), shared=[*self.placed[j, 2:]])
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
-    def _of_position(self, j: int, play: Array, made: _Made) -> None:
-        """A zero, waves and play of a joint's positions."""
+    def _of_position(self, j: int, play: Array, jerk: Array, made: _Made) -> None:
+        """A zero, a delay, waves and play of a joint's positions; and a delay of all joints' positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
         if not robot.prismatic[j]:
             made.add("position-zero", (j,), shared=[self.slopes[j, 0]], unit=-1.0)
+        late, turning = (
+            [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)],
+            reversing(samples, j),
+        )
+        made.add("position-late", (j,), shared=[late[j]], guard=[*turning.T], unit=-1.0)
+        made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=[*turning.T], unit=-1.0)
         turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
         for waves in _WAVES:
@@ -199,8 +218,7 @@ class FaultRows:
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=[*reversing(samples, j).T], sense=1)
         tau = self.fitted[:, j]
-        bend = tau**3 / max(float(np.percentile(np.abs(tau), 99.5)), 1e-12) ** 2
-        made.add("effort-saturates", (j,), own=[bend], sense=1)
+        made.add("effort-saturates", (j,), own=[_bend(tau)], sense=1)
         if min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             guard = [np.abs(v), v**2]  # friction that is another one forwards and backwards is free
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
@@ -209,6 +227,11 @@ class FaultRows:
         """What a small error of a joint's positions does to all torques, shape (N, n)."""
         by_position, by_velocity, by_acceleration = self.slopes[j]
         return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
+
+
+def _bend(tau: Array) -> Array:
+    """What a saturation takes away of an effort, over its size, shape (N,)."""
+    return np.asarray(tau**3 / max(float(np.percentile(np.abs(tau), 99.5)), 1e-12) ** 2)
 
 
 def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, sizes: Sequence[Array]) -> Array:
@@ -224,6 +247,20 @@ def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, siz
             moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
             slopes[j, k] = (moved - torque) / _STEP
     return slopes
+
+
+def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:
+    """Derivatives of all torques, shape (N, n) for the axes as they are, by the axes' places, shape (n, 4, N, n)."""
+    out = np.zeros((robot.n, 4, *torque.shape))
+    for j in range(robot.n):
+        if robot.model.parents[j + 1] == 0:
+            continue
+        across = np.linalg.svd(axis_of(robot, j)[None, :])[2][1:]
+        for k, twist in enumerate(np.kron(np.eye(2), across)):
+            model = robot.model.copy()
+            model.jointPlacements[j + 1] = model.jointPlacements[j + 1] * pin.exp6(_STEP * twist)
+            out[j, k] = (regressor(replace(robot, model=model), samples.q, samples.v, samples.a) @ theta - torque) / _STEP
+    return out
 
 
 def _friction(motion: MotionSamples, sizes: Sequence[Array], drag: Array) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.robot import Robot
-from ..quality import channels, checks, clock_repairs, repairs
+from ..quality import channels, checks, clock_repairs, repairs, straight
 from ..recording import Recording
 from .findings import SEVERITIES, Examination, Finding
 
@@ -89,6 +89,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     checks.check_position_unit(state, robot)
     if not state.stopped:
         channels.check_held(state, robot)
+        straight.check_straight(state, robot)
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
     checks.check_effort(state, robot)

@@ -153,6 +153,18 @@ def sampler(
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 
+def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:
+    """Growth of the accelerations at the samples looked at.
+
+    Args:
+        logs: Per log its conditioned motion, and the cut-off of its positions [Hz].
+
+    Returns:
+        Shape (N, n) [rad/s³ or m/s³].
+    """
+    return np.concatenate([np.gradient(item.part.a, axis=0)[:: item.step] * item.part.rate for item in thinned(logs)])
+
+
 def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
     """Block of each sample: two or more of each log, or several whole logs in one where there are more logs than blocks."""
     names = np.unique(log)

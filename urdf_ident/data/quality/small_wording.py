@@ -27,13 +27,25 @@ _SMALL = {
         "the positions of this joint stand still when it turns back and then lag by about {size}",
         "look for play between joint and encoder",
     ),
+    "position-late": (
+        "the positions of this joint come {late} than the motion that the other joints' efforts feel",
+        "log what its encoder measures at the time of the others: check its filter, its rate, its clock; a target is early",
+    ),
+    "joint-origin": (
+        "the axis of this joint is about {size} away from where the URDF has it on its parent link",
+        "is it the URDF of this very robot? check the joint's <origin> (xyz)",
+    ),
+    "joint-axis": (
+        "the axis of this joint leans by about {lean} against the URDF's",
+        "is it the URDF of this very robot? check the joint's <origin> (rpy) and <axis>",
+    ),
     "effort-crosstalk": (
         "the effort of {other} is in the effort logged for this joint",
         "check wiring and columns; are motors coupled (`drive.reduction`)? are the axes and lengths of the URDF the robot's?",
     ),
     "effort-saturates": (
-        "the large efforts of this joint are too small for the motion",
-        "widen the range of the sensor or the logger; is the torque constant right at high currents?",
+        "the large efforts of {whose} are too small for the motion",
+        "widen the range of the sensor or the logger; are the torque constants right at high currents?",
     ),
     "effort-asymmetric": (
         "positive and negative efforts of this joint have another scale, by {part}",
@@ -63,18 +75,24 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
     names = [robot.joints[j] for j in best.joints]
     words, remedy = _SMALL[best.id]
-    unit = "m" if names and robot.prismatic[best.joints[0]] else "rad"
+    unit = "m" if best.id == "joint-origin" or (names and robot.prismatic[best.joints[0]]) else "rad"
     other = names[-1] if names else ""
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
     same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
     told = words.format(
-        size=f"{abs(best.size):.2g} {unit}", other=other, signed=f"{best.size:+.2g} {unit}", part=f"{200 * best.size:+.2g} %"
+        size=f"{abs(best.size):.2g} {unit}",
+        other=other,
+        signed=f"{best.size:+.2g} {unit}",
+        whose="this joint" if names else "all joints",
+        lean=f"{np.degrees(abs(best.size)):.2g}°",
+        part=f"{200 * best.size:+.2g} %",
+        late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
     message = f"{told}; so {after:.3g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.3g} %" + (
         f"; the same of {', '.join(same)} would explain about as much" if same else ""
     )
-    size = best.size if best.id.startswith("position") else None
+    size = best.size if best.id.startswith(("position", "joint", "effort-saturates")) else None
     severity = "refused" if best.id == "effort-without-gravity" else "warning"
     ids = (best.id, *rivals) if rivals else ()
     return Finding(best.id, severity, names[0] if names else None, None, message, remedy, size, 1 / (1 + len(rivals)), ids)
