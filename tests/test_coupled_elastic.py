@@ -52,8 +52,9 @@ def model_of(name: str, **options: object) -> ElasticModel:
 
 def plant_of(name: str) -> ElasticPlant:
     drive = Drive.build(3, reduction=DRIVES[name])
-    smooth = MotorFriction.build(3, viscous=FV, coulomb=FC, width=1.0)
-    smooth.width = 1.0 / np.where(drive.coupled, np.abs(drive.ratio), 1.0)  # type: ignore[assignment]
+    smooth = MotorFriction(
+        MotorFriction.build(3, viscous=FV, coulomb=FC).truth, 1 / np.where(drive.coupled, abs(drive.ratio), 1)
+    )
     return ElasticPlant(
         robot_of("spatial"),
         stiffness=K,

@@ -159,3 +159,18 @@ def test_a_plant_that_explodes_says_so() -> None:
     law = Torque(2, lambda t: np.full((len(t), 2), np.where(t > 0.01, np.nan, 0.0)[:, None]))
     with pytest.raises(SimulationError, match="cannot be integrated"):
         plant.simulate(law, 0.05, start=np.zeros(2))
+
+
+def test_friction_that_bends_within_a_step_is_integrated() -> None:
+    """Dry friction of light rotors reverses within less than a step: the Jacobian of its middle tells nothing of its ends."""
+    friction = MotorFriction.build(2, coulomb=[60.0, 40.0], viscous=[5.0, 3.0], width=0.002)
+    plant = planar_plant(friction=friction, rotor_inertia=[0.05, 0.02], stiffness=[6000.0, 2000.0])
+
+    def reference(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        s = np.sin(9.0 * t)[:, None] * [0.3, -0.4]
+        return s + [-np.pi / 2, 0.0], 9.0 * np.cos(9.0 * t)[:, None] * [0.3, -0.4]
+
+    law = MotorPD(plant, reference, np.array([2000.0, 1000.0]), np.array([100.0, 40.0]))
+    start = np.array([-np.pi / 2, 0.0])
+    coarse, fine = (plant.simulate(law, 1.0, start=start, rate=200.0, step=step) for step in (5e-3, 2e-4))
+    assert np.abs(coarse.q - fine.q).max() < 2e-3 * np.ptp(fine.q)

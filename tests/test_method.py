@@ -377,11 +377,11 @@ def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:
         parse_project({"estimation": {"loss": "cauchy"}})
 
 
-def test_elastic_joints_have_least_squares_only(plain: DynamicModel) -> None:
+def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicModel) -> None:
     elastic = ElasticModel(plain.robot, drive=Drive.build(3, reduction=[50.0, 50.0, 50.0]), friction=LAWS, rows="sum")
     with pytest.raises(EstimationError, match="gls is for rigid joints"):
         trust(elastic, [], "gls")
-    assert trust(elastic, []).name == "wls"
+    assert [trust(elastic, [], method).name for method in ("auto", "ols", "wls", "iv")] == ["auto", "ols", "wls", "iv"]
 
 
 def test_shifted_statistics_move_the_estimate_and_keep_the_residual(plain: DynamicModel) -> None:

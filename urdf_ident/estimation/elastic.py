@@ -68,14 +68,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         theta = base.embedded(fit.params)
         if turn == FREEZE:  # from here on the weights are right, and must not move under the search
             weights = fit.weights
-        for group, k in springs.items():
-            if not (np.isfinite(theta[k]) and theta[k] > 0):
-                raise EstimationError(
-                    "no positive stiffness fits the log",
-                    where=group.removeprefix("link:"),
-                    got=f"{theta[k]:.4g}",
-                    remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
-                )
+        _check_positive(springs, theta)
         error = base.embedded(np.where(fit.seen, fit.bse, 0.0))
         if all(abs(theta[k] - old) < max(TOLERANCE * old, TOLERANCE_IN_ERRORS * error[k]) for k, old in before.items()):
             return _linear(statistics, springs, theta)
@@ -84,6 +77,24 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
         remedy="the deflection drowns in noise: record more torque, or take these joints as rigid",
     )
+
+
+def compliance_at(statistics: StatisticSet, model: ElasticModel, theta: Array) -> StatisticSet:
+    """The compliance form around given parameters, whether they fit or not: for estimators that search themselves.
+
+    Args:
+        statistics: Of the elastic model, with link rows; with instruments or without.
+        theta: Parameters, shape (p,).
+
+    Returns:
+        Statistics with the same columns and groups.
+
+    Raises:
+        EstimationError: A stiffness is zero or negative.
+    """
+    springs = _stiffness_columns(statistics, model)
+    _check_positive(springs, theta)
+    return _linear(statistics, springs, theta)
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
@@ -247,9 +258,10 @@ def with_row_sum(
         fit: The fit to them.
 
     Returns:
-        The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``.
+        The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``; without them where instruments
+        estimate, for noise on the motion, which those keep out, is in both regressions.
     """
-    if not isinstance(model, ElasticModel):
+    if not isinstance(model, ElasticModel) or fit.method == "iv":
         return springs
     theta = fit.base.embedded(fit.params)
     plain = _restored(statistics, _stiffness_columns(statistics, model), theta)
@@ -270,6 +282,17 @@ def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[st
 def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:
     """A factor without its instruments, and where each parameter's column is in it."""
     return R[:, len(layout.instruments) :], {int(k): place for place, k in enumerate(layout.columns)}
+
+
+def _check_positive(springs: Mapping[str, int], theta: Array) -> None:
+    for group, k in springs.items():
+        if not (np.isfinite(theta[k]) and theta[k] > 0):
+            raise EstimationError(
+                "no positive stiffness fits the log",
+                where=group.removeprefix("link:"),
+                got=f"{theta[k]:.4g}",
+                remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
+            )
 
 
 def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, int]) -> Array:

@@ -17,7 +17,7 @@ from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.identification import Identification
 from ..result.load import load
-from ..simulation.elastic.log import simulate_elastic
+from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.from_model import rotors_and_friction
@@ -27,7 +27,7 @@ from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.step import needed_substeps
 from ..simulation.truth import read_truth
 from ..sizes import MOST_SAMPLES
-from .experiment_elastic import build_elastic_plant, motor_law
+from .experiment_elastic import build_elastic_plant
 
 
 def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
@@ -156,9 +156,9 @@ def run_experiment(
             remedy="shorten the motion, or raise simulation.step",
         )
     if isinstance(plant, ElasticPlant):
-        return simulate_elastic(
+        log = simulate_elastic(
             plant,
-            motor_law(project, plant, robot, trajectory),
+            motor_law(settings.controller, plant, robot, trajectory),
             trajectory,
             sensors=settings.sensors.build(),
             rate=settings.rate,
@@ -167,23 +167,24 @@ def run_experiment(
             name=name,
             progress=progress,
         )
-    check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
-    controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
-    substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
-    if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
-        substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
-    log = simulate_rigid(
-        plant,
-        controller,
-        trajectory,
-        sensors=settings.sensors.build(),
-        rate=settings.rate,
-        seed=seed,
-        substeps=substeps,
-        control_rate=settings.controller.rate,
-        name=name,
-        progress=progress,
-    )
+    else:
+        check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
+        controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
+        substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
+        if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
+            substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
+        log = simulate_rigid(
+            plant,
+            controller,
+            trajectory,
+            sensors=settings.sensors.build(),
+            rate=settings.rate,
+            seed=seed,
+            substeps=substeps,
+            control_rate=settings.controller.rate,
+            name=name,
+            progress=progress,
+        )
     return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log
 
 

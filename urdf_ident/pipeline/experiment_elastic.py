@@ -7,19 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ModelError, ProjectError
+from ..errors import ModelError
 from ..linalg import Array
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
-from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.load import load
-from ..result.springs import springs
-from ..simulation.elastic.drive import MotorFriction, MotorPD
-from ..simulation.elastic.log import motor_control
+from ..simulation.elastic.drive import MotorFriction
+from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.plant import ElasticPlant
-from ..simulation.from_model import rotors_and_friction
 from ..simulation.truth import JointTruth, read_truth
 
 
@@ -47,16 +44,11 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
             remedy="give --truth with `stiffness` [N·m/rad] and `rotor_inertia`, or set model.elastic: false",
         )
     if str(truth).endswith(".json"):
-        found, theta = _of_result(truth, robot)
-    else:
-        found, theta = read_truth(truth, robot), None
+        return _of_result(truth, robot, drive)
+    found = read_truth(truth, robot)
     where = str(truth)
     if found.stiffness is None:
-        raise ModelError(
-            "the truth holds no stiffness, and model.elastic is set",
-            where=where,
-            remedy=f"add `stiffness: [{', '.join(['…'] * robot.n)}]` [N·m/rad], or set model.elastic: false",
-        )
+        raise _no_stiffness(where, robot)
     rotor = _rotors(found, drive, robot, where)
     friction = replace(found.friction, reduction=np.diag(drive.ratio))  # each law at its motor, after the gear
     return ElasticPlant(
@@ -67,82 +59,50 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
         geared=drive.geared,
         damping=found.spring_damping,
         friction=MotorFriction(friction),
-        theta=theta,
     )
 
 
-def motor_law(project: Project, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
-    """The controller of the motors.
-
-    Args:
-        project: Its ``simulation.controller`` section.
-        plant: What is driven.
-        robot: The nominal robot, which the controller knows.
-        trajectory: What the links should follow.
-
-    Returns:
-        The control law.
-
-    Raises:
-        ProjectError: A controller that elastic joints do not have.
-    """
-    wanted = project.simulation.controller
-    if wanted.type != "pd_gravity":
-        raise ProjectError(
-            "elastic joints are driven by PD of the motors with gravity compensation",
-            where="simulation.controller.type",
-            got=wanted.type,
-            expected="pd_gravity",
-        )
-    if wanted.rate is not None:
-        raise ProjectError(
-            "elastic joints are driven by a continuous controller",
-            where="simulation.controller.rate",
-            got=f"{wanted.rate:g}",
-            remedy="leave it out",
-        )
-    if wanted.kp is not None or not wanted.velocity_reference:
-        raise ProjectError(
-            "elastic joints are driven by gains from a bandwidth",
-            where="simulation.controller",
-            got="kp, kd or velocity_reference",
-            expected="bandwidth and damping",
-        )
-    return motor_control(plant, robot, trajectory, bandwidth=wanted.bandwidth, damping=wanted.damping)
-
-
-def _of_result(path: str | Path, robot: Robot) -> tuple[JointTruth, Array]:
+def _of_result(path: str | Path, robot: Robot, drive: Drive) -> ElasticPlant:
     """Springs, rotors, friction and inertial parameters that were identified."""
     ident = load(path)
     model = ident.model
     if model.robot.joints != robot.joints:
         raise ModelError("the identification is of another robot", got=model.robot.joints, expected=robot.joints)
-    rotor, friction = rotors_and_friction(model, ident.theta)
     if not isinstance(model, ElasticModel):
-        return JointTruth(rotor, friction, None, None, np.zeros(robot.n)), ident.theta[: model.n_inertial]
+        raise _no_stiffness(str(path), robot)
     if model.rigid:
         raise ModelError(
             "the stiffness of a joint was not seen in the logs, so that it cannot be simulated",
             where=f"{path}, joint '{model.rigid[0]}'",
             remedy="give a YAML truth with `stiffness`",
         )
-    table = springs(ident)
-    found = [table[joint] for joint in robot.joints]
-    none = {"value": 0.0}
-    stiffness, damping = (np.array([each.get(word, none)["value"] for each in found]) for word in ("stiffness", "damping"))
-    return JointTruth(rotor, friction, model.drive.reduction, stiffness, damping), ident.theta[: model.n_inertial]
+    _check_gears(model.drive.reduction, drive, str(path))
+    return elastic_plant(model, ident.theta, robot)
+
+
+def _no_stiffness(where: str, robot: Robot) -> ModelError:
+    return ModelError(
+        "the truth holds no stiffness, and model.elastic is set",
+        where=where,
+        remedy=f"add `stiffness: [{', '.join(['…'] * robot.n)}]` [N·m/rad], or set model.elastic: false",
+    )
+
+
+def _check_gears(reduction: Array, drive: Drive, where: str) -> None:
+    if not np.allclose(reduction, drive.reduction, rtol=1e-3):
+        raise ModelError(
+            "the truth's gear ratios are not those of drive.reduction",
+            where=where,
+            got=_listed(reduction),
+            expected=_listed(drive.reduction),
+            remedy="correct one of them",
+        )
 
 
 def _rotors(truth: JointTruth, drive: Drive, robot: Robot, where: str) -> Array:
     """Inertia of each motor's rotor after its gear: gears are as the project says, and every motor has a rotor."""
-    if truth.reduction is not None and not np.allclose(truth.reduction, drive.reduction, rtol=1e-3):
-        raise ModelError(
-            "the truth's gear ratios are not those of drive.reduction",
-            where=where,
-            got=_listed(truth.reduction),
-            expected=_listed(drive.reduction),
-            remedy="correct one of them",
-        )
+    if truth.reduction is not None:
+        _check_gears(truth.reduction, drive, where)
     inverse = np.linalg.inv(drive.geared)
     seen = inverse.T @ truth.rotor @ inverse
     rotor = np.diag(seen)

@@ -28,6 +28,8 @@ _B = np.array([5 / 18, 4 / 9, 5 / 18])
 _AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
 _TOLERANCE, _ROUNDED = 1e-12, 1e-10
 _ROUNDS, _PATIENT_ROUNDS = 8, 40
+#: A step of Newton is not made shorter than this part of it.
+_SHORTEST = 1e-3
 
 
 class Mechanics(Protocol):
@@ -63,6 +65,8 @@ class Mechanics(Protocol):
 class Collocation:
     """Steps a mechanical system; the stages' accelerations are found by Newton with a Jacobian that is kept while it works.
 
+    Where friction bends so much within a step that this fails, every stage gets a Jacobian of its own.
+
     Args:
         system: What moves.
         step: Step h [s].
@@ -93,6 +97,8 @@ class Collocation:
             self._inverse = self._newton(k, x, v)
             found = self._solve(self._inverse, k, x, v, guess, _PATIENT_ROUNDS)
         if found is None:
+            found = self._search(k, x, v, guess)
+        if found is None:
             raise SimulationError(
                 "the plant cannot be integrated",
                 where=f"t = {k * self.step:.4g} s",
@@ -105,10 +111,8 @@ class Collocation:
     def _solve(self, inverse: Array, k: int, x: Array, v: Array, stages: Array, rounds: int) -> Array | None:
         h, last = self.step, np.inf
         for turn in range(rounds):
-            V = v + h * (_A @ stages)
-            X = x + h * NODES[:, None] * v + h**2 * (_A @ (_A @ stages))
-            wanted = np.array([self.system.acceleration(k, i, X[i], V[i]) for i in range(3)])
-            change = (inverse @ (wanted - stages).ravel()).reshape(stages.shape)
+            V, left = self._left(k, x, v, stages)[1:]
+            change = (inverse @ left.ravel()).reshape(stages.shape)
             stages = stages + change
             size, scale = h * float(np.abs(change).max()), 1.0 + float(np.abs(V).max())
             if not np.isfinite(size):
@@ -118,6 +122,34 @@ class Collocation:
             if size > 0.7 * last and turn > 2:  # rounding is reached, or this Jacobian does not lead there
                 return stages if size <= _ROUNDED * scale else None
             last = size
+        return None
+
+    def _left(self, k: int, x: Array, v: Array, stages: Array) -> tuple[Array, Array, Array]:
+        """Coordinates and velocities at the stages, and by how much their accelerations are off, shape (3, d) each."""
+        h = self.step
+        V = v + h * (_A @ stages)
+        X = x + h * NODES[:, None] * v + h**2 * (_A @ (_A @ stages))
+        return X, V, np.array([self.system.acceleration(k, i, X[i], V[i]) for i in range(3)]) - stages
+
+    def _search(self, k: int, x: Array, v: Array, stages: Array) -> Array | None:
+        """Newton with the Jacobian of every stage and shortened steps: friction that bends within a step."""
+        h, d = self.step, len(x)
+        X, V, left = self._left(k, x, v, stages)
+        for _ in range(_PATIENT_ROUNDS):
+            slopes = [self.system.slopes(k, i, X[i], V[i]) for i in range(3)]
+            rows = [h**2 * np.kron((_A @ _A)[i], S) + h * np.kron(_A[i], D) for i, (S, D) in enumerate(slopes)]
+            change = np.linalg.solve(np.eye(3 * d) - np.vstack(rows), left.ravel()).reshape(stages.shape)
+            if h * float(np.abs(change).max()) <= _ROUNDED * (1.0 + float(np.abs(V).max())):
+                return stages + change
+            size, part = np.linalg.norm(left), 1.0
+            while part > _SHORTEST:
+                X, V, left = self._left(k, x, v, stages + part * change)
+                if np.linalg.norm(left) < (1.0 - 0.1 * part) * size:
+                    break
+                part /= 2
+            else:
+                return None
+            stages = stages + part * change
         return None
 
     def _newton(self, k: int, x: Array, v: Array) -> Array:

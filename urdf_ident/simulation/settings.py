@@ -101,11 +101,22 @@ class ControllerSection(Section):
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
         kinds: Mapping[str, Any] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
         controller: Controller = kinds[self.type].tuned(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
-        if self.kp is not None and self.kd is not None:
-            kp, kd = (_per_joint(name, gain, robot) for name, gain in (("kp", self.kp), ("kd", self.kd)))
+        gains = self.gains(robot)
+        if gains is not None:
+            kp, kd = gains
             integral = {"ki": controller.ki / controller.kp * kp} if isinstance(controller, PID) else {}
             controller = replace(controller, kp=kp, kd=kd, **integral)  # type: ignore[type-var]
         return controller if self.velocity_reference else Standing(controller)
+
+    def gains(self, robot: Robot) -> tuple[Array, Array] | None:
+        """Position and velocity gains that are given, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None without any.
+
+        Args:
+            robot: Whose joints these are.
+        """
+        if self.kp is None or self.kd is None:
+            return None
+        return _per_joint("kp", self.kp, robot), _per_joint("kd", self.kd, robot)
 
 
 def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:

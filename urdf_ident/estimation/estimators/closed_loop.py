@@ -8,7 +8,7 @@ estimate makes good instruments, and those a better estimate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,8 +17,14 @@ from ...data.recording import Recording
 from ...errors import EstimationError, SimulationError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...motion.base import Trajectory
 from ...motion.files import sampled
 from ...motion.limits import Limits
+from ...samples import Segment
+from ...simulation.elastic.from_model import elastic_plant
+from ...simulation.elastic.log import motor_law, simulate_elastic
+from ...simulation.elastic.plant import ElasticPlant
 from ...simulation.from_model import rotors_and_friction
 from ...simulation.plant import RigidPlant
 from ...simulation.settings import SimulationSection
@@ -75,34 +81,32 @@ class ClosedLoop:
         Raises:
             EstimationError: The controller diverges, or the simulated motion is not that of the log.
         """
-        theta = self.plausible(params)
-        rotor, friction = rotors_and_friction(self.model, theta)
-        plant = RigidPlant.create(
-            self.model.robot, theta=theta[: self.model.n_inertial], rotor_inertia=rotor, friction=friction
-        )
+        plant = self._plant(self.plausible(params))
         return [self._simulated(plant, log) for log in self.logs]
 
-    def _simulated(self, plant: RigidPlant, log: PreparedLog) -> Recording:
+    def _plant(self, theta: Array) -> RigidPlant | ElasticPlant:
+        model = self.model
+        if not isinstance(model, ElasticModel):
+            rotor, friction = rotors_and_friction(model, theta)
+            return RigidPlant.create(model.robot, theta=theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
+        try:
+            return elastic_plant(model, theta)
+        except SimulationError as error:
+            raise EstimationError(
+                "the identified robot cannot be simulated",
+                where=error.where,
+                got=f"{error.what}: {error.got}",
+                remedy="list the joint in elastic: {rigid: [...]}, record more acceleration, or use method wls",
+            ) from error
+
+    def _simulated(self, plant: RigidPlant | ElasticPlant, log: PreparedLog) -> Recording:
         robot, recording, rate = self.model.robot, log.report.recording, log.conditioned.rate
         time = recording.time - recording.time[0]
         target = np.asarray(recording.position_target)
         speed = np.gradient(target, time, axis=0)
         reference = sampled(robot.joints, time, target, speed, np.gradient(speed, time, axis=0))
-        controller = self.settings.controller.build(robot, np.diag(plant.rotor).copy())
-        substeps = max(1, int(np.ceil(1.0 / (rate * self.settings.step) - 1e-9)))
-        start = (recording.position[0], reference.evaluate([0.0])[1][0])
         try:
-            clean = simulate(
-                plant,
-                controller,
-                reference,
-                rate=rate,
-                substeps=substeps,
-                control_rate=self.settings.controller.rate,
-                name=log.name,
-                limits=_unlimited(robot.joints),
-                start=start,
-            ).truth
+            clean = self._run(plant, reference, recording.position[0], rate)
         except SimulationError as error:
             raise EstimationError(
                 "the controller does not keep the simulated robot on the log's reference",
@@ -112,7 +116,26 @@ class ClosedLoop:
             ) from error
         at = recording.time[0] + clean.time
         _check_faithful(log, at, clean.q)
-        return Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
+        seen = Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
+        return replace(seen, motor_position=clean.qm, motor_velocity=clean.vm)
+
+    def _run(self, plant: RigidPlant | ElasticPlant, reference: Trajectory, start: Array, rate: float) -> Segment:
+        """The motion without noise; elastic joints start on the reference, for noise would make their springs swing."""
+        settings, limits = self.settings, _unlimited(reference.joints)
+        if isinstance(plant, ElasticPlant):
+            law = motor_law(settings.controller, plant, self.model.robot, reference)
+            return simulate_elastic(plant, law, reference, rate=rate, step=settings.step, limits=limits).truth
+        controller = settings.controller.build(self.model.robot, np.diag(plant.rotor).copy())
+        return simulate(
+            plant,
+            controller,
+            reference,
+            rate=rate,
+            substeps=max(1, int(np.ceil(1.0 / (rate * settings.step) - 1e-9))),
+            control_rate=settings.controller.rate,
+            limits=limits,
+            start=(start, reference.evaluate([0.0])[1][0]),
+        ).truth
 
 
 def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]:

@@ -29,6 +29,9 @@ from ...errors import EstimationError
 from ...linalg import Array, lstsq, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.springs import SPRING_TERMS
+from ...motion.base import Trajectory
 from ...motion.files import sampled
 from ...samples import Segment
 from ...statistics.distributions import f_tail
@@ -37,9 +40,10 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import Layout, StatisticSet
 from ...statistics.stretches import BLOCKS
+from ..elastic import compliance_at
 
 #: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
-SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic")
+SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in SPRING_TERMS))
 #: Least squares counts as biased when the test's p-value is below this.
 LEVEL = 0.01
 #: Simulations at most, and converged when no parameter moves by more than this share of its standard error.
@@ -97,7 +101,7 @@ class InstrumentalFit:
 
 
 def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
-    """Gives every segment its noise-free twin, conditioned as the log was.
+    """Gives every segment its noise-free twin, conditioned as the log was; with motors where they are simulated.
 
     Args:
         clean: The simulated motion on the same clock, joint side, at least as long as the log's motion.
@@ -115,9 +119,9 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
     step = np.diff(clean.time)
     if len(step) < 8 or np.abs(step - step.mean()).max() > 1e-3 * step.mean():
         raise EstimationError("the simulated motion needs an even clock", where=clean.name, got=f"{len(clean)} samples")
-    v = clean.velocity if clean.velocity is not None else differentiate(clean.position, 1 / step.mean())
-    a = clean.acceleration if clean.acceleration is not None else differentiate(v, 1 / step.mean())
-    motion = sampled(clean.joints, clean.time - clean.time[0], clean.position, v, a)
+    motions = [_motion(clean, clean.position, clean.velocity, clean.acceleration)]
+    if clean.motor_position is not None:
+        motions.append(_motion(clean, clean.motor_position, clean.motor_velocity, None))
     begin, end = log.segments[0].time[0], log.segments[-1].time[-1]
     if begin < clean.time[0] - 1e-9 or end > clean.time[-1] + 1e-9:
         raise EstimationError(
@@ -133,15 +137,26 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
         # the filter needs what comes before and after the segment: the whole simulation on the segment's own instants
         shift = (segment.start - clean.time[0]) * rate
         instants = grid + (shift - np.floor(shift)) / rate
-        instants = instants[instants <= motion.duration + 1e-9]
-        q = lowpass(motion.evaluate(instants)[0], rate, cutoff)
-        speed = differentiate(q, rate)
+        instants = instants[instants <= motions[0].duration + 1e-9]
         part = slice(int(np.floor(shift)), int(np.floor(shift)) + len(segment))
-        if part.stop > len(q):
+        if part.stop > len(instants):
             raise EstimationError("the simulated motion ends before the log", where=log.name, remedy="simulate a little longer")
-        whole = differentiate(speed, rate)
-        segments.append(replace(segment, twin=Segment(segment.log, segment.start, rate, q[part], speed[part], whole[part])))
+        signals = []
+        for motion in motions:
+            q = lowpass(motion.evaluate(instants)[0], rate, cutoff)
+            speed = differentiate(q, rate)
+            signals.append([x[part] for x in (q, speed, differentiate(speed, rate))])
+        (q, v, a), (qm, vm, am) = signals[0], signals[1] if len(signals) > 1 else (None, None, None)
+        segments.append(replace(segment, twin=Segment(segment.log, segment.start, rate, q, v, a, qm=qm, vm=vm, am=am)))
     return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+
+
+def _motion(clean: Recording, position: Array, velocity: Array | None, acceleration: Array | None) -> Trajectory:
+    """What was simulated, between its samples too."""
+    rate = (len(clean.time) - 1) / (clean.time[-1] - clean.time[0])
+    v = differentiate(position, rate) if velocity is None else velocity
+    a = differentiate(v, rate) if acceleration is None else acceleration
+    return sampled(clean.joints, clean.time - clean.time[0], position, v, a)
 
 
 def instrumented(
@@ -183,7 +198,8 @@ def instrumented(
     factors: dict[tuple[int, int], tuple[Array, int]] = {}
     done = 0
     for segment in segments:
-        twin = replace(segment, q=segment.twin.q, v=segment.twin.v, a=segment.twin.a, twin=None, before=None)  # type: ignore[union-attr]
+        clean = {name: getattr(segment.twin, name) for name in ("q", "v", "a", "qm", "vm", "am")}
+        twin = replace(segment, **clean, twin=None, before=None)
         offset = done
         pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, twin, row_filter))
         for (first, measured), (_, simulated) in pairs:
@@ -301,7 +317,10 @@ def iterate_instrumental(
     params, found = np.array(start, dtype=float), None
     for turn in range(1, ROUNDS + 1):
         twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
-        fresh = fit_instrumental(build_instrumented(model, twins), base, method=method)
+        statistics = build_instrumented(model, twins)
+        if isinstance(model, ElasticModel):  # linear around the estimate, with the noise of deflections in the target
+            statistics = compliance_at(statistics, model, base.embedded(params))
+        fresh = fit_instrumental(statistics, base, method=method)
         if found is not None:
             moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
             if moved.max() < CONVERGED:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
-RIGID_ONLY = ("irls", "iv", "gls", "didim", "ml", "ridge", "tls")
+RIGID_ONLY = ("irls", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that simulate the closed loop.
 CLOSED_LOOP = ("iv", "didim")
 #: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
@@ -139,9 +139,9 @@ def trust(
     if isinstance(model, ElasticModel):
         if method in RIGID_ONLY:
             raise EstimationError(
-                f"estimation.method {method} is for rigid joints", got="elastic joints", expected="auto, ols or wls"
+                f"estimation.method {method} is for rigid joints", got="elastic joints", expected="auto, ols, wls or iv"
             )
-        return Trust("ols" if method == "ols" else "wls")
+        return Trust(method, "weighted least squares, deflections as measurements" if method == "auto" else "")
     if method not in ("auto", "irls"):
         return Trust(method)
     model = model.unloaded()  # outliers stand out all the same
@@ -149,7 +149,7 @@ def trust(
     first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.matter:
-        return Trust("auto")
+        return Trust("auto", "no outliers that matter")
     try:
         robust = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first)
     except EstimationError as error:
@@ -217,7 +217,6 @@ def refine(
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
             return _judged_by_instruments(plain, converged, logs, loop)
-        return replace(plain, why="no outliers that matter")
     return plain
 
 
@@ -270,12 +269,12 @@ def _judged_by_instruments(
     try:
         found = _instrumental(converged, logs, loop())
     except UrdfIdentError as error:  # a friction law that no plant has, a payload, say
-        return replace(plain, why=f"no outliers that matter; whether noise on the motion biases it is not known: {error}")
+        return replace(plain, why=f"{plain.why}; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:
         return replace(found, why=found.why.removeprefix("as configured; "))
     size = f", but moves it by {test['largest']:.2g} standard errors at most" if test["rejected"] else ""
-    return replace(plain, why=f"no outliers that matter; {test['words']}{size}", details={"hausman": test})
+    return replace(plain, why=f"{plain.why}; {test['words']}{size}", details={"hausman": test})
 
 
 def _didim(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop, reference: Array | None) -> Estimated:

@@ -34,13 +34,13 @@ class MotorFriction:
 
     Args:
         truth: The friction; what it says of the joints acts at the motors, after the gear.
-        width: Half-width of the smooth sign, after the gear [rad/s or m/s].
+        width: Half-width of the smooth sign, after the gear, number or shape (n,) [rad/s or m/s].
 
     Raises:
         SimulationError: A law with memory, or one that depends on the load.
     """
 
-    def __init__(self, truth: FrictionTruth, width: float = 0.01) -> None:
+    def __init__(self, truth: FrictionTruth, width: ArrayLike = 0.01) -> None:
         for each in (*truth.joint, *truth.motor):
             if each.law.memory or each.law.loaded:
                 raise SimulationError(
@@ -48,7 +48,7 @@ class MotorFriction:
                     got=type(each.law).__name__,
                     remedy="take another law in the truth, or simulate the robot as rigid",
                 )
-        self.truth, self.width = truth, width
+        self.truth, self.width = truth, np.asarray(width, dtype=float)
         self._direction = np.sign(truth.velocity(np.ones(truth.n)))
         self._still = np.zeros(truth.sliders)
 

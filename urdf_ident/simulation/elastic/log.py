@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...data.recording import Recording
-from ...errors import LimitError
+from ...errors import LimitError, ProjectError
 from ...linalg import Array
 from ...model.robot import Robot
 from ...motion.base import Trajectory
@@ -15,13 +15,21 @@ from ...motion.limits import Limits, check_limits
 from ...samples import Segment
 from ..controllers import tuned_gains
 from ..sensors import Sensors, measure
+from ..settings import ControllerSection
 from ..simulate import Guard, Progress, SimulatedLog
 from .drive import MotorPD
 from .plant import ElasticPlant
 
 
 def motor_control(
-    plant: ElasticPlant, robot: Robot, trajectory: Trajectory, *, bandwidth: float = 10.0, damping: float = 1.0
+    plant: ElasticPlant,
+    robot: Robot,
+    trajectory: Trajectory,
+    *,
+    bandwidth: float = 10.0,
+    damping: float = 1.0,
+    gains: tuple[Array, Array] | None = None,
+    velocity_reference: bool = True,
 ) -> MotorPD:
     """PD of the motors with gravity compensation, tuned to a nominal robot.
 
@@ -31,22 +39,66 @@ def motor_control(
         trajectory: What the links should follow.
         bandwidth: Natural frequency of each axis, were it rigid [Hz].
         damping: Damping ratio [1].
+        gains: Position and velocity gains of the motors after their gears, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m],
+            instead of those from bandwidth and damping.
+        velocity_reference: Whether the motors are told how fast to be; False: velocity feedback brakes the motion itself.
 
     Returns:
         The control law.
     """
-    rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)
-    gains = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
-    kp, kd = (gain @ np.linalg.inv(plant.geared) ** 2 for gain in gains)
+    if gains is None:
+        rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)
+        own = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
+        gains = own[0] @ np.linalg.inv(plant.geared) ** 2, own[1] @ np.linalg.inv(plant.geared) ** 2
     known = ElasticPlant(
         robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio, geared=plant.geared
     )
 
     def reference(t: Array) -> tuple[Array, Array]:
         q, v, _ = trajectory.evaluate(np.clip(t, 0.0, trajectory.duration))
-        return q, v
+        return q, v if velocity_reference else np.zeros_like(v)
 
-    return MotorPD(known, reference, kp, kd)
+    return MotorPD(known, reference, *gains)
+
+
+def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
+    """The controller of the motors.
+
+    Args:
+        wanted: What the project file says of it.
+        plant: What is driven.
+        robot: The nominal robot, which the controller knows.
+        trajectory: What the links should follow.
+
+    Returns:
+        The control law.
+
+    Raises:
+        ProjectError: A controller that elastic joints do not have.
+    """
+    if wanted.type != "pd_gravity":
+        raise ProjectError(
+            "elastic joints are driven by PD of the motors with gravity compensation",
+            where="simulation.controller.type",
+            got=wanted.type,
+            expected="pd_gravity",
+        )
+    if wanted.rate is not None:
+        raise ProjectError(
+            "elastic joints are driven by a continuous controller",
+            where="simulation.controller.rate",
+            got=f"{wanted.rate:g}",
+            remedy="leave it out",
+        )
+    return motor_control(
+        plant,
+        robot,
+        trajectory,
+        bandwidth=wanted.bandwidth,
+        damping=wanted.damping,
+        gains=wanted.gains(robot),
+        velocity_reference=wanted.velocity_reference,
+    )
 
 
 def simulate_elastic(

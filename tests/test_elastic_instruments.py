@@ -1,0 +1,195 @@
+"""Instruments for elastic joints: the robot with its springs in closed loop, behind a coupled drive, noise on both encoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K, written
+
+from urdf_ident.data.recording import Recording
+from urdf_ident.errors import EstimationError, ProjectError, UrdfIdentError
+from urdf_ident.estimation.elastic import compliance_at
+from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
+from urdf_ident.linalg import Array
+from urdf_ident.model.elasticity import ElasticModel
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.pipeline.experiment import run_experiment, true_plant
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import Project, parse_project
+from urdf_ident.result.identification import Identification
+from urdf_ident.samples import Segment
+from urdf_ident.simulation.elastic.from_model import elastic_plant
+from urdf_ident.simulation.elastic.log import motor_law
+from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.simulation.settings import ControllerSection
+from urdf_ident.statistics.rows import RowFilter
+
+#: As wide as that of the simulated friction, at the motor where that moves several joints.
+WIDTH = 0.01 * np.array([1.0, 45.0, 32.0])
+LAWS = {
+    joint: ["viscous", {"term": "coulomb", "width": float(width)}, "offset"]
+    for joint, width in zip(ARM.joints, WIDTH, strict=True)
+}
+
+
+def project(method: str, noise: float = 1e-4, **more: Any) -> Project:
+    sensors = {"position_noise": {"sigma": noise}, "torque_noise": {"sigma": 0.3}}
+    simulation = {"rate": 250, "step": 2e-3, "log_target": True, "controller": {"bandwidth": 4.0}, "sensors": sensors}
+    model = {"elastic": True, "friction": LAWS}
+    given = {"model": model, "signals": {"cutoff": 25.0}, "estimation": {"method": method}, "simulation": simulation}
+    return parse_project({**SETTINGS, **given, **more})
+
+
+def simulated(noise: float, folder: Path) -> Recording:
+    wanted = project("wls", noise)
+    motion = random_fourier(Limits.from_robot(ARM), 8.0, 5, 4, fill=0.8)
+    plant = true_plant(wanted, ARM, written(folder / "truth.yaml", TRUTH))
+    return run_experiment(wanted, ARM, motion, plant=plant).recording
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Eight seconds with 0.1 mrad of noise on both encoders."""
+    return simulated(1e-4, tmp_path_factory.mktemp("noisy"))
+
+
+def identified(wanted: Project, recording: Recording) -> Identification:
+    return identify(wanted.build_model(ARM), [recording], project=wanted)
+
+
+def true_theta(model: ElasticModel) -> Array:
+    values = {"Ia": IA, "Fv": FV, "Fc": FC, "K": K, "offset": np.zeros(3), "preload": np.zeros(3)}
+    ratio, terms = np.where(model.drive.coupled, np.abs(model.drive.ratio), 1.0), []
+    for p in model.parameters[model.n_inertial :]:
+        symbol, j = p.symbol.removesuffix("m"), ARM.index(p.owner)
+        terms.append(values[symbol][j] / ratio[j] ** (1 if symbol == "Fc" else 2))
+    return np.concatenate([lumped_inertials(ARM).ravel(), terms])
+
+
+def pulls(ident: Identification) -> Array:
+    """Errors of the base parameters in standard errors."""
+    model = ident.model
+    assert isinstance(model, ElasticModel)
+    return (ident.fit.params - ident.fit.base.of(true_theta(model))) / ident.fit.bse
+
+
+def test_noise_on_both_encoders_does_not_bias_instruments(noisy: Recording) -> None:
+    """And auto takes them, because the controller is described and least squares is biased."""
+    by_wls, found = (identified(project(method), noisy) for method in ("wls", "auto"))
+    assert (by_wls.fit.method, found.fit.method) == ("wls", "iv")
+    assert found.estimation["hausman"]["rejected"]
+    assert "biased by noise on the motion" in found.estimation["why"]
+    z, biased = pulls(found), pulls(by_wls)
+    assert np.sqrt(np.mean(z**2)) < 1.2
+    assert np.sqrt(np.mean(biased**2)) > 1.5 * np.sqrt(np.mean(z**2))
+    assert np.mean(np.abs(z) < 1.96) >= 0.9 > np.mean(np.abs(biased) < 1.96)
+    model = found.model
+    assert isinstance(model, ElasticModel)
+    rotors = [found.theta[model.of_spring(j) - 4] * model.after_gear(model.of_spring(j) - 4) for j in range(3)]
+    np.testing.assert_allclose(rotors, IA, rtol=0.03)
+    assert "stiffness_bounds" not in found.solver["springs"][1], "noise on the motion is in both regressions"
+    for joint, stiff in list(zip(ARM.joints, K, strict=True))[1:]:  # the first spring moves by as much as its noise
+        at = model.of_spring(ARM.index(joint))
+        assert found.theta[at] * model.after_gear(at) == pytest.approx(stiff, rel=0.02)
+
+
+def test_auto_stays_with_least_squares_without_noise_and_does_not_guess_a_controller(tmp_path: Path) -> None:
+    clean = simulated(1e-6, tmp_path)
+    assert identified(project("auto", 1e-6), clean).fit.method == "wls"
+    guessed = identified(project("auto", simulation={"rate": 250}), clean)
+    assert guessed.estimation == {"method": "wls", "why": "weighted least squares, deflections as measurements"}
+
+
+def exact_rows(model: ElasticModel, noise: float) -> tuple[Segment, Segment]:
+    """Random states that obey the equations, read with noise; and the same without."""
+    theta, rng, count = true_theta(model), np.random.default_rng(3), 4000
+    plant = elastic_plant(model, theta)
+    q, v = rng.uniform(-1.5, 1.5, (count, 3)), rng.normal(0, 1.5, (count, 3))
+    qm, vm = q + rng.normal(0, 0.01, (count, 3)), rng.normal(0, 1.5, (count, 3))
+    tau, turn = rng.normal(0, 60, (count, 3)), np.empty((count, 6))
+    for k in range(count):
+        state, speed = np.r_[q[k], plant.at_motors(qm[k])], np.r_[v[k], plant.at_motors(vm[k])]
+        turn[k] = plant.acceleration(state, speed, plant.from_joints(tau[k]))
+    am = turn[:, 3:] @ np.linalg.inv(plant.geared).T
+    twin = Segment("exact", 0.0, 1000.0, q, v, turn[:, :3], tau, qm, vm, am)
+    read = {name: getattr(twin, name) + rng.normal(0, noise, (count, 3)) for name in ("q", "qm")}
+    spoilt = {name: getattr(twin, name) + rng.normal(0, 3000 * noise, (count, 3)) for name in ("a", "am")}
+    return replace(twin, **read, **spoilt, twin=twin), twin
+
+
+def test_instruments_of_exact_motion_see_through_noise_that_shrinks_springs_and_rotors() -> None:
+    wanted = project("iv").build_model(ARM)
+    assert isinstance(wanted, ElasticModel)
+    base, expected = wanted.base(), true_theta(wanted)
+    seen, _ = exact_rows(wanted, 0.005)
+    statistics = compliance_at(instrumented(wanted, "log", [seen], RowFilter(1)), wanted, expected)
+    found = fit_instrumental(statistics, base)
+    truth = base.of(expected)
+    z = (found.fit.params - truth) / found.fit.bse
+    biased = (found.least_squares.params - truth) / found.least_squares.bse
+    assert np.sqrt(np.mean(z**2)) < 1.5
+    assert np.sqrt(np.mean(biased**2)) > 3.0
+    assert found.test.rejected
+    springs = base.place[[wanted.of_spring(j) for j in range(3)]]
+    np.testing.assert_allclose(found.fit.params[springs], truth[springs], rtol=0.04)
+    assert np.min(found.least_squares.params[springs] / truth[springs]) < 0.95
+    with pytest.raises(EstimationError, match=r"j1.*no positive stiffness"):
+        compliance_at(statistics, wanted, np.zeros(len(expected)))
+
+
+def test_a_plant_of_the_identified_robot_moves_as_the_true_one(tmp_path: Path) -> None:
+    wanted = project("iv")
+    model = wanted.build_model(ARM)
+    assert isinstance(model, ElasticModel)
+    made, true = elastic_plant(model, true_theta(model)), true_plant(wanted, ARM, written(tmp_path / "t.yaml", TRUTH))
+    assert isinstance(true, ElasticPlant)
+    rng = np.random.default_rng(0)
+    x, v, tau = rng.normal(0, 0.3, 6), rng.normal(0, 0.3, 6), rng.normal(0, 9, 3)
+    np.testing.assert_allclose(made.acceleration(x, v, tau), true.acceleration(x, v, tau), rtol=1e-9)
+    np.testing.assert_allclose(made.friction.torque(v[3:]), true.friction.torque(v[3:]), rtol=1e-9)
+    # springs that are not known are stiff: their joints move as if they were rigid
+    stiff = elastic_plant(model.with_rigid(["j3"]), true_theta(model))
+    assert stiff.stiffness[2] == pytest.approx(IA[2] * (2 * np.pi * 150) ** 2)
+    np.testing.assert_allclose(stiff.stiffness[:2], K[:2])
+
+
+def test_given_gains_act_at_the_motors_and_a_reference_may_stand(tmp_path: Path) -> None:
+    plant = true_plant(project("wls"), ARM, written(tmp_path / "t.yaml", TRUTH))
+    assert isinstance(plant, ElasticPlant)
+    motion, at = random_fourier(Limits.from_robot(ARM), 1.0, 3, 1, fill=0.2), np.array([0.1, 0.5])
+    tuned = motor_law(ControllerSection(bandwidth=4.0), plant, ARM, motion)
+    given = motor_law(ControllerSection(kp=tuned.kp.tolist(), kd=tuned.kd.tolist()), plant, ARM, motion)
+    np.testing.assert_allclose(given.feed(at), tuned.feed(at))
+    standing = motor_law(ControllerSection(bandwidth=4.0, velocity_reference=False), plant, ARM, motion)
+    _, v, _ = motion.evaluate(at)
+    np.testing.assert_allclose(tuned.feed(at) - standing.feed(at), tuned.kd * plant.at_motors(v))
+    with pytest.raises(ProjectError, match="continuous controller"):
+        motor_law(ControllerSection(rate=500.0), plant, ARM, motion)
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "words"),
+    [
+        ("iv", {"position_target": None}, r"no reference to simulate.*position_target_<joint>.*method wls"),
+        ("didim", {}, r"didim is for rigid joints.*auto, ols, wls or iv"),
+    ],
+)
+def test_what_is_missing_is_said(noisy: Recording, method: str, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(UrdfIdentError, match=words) as caught:
+        identified(project(method), replace(noisy, **change))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rotor_that_is_not_seen_cannot_be_simulated() -> None:
+    model = project("iv").build_model(ARM)
+    assert isinstance(model, ElasticModel)
+    theta = true_theta(model)
+    theta[model.of_spring(1) - 4] = 0.0
+    with pytest.raises(UrdfIdentError, match=r"j2.*impossible rotor inertia"):
+        elastic_plant(model, theta)
