@@ -32,6 +32,8 @@ from ...simulation.simulate import simulate
 
 #: The simulated motion must follow the measured one: root mean square of the difference over the motion's spread.
 FAITHFUL = 0.2
+#: Longest step with springs [s]: Gauss collocation is exact enough for instruments with a step a sample.
+LONGEST = 5e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,8 @@ class ClosedLoop:
         settings, limits = self.settings, _unlimited(reference.joints)
         if isinstance(plant, ElasticPlant):
             law = motor_law(settings.controller, plant, self.model.robot, reference)
-            return simulate_elastic(plant, law, reference, rate=rate, step=settings.step, limits=limits).truth
+            step = max(settings.step, min(1.0 / rate, LONGEST))
+            return simulate_elastic(plant, law, reference, rate=rate, step=step, limits=limits).truth
         controller = settings.controller.build(self.model.robot, np.diag(plant.rotor).copy())
         return simulate(
             plant,
