@@ -21,6 +21,9 @@ from ..errors import EstimationError, check_shape
 from ..linalg import Array, lapack, triangle
 from ..samples import freeze_arrays
 
+#: Parts of the data that are left out at a time.
+_AT_ONCE = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -168,6 +171,10 @@ def moves_without(matrices: Array, scores: Array) -> Array:
     Returns:
         In the same coordinates, shape (u, r).
     """
-    values, vectors = np.linalg.eigh(np.eye(matrices.shape[1]) - matrices)
-    inside = np.einsum("uij,ui->uj", vectors, scores) / np.maximum(values, 0.01)
-    return np.asarray(-np.einsum("uij,uj->ui", vectors, inside))
+    moves, unit = np.empty_like(scores), np.eye(matrices.shape[1])
+    for begin in range(0, len(scores), _AT_ONCE):  # those of many logs are large
+        some = slice(begin, begin + _AT_ONCE)
+        values, vectors = np.linalg.eigh(unit - matrices[some])
+        inside = np.einsum("uij,ui->uj", vectors, scores[some]) / np.maximum(values, 0.01)
+        moves[some] = -np.einsum("uij,uj->ui", vectors, inside)
+    return moves
