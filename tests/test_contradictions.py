@@ -87,6 +87,23 @@ def test_reversed_efforts_are_named(joints: list[int]) -> None:
     assert found[0].severity == "refused"
     assert {item.joint for item in found} == ({None} if len(joints) == 4 else {ARM.joints[j] for j in joints})
     assert all("has the wrong sign" in item.message and "drive.gain" in str(item.remedy) for item in found)
+    assert all(("took more friction off" in str(item.remedy)) == (len(joints) == 4) for item in found)
+
+
+def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
+    recording, data = log_of(ARM, seed=2, noise=0.01), ARM.model.createData()
+    weight = np.array([pin.computeGeneralizedGravity(ARM.model, data, x) for x in recording.position])
+    larger = Robot.from_urdf(URDF)
+    for k in range(1, 5):
+        larger.model.jointPlacements[k].translation *= 1.5
+    for log, robot, words, part in (
+        (replace(recording, effort=recording.effort - 0.4 * weight), ARM, r"hold ([0-9.]+) % of gravity", 60.0),
+        (recording, larger, r"lengths are ([0-9.]+) times", 1.5),
+    ):
+        found = next(item for item in doubts(log, robot) if item.id == "time-scale")
+        told = re.search(words, str(found.remedy))
+        assert told is not None
+        assert float(told[1]) == pytest.approx(part, rel=0.1)
 
 
 def test_reversed_efforts_are_found_without_friction() -> None:

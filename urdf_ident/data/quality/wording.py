@@ -134,7 +134,8 @@ def against(
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None
     ids = tuple(dict.fromkeys(item.id for item in causes))
     id = found.id if alone else "physics-undecided"
-    return Finding(id, "warning", joint, None, words, f"to decide: {tests}", found.size if alone else gain, 0.5, ids)
+    remedy = f"to decide: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
+    return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids)
 
 
 def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
@@ -278,7 +279,10 @@ _Worded = tuple[str, str, float | None]
 
 def _effort_sign(robot: Robot, step: Step) -> _Worded:
     whose = _joints(robot, step.found.joints)
-    return (f"the effort of {whose} has the wrong sign", "reverse it by a negative drive.gain, or its sign in the log", None)
+    remedy = "reverse it by a negative drive.gain, or its sign in the log"
+    if len(step.found.joints) == robot.n:
+        remedy += "; where gravity is right as logged, the controller took more friction off the efforts than there is"
+    return (f"the effort of {whose} has the wrong sign", remedy, None)
 
 
 def _position_sign(robot: Robot, step: Step) -> _Worded:
@@ -326,11 +330,14 @@ def _exchanged(robot: Robot, step: Step) -> _Worded:
 
 def _time_scale(robot: Robot, step: Step) -> _Worded:
     size = step.found.size
-    return (
-        f"the clock is wrong: 1 s of the log is {size:.3g} s",
-        f"correct the time column's unit or `log: {{rate: ...}}` (it is {1 / size:.4g} times what is used now)",
-        size,
-    )
+    remedy = f"correct the time column's unit or `log: {{rate: ...}}` (it is {1 / size:.4g} times what is used now)"
+    return f"the clock is wrong: 1 s of the log is {size:.3g} s", f"{remedy}; {_like_a_clock(size)}", size
+
+
+def _like_a_clock(size: float) -> str:
+    """What looks like a wrong clock: motion tells gravity times time squared over length (Froude's number), and no more."""
+    gravity = f", or the efforts hold {100 * size**2:.3g} % of gravity's torque" if size < 1 else ""
+    return f"where the clock is right the URDF's lengths are {size**2:.3g} times the robot's{gravity}"
 
 
 def _delay(robot: Robot, step: Step) -> _Worded:
