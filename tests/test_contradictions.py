@@ -23,6 +23,7 @@ from urdf_ident.data.quality.contradictions import _case
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.quality.gram_fit import new_in, solved
 from urdf_ident.data.quality.grams import COULOMB, Grams
+from urdf_ident.data.quality.sampled import thinned
 from urdf_ident.data.quality.trial import Case
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
@@ -32,6 +33,7 @@ from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.samples import Segment
 
 PHYSICS = {*KNOWN["Physics"], *KNOWN["Changes with time"]}
 URDF = arm_urdf("zyyx")
@@ -458,3 +460,14 @@ def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severity: str
     assert found
     assert {item.severity for item in found} <= {severity, "warning"}
     assert severity in {item.severity for item in found}
+
+
+def test_a_stretch_with_few_samples_is_looked_at_in_the_middle_and_a_long_one_as_before() -> None:
+    def stretch(rows: int) -> Segment:
+        motion = np.zeros((rows, 1))
+        return Segment("log", 0.0, 100.0, motion, motion, motion, motion)
+
+    long, many = stretch(4000), [stretch(1000) for _ in range(100)]
+    assert thinned([([long], 5.0)])[0].rows.start == 0
+    of_many = [item.rows for item in thinned([([part], 5.0) for part in many])]
+    assert all(rows.start == (rows.step - 1) // 2 > 0 for rows in of_many)

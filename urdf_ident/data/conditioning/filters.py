@@ -94,18 +94,18 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
     return out
 
 
-def delayed(x: Array, samples: float, step: int = 1) -> Array:
+def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
     """Rows of a signal so many samples later, between them linearly; beyond the ends the last row.
 
     Args:
         x: Signal, shape (N,) or (N, m), N of 2 or more.
         samples: How much later [samples]; negative: earlier.
-        step: Every so manieth row is returned.
+        rows: Which rows are returned.
 
     Returns:
-        Shape (ceil(N / step), …).
+        Those rows.
     """
-    at = np.clip(np.arange(0, len(x), step) + samples, 0, len(x) - 1)
+    at = np.clip(np.arange(len(x))[rows] + samples, 0, len(x) - 1)
     low = np.minimum(at.astype(int), len(x) - 2)
     return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))
 

@@ -42,7 +42,7 @@ def _play_of(joints: NDArray[np.intp], least: Array, item: ThinnedPiece) -> Arra
     places = np.column_stack([_place(item.part.q[:, j], far) for j, far in zip(joints, least, strict=True)])
     place = lowpass(places, item.part.rate, item.cutoff)
     rate = np.gradient(place, axis=0) * item.part.rate
-    return np.stack([place, rate, np.gradient(rate, axis=0) * item.part.rate], axis=1)[:: item.step].copy()
+    return np.stack([place, rate, np.gradient(rate, axis=0) * item.part.rate], axis=1)[item.rows].copy()
 
 
 def _place(q: Array, least: float) -> Array:

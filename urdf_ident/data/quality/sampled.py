@@ -18,6 +18,8 @@ from ..conditioning.filters import delayed, lowpass
 
 #: Samples looked at in all logs together, and blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
+#: Samples of a stretch, below which its first one would count for more than a tenth.
+_FEW_OF_A_STRETCH = 10
 #: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
 #: an outlier.
 _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
@@ -90,6 +92,15 @@ class ThinnedPiece:
     part: Segment
     step: int
 
+    @property
+    def rows(self) -> slice:
+        """The samples looked at: the first of every step, but of a stretch with few samples the middle ones.
+
+        The ends of a stretch are where filters are wrong, and among few samples the first counts for much.
+        """
+        few = len(self.part) < _FEW_OF_A_STRETCH * self.step
+        return slice((min(self.step, len(self.part)) - 1) // 2 if few else 0, None, self.step)
+
 
 def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[ThinnedPiece]:
     """The stretches of conditioned logs with measured torque, thinned evenly.
@@ -138,13 +149,9 @@ def sampler(
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
-        return np.concatenate(
-            [delayed(x, delay * item.part.rate, item.step) if delay else x[:: item.step] for item, x in every]
-        )
+        return np.concatenate([delayed(x, delay * item.part.rate, item.rows) if delay else x[item.rows] for item, x in every])
 
-    rows = [
-        (part.q[::step], part.v[::step], part.a[::step], part.time[::step]) for part, step in ((x.part, x.step) for x in pieces)
-    ]
+    rows = [(part.q[at], part.v[at], part.a[at], part.time[at]) for part, at in ((item.part, item.rows) for item in pieces)]
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _blocks(log, blocks)
@@ -162,7 +169,7 @@ def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:
     Returns:
         Shape (N, n) [rad/s³ or m/s³].
     """
-    return np.concatenate([np.gradient(item.part.a, axis=0)[:: item.step] * item.part.rate for item in thinned(logs)])
+    return np.concatenate([np.gradient(item.part.a, axis=0)[item.rows] * item.part.rate for item in thinned(logs)])
 
 
 def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
