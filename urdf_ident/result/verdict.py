@@ -34,6 +34,7 @@ OUTSTANDING = (
     "effort",
     "position-held",
     "position-late",
+    "position-scale",
     "position-nonlinear",
     "position-play",
     "position-sign",

@@ -182,6 +182,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Look for play between joint and encoder.",
             "play [rad or m]",
         ),
+        "position-scale": FindingKind(
+            "warning",
+            "The positions of a joint are too large or too small for what the other joints' efforts feel.",
+            "Check its gear ratio and the counts of its encoder.",
+            "part by which they are too large",
+        ),
         "position-late": FindingKind(
             "warning",
             "The positions of a joint come later, or earlier, than the motion that the other joints' efforts feel.",

@@ -45,7 +45,8 @@ _STEP = 1e-4
 class FaultColumns:
     """Where a fault's columns are: all rows hold the shared ones, one row its own, and with and without the fault the guard.
 
-    The size is the root of the sum of the coefficients' squares times the unit; a sense is the coefficient's sign, or 0.
+    The size is the root of the sum of the squares of the last coefficients, so many as `numbers`, times the unit; a sense is
+    the coefficient's sign, or 0.
     """
 
     id: str
@@ -55,6 +56,7 @@ class FaultColumns:
     guard: tuple[int, ...] = ()
     unit: float = 1.0
     sense: int = 0
+    numbers: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +77,11 @@ class _Made:
         guard: Sequence[Array] = (),
         unit: float = 1.0,
         sense: int = 0,
+        numbers: int = 0,
     ) -> None:
         """A fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
-        self.faults.append(FaultColumns(id, joints, *at, unit, sense))
+        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers or len(shared) + len(own)))
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
@@ -182,11 +185,14 @@ class FaultRows:
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_position(self, j: int, play: Array, jerk: Array, made: _Made) -> None:
-        """A zero, a delay, waves and play of a joint's positions; and a delay of all joints' positions."""
+        """A zero, a scale, a delay, waves and play of a joint's positions; and a delay of all joints' positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
         if not robot.prismatic[j]:
             made.add("position-zero", (j,), shared=[self.slopes[j, 0]], unit=-1.0)
+        # about whichever zero, and whether or not the same ratio is in the effort
+        wider = [self.slopes[j, 0], self._torque(j, q, v, a)]
+        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1)
         late, turning = (
             [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)],
             reversing(samples, j),

@@ -195,7 +195,7 @@ class _Trial:
         rows, moves = self.rows, self.rows.case.moves
         before, _ = self._without_each(fault.guard, None)
         after, x = self._without_each(fault.guard, fault)
-        size = self._sizes(fault, x)
+        size = self._sizes(fault, x)[:, -fault.numbers :]
         if fault.sense and fault.sense * size[0, 0] <= 0:
             return None
         away = size[1:] - size[1:].mean(axis=0)

@@ -19,6 +19,10 @@ _SMALL = {
         "the zero of this joint is not the URDF's: about {signed} have to be added",
         "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {{joint_offset: [...]}}`",
     ),
+    "position-scale": (
+        "the positions of this joint are too {wide} by about {ratio} for what the other joints' efforts feel",
+        "check its gear ratio and the counts or units of its encoder; the same ratio is in efforts made of motor currents",
+    ),
     "position-nonlinear": (
         "the positions of this joint are off by a wave of about {size} along its travel",
         "check how the encoder is mounted (centre, tilt) and its calibration",
@@ -86,6 +90,8 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         signed=f"{best.size:+.2g} {unit}",
         whose="this joint" if names else "all joints",
         lean=f"{np.degrees(abs(best.size)):.2g}°",
+        ratio=f"{100 * abs(best.size):.2g} %",
+        wide="large" if best.size > 0 else "small",
         part=f"{200 * best.size:+.2g} %",
         late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
