@@ -138,12 +138,15 @@ def _with_play(q: Array, size: float) -> Array:
         ("effort-asymmetric", 2, None),
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
+        ("effort-without-gravity", None, 0.3),
+        ("position-scale", 1, 0.1),
+        ("position-scale", 2, -0.15),
     ],
 )
 def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size: float | None) -> None:
     robot, real = Robot.from_urdf(arm_urdf("zyxy")), Robot.from_urdf(arm_urdf("zyxy"))
     if id == "effort-without-gravity":
-        for k, share in enumerate((1.2, 0.8, 1.2, 0.8), 1):
+        for k, share in enumerate((1.2, 0.8, 1.2, 0.8) if size is None else (1.0, 1.0, 1.0, 2.0), 1):
             body = real.model.inertias[k]
             real.model.inertias[k] = pin.Inertia(share * body.mass, body.lever, body.inertia)
     elif id in ("joint-origin", "joint-axis"):
@@ -153,6 +156,9 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     q, tau = np.array(recording.position), np.array(recording.effort)
     if id == "position-zero":
         q[:, 1] += 0.04
+    elif id == "position-scale":  # of a gear, so that efforts made of currents have it as well
+        q[:, joint] = 0.3 + (1 + size) * (q[:, joint] - 0.3)
+        tau[:, joint] /= 1 + size
     elif id == "position-nonlinear":
         q[:, 1] += 0.03 * np.sin(2 * q[:, 1] + 0.5)
     elif id == "position-play":
@@ -170,16 +176,16 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         tau[:, 1] = most * np.tanh(tau[:, 1] / most)
     elif id == "effort-delay":
         tau[:, 2] = np.interp(recording.time - 0.015, recording.time, tau[:, 2])
-    elif id == "effort-without-gravity":  # subtracted by a URDF that is wrong by a fifth
+    elif id == "effort-without-gravity":  # subtracted by a URDF that is wrong by a fifth, or lacks a tool
         data = robot.model.createData()
-        tau -= [pin.computeGeneralizedGravity(robot.model, data, x) for x in q]
+        tau -= (size or 1.0) * np.array([pin.computeGeneralizedGravity(robot.model, data, x) for x in q])
     found = doubts(replace(recording, position=q, effort=tau), robot)
     named = next(item for item in found if item.id == id)
     assert named.joint == (None if joint is None else robot.joints[joint])
     if size is not None:
         assert named.size == pytest.approx(size, rel=0.4)
         assert found == [named]
-    assert named.severity == ("refused" if id == "effort-without-gravity" else "warning")
+    assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 
 
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])

@@ -218,7 +218,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "gravity-direction": FindingKind(
             "refused", "Gravity comes from another side.", "`robot: {gravity: [x, y, z]}`.", "angle [°]"
         ),
-        "effort-without-gravity": FindingKind("refused", "The efforts do not hold the robot.", "Log the whole joint torque."),
+        "effort-without-gravity": FindingKind(
+            "refused",
+            "The efforts do not hold the robot, or a part of the gravity torque is missing in them.",
+            "Log the whole joint torque.",
+            "part of the URDF's gravity torque that is missing",
+        ),
         "effort-scale": FindingKind(
             "refused",
             "The effort of a joint is scaled against the others'.",

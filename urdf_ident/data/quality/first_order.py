@@ -41,7 +41,7 @@ _OFTENER = 2.0
 #: Part of some torque that other places of an axis must explain: no URDF is exact, and the Panda's published one comes to 0.01;
 #: and by how much they must explain more than another fault, for they have two numbers.
 _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
-#: Part of the URDF's gravity that is missing where it was subtracted: another part is another clock, mass or direction.
+#: Part of the URDF's gravity that is missing where the whole was subtracted; another part may be another clock or direction.
 _WHOLE = (0.8, 1.25)
 
 
@@ -70,12 +70,15 @@ class SmallFault:
     left: Array
 
     @property
+    def whole(self) -> bool:
+        """Whether missing gravity is all of the URDF's."""
+        return _WHOLE[0] < self.size < _WHOLE[1]
+
+    @property
     def decided(self) -> bool:
         """Whether it is beyond chance, and more than friction that no law has explains."""
         steady = self.errors > _FEWER_ERRORS and self.significance > _IN_ALL
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
-        if self.id == "effort-without-gravity" and not _WHOLE[0] < self.size < _WHOLE[1]:
-            return False
         if not self.joints and self.id == "effort-saturates":
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
         felt = float((self.left[0] ** 2 - self.left[1] ** 2).max())

@@ -56,10 +56,12 @@ _SMALL = {
         "check the zero and both directions of the current sensor, or the conversion of signs",
     ),
     "effort-without-gravity": (
-        "the gravity torque of the URDF is missing in the efforts",
+        "{missing}the gravity torque of the URDF is missing in the efforts",
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
 }
+#: What looks like a part of gravity that is missing.
+_LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
 
 
 def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
@@ -70,15 +72,19 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         found: Those beyond chance, that explaining most first.
 
     Returns:
-        The finding of the first, a warning, or a refusal where gravity is missing; others that explain about as much are
+        The finding of the first, a warning, or a refusal where all gravity is missing; others that explain about as much are
         candidates.
     """
     best = found[0]
     if best.id == "effort-delay":
         return late_against_others(best.size, robot.joints[best.joints[0]])
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
+    less = best.id == "effort-without-gravity" and not best.whole
     names = [robot.joints[j] for j in best.joints]
     words, remedy = _SMALL[best.id]
+    if less:
+        rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
+        remedy += "; a clock that is wrong by a factor, or gravity from another side, look alike"
     unit = "m" if best.id == "joint-origin" or (names and robot.prismatic[best.joints[0]]) else "rad"
     other = names[-1] if names else ""
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
@@ -92,13 +98,14 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         lean=f"{np.degrees(abs(best.size)):.2g}°",
         ratio=f"{100 * abs(best.size):.2g} %",
         wide="large" if best.size > 0 else "small",
+        missing=f"about {100 * best.size:.2g} % of " if less else "",
         part=f"{200 * best.size:+.2g} %",
         late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
     message = f"{told}; so {after:.3g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.3g} %" + (
         f"; the same of {', '.join(same)} would explain about as much" if same else ""
     )
-    size = best.size if best.id.startswith(("position", "joint", "effort-saturates")) else None
-    severity = "refused" if best.id == "effort-without-gravity" else "warning"
+    size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
+    severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
     return Finding(best.id, severity, names[0] if names else None, None, message, remedy, size, 1 / (1 + len(rivals)), ids)
