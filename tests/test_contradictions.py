@@ -16,7 +16,7 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality import against_urdf
+from urdf_ident.data.quality import against_urdf, fault_columns
 from urdf_ident.data.quality.candidates import Reading
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.contradictions import _case
@@ -186,6 +186,15 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         assert named.size == pytest.approx(size, rel=0.4)
         assert found == [named]
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
+
+
+def test_few_large_efforts_do_not_decide_what_a_saturation_takes_away() -> None:
+    tau = np.append(np.linspace(-1.0, 1.0, 2001), 5.0)
+    taken = fault_columns._bend(tau)
+    share = taken[tau != 0] / tau[tau != 0]
+    assert share[-2] == pytest.approx(1.0, rel=0.02)
+    assert share[-1] < 2.0  # a cube would say 25
+    assert taken[1100] / taken[1050] == pytest.approx(8.0, rel=0.05)
 
 
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])

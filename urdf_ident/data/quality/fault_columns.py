@@ -33,6 +33,8 @@ _WAVES = (1, 2, 3, 4, 6, 8)
 _TRUSTED = (0.01, 0.5)
 #: Part of an effort's square that each of its signs must have, so that their scales can be compared.
 _BOTH = 0.05
+#: Part of the large efforts from which on a saturation is told as in proportion to the effort.
+_KNEE = 0.5
 #: Delay by which the efforts' rates are told [s].
 _SOON = 0.004
 #: What is no fault of one joint, and only compared with those that are.
@@ -236,8 +238,13 @@ class FaultRows:
 
 
 def _bend(tau: Array) -> Array:
-    """What a saturation takes away of an effort, over its size, shape (N,)."""
-    return np.asarray(tau**3 / max(float(np.percentile(np.abs(tau), 99.5)), 1e-12) ** 2)
+    """What a saturation takes away of an effort over the part that it takes of a large one, shape (N,).
+
+    As its cube where the effort is small, and in proportion where it is large: few large efforts must not decide.
+    """
+    most = max(float(np.percentile(np.abs(tau), 99.5)), 1e-12)
+    knee = _KNEE * most
+    return np.asarray((tau - knee * np.tanh(tau / knee)) / (1 - _KNEE * np.tanh(1 / _KNEE)))
 
 
 def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, sizes: Sequence[Array]) -> Array:
