@@ -26,7 +26,7 @@ from ..conditioning.filters import HIGHEST, lowpass
 from .evidence import significance
 from .findings import Finding
 from .gram_fit import solved
-from .grams import friction_columns
+from .grams import coupled_with, friction_columns
 from .sampled import MotionSamples, sampler
 
 #: Delays that are tried first [s]; around the best one ever smaller steps follow. Those of one joint against the others come
@@ -381,16 +381,19 @@ def reversing(motion: MotionSamples, j: int) -> Array:
         j: The joint.
 
     Returns:
-        One column a width of speed, then one a travel, shape (N, k), between −1 and 1.
+        One column a width of speed, then one a travel, and the same of the motors that turn with it and other joints, shape
+        (N, k), between −1 and 1.
     """
-    v = motion.v[:, j]
-    turns = (np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS)
-    return np.column_stack([*turns, *(_slipping(motion, j, part) for part in _SLIPS)])
+    columns: list[Array] = []
+    for way in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
+        q, v = motion.q @ way, motion.v @ way
+        columns += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS]
+        columns += [_slipping(q, part) for part in _SLIPS]
+    return np.column_stack(columns)
 
 
-def _slipping(motion: MotionSamples, j: int, part: float) -> Array:
+def _slipping(q: Array, part: float) -> Array:
     """The state of Dahl's model, between −1 and 1, shape (N,)."""
-    q = motion.q[:, j]
     travel = max(part * float(np.ptp(q)), 1e-9)
     state, out, before = 0.0, np.empty(len(q)), q[0]
     for k, value in enumerate(q):

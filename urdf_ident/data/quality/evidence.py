@@ -14,7 +14,7 @@ import numpy as np
 
 from ...linalg import Array
 from .gram_fit import solved
-from .grams import DISSIPATES, Grams
+from .grams import DISSIPATES, VISCOUS, Grams, whose
 
 #: Torques explained to this part of their rms leave nothing to explain better.
 EXACT = 5e-3
@@ -58,8 +58,8 @@ class Errors:
 
     Attributes:
         squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
-        power: Mean friction torque times velocity over the product of their rms, of every fold, shape (F, n, H): negative
-            where friction would drive the joint.
+        power: Mean friction torque times velocity over the product of their rms, of every fold, shape (F, n, H), that of the
+            motors which turn with the joint and others among it: negative where friction would drive the joint.
         theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
     """
 
@@ -85,8 +85,11 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
     size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
-    drag = -np.sum(x[:, :, m:p][:, :, DISSIPATES] * (total[:, m + 2, m:p][:, DISSIPATES] / rows)[None, :, :, None], axis=2)
-    return Errors(np.maximum(squares, 0.0), drag / size, -x[:, 0, :m])
+    power = np.zeros_like(x[:, :, 0])
+    for k in whose(p - m):  # how a joint and its motor share friction is open: what both dissipate is not
+        own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
+        power -= np.sum(x[:, :, own] * (total[:, m + k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
+    return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
 
 
 def in_sample(found: Grams, reading: Array, weights: Array) -> Array:

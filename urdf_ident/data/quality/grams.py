@@ -20,8 +20,10 @@ from .sampled import MotionSamples
 Own = TypeVar("Own", bound="Grams")
 #: Blocks left out at a time are every so manieth.
 FOLDS = 5
-#: Columns of :func:`friction_columns`: the offset, the sign of the velocity, and those odd in the velocity: what dissipates.
-OFFSET, COULOMB, DISSIPATES = 1, 3, slice(2, 6)
+#: Columns of :func:`friction_columns`: the offset, the velocity, its sign, and those odd in the velocity: what dissipates.
+OFFSET, VISCOUS, COULOMB, DISSIPATES = 1, 2, 3, slice(2, 6)
+#: How many columns there are a joint or motor, and how many more of springs.
+_OF_ONE, _OF_SPRINGS = 6, 3
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
@@ -34,21 +36,46 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
 
     Returns:
         Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; position, its sine and
-        cosine about their means; and the first six of the motors, zeros where a joint has fewer of them than another.
+        cosine about their means; and the first six of the motors, in the sense in which they turn the joint, zeros where it has
+        fewer of them than another.
     """
     columns = _dissipating(motion.v[:, j], motion.a[:, j])
     if springs:
         q = motion.q[:, j]
         columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
-    A = motion.reduction
-    if A is None:
-        return np.column_stack(columns)
-    coupled = np.count_nonzero(A, axis=1) > 1
-    for k in np.flatnonzero(coupled & (A[:, j] != 0)):
-        columns += _dissipating(motion.v @ A[k], motion.a @ A[k])
-    most = int((A[coupled] != 0).sum(axis=0).max())
-    missing = most - int((A[coupled, j] != 0).sum())
-    return np.column_stack([*columns, *np.zeros((6 * missing, len(motion.v)))])
+    for way in coupled_with(motion.reduction, j):
+        columns += _dissipating(motion.v @ way, motion.a @ way) if way.any() else [*np.zeros((_OF_ONE, len(motion.v)))]
+    return np.column_stack(columns)
+
+
+def coupled_with(reduction: Array | None, j: int) -> list[Array]:
+    """Motors that turn with a joint and others, in the sense in which they turn it.
+
+    Args:
+        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
+        j: The joint.
+
+    Returns:
+        Their rates for joint rates, shape (n,) each; zeros at the end where the joint has fewer of them than another.
+    """
+    if reduction is None:
+        return []
+    coupled = reduction[np.count_nonzero(reduction, axis=1) > 1]
+    ways = [np.sign(row[j]) * row for row in coupled if row[j] != 0]
+    most = int((coupled != 0).sum(axis=0).max(initial=0))
+    return [*ways, *np.zeros((most - len(ways), len(reduction)))]
+
+
+def whose(columns: int) -> list[int]:
+    """Where the columns of a joint, and of each motor that turns with it and others, begin in its friction columns.
+
+    Args:
+        columns: How many :func:`friction_columns` there are.
+
+    Returns:
+        Their first ones.
+    """
+    return [0, *range(_OF_ONE + (_OF_SPRINGS if columns % _OF_ONE else 0), columns, _OF_ONE)]
 
 
 def _dissipating(v: Array, a: Array) -> list[Array]:
