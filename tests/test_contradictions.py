@@ -486,3 +486,44 @@ def test_a_stretch_with_few_samples_is_looked_at_in_the_middle_and_a_long_one_as
     assert thinned([([long], 5.0)])[0].rows.start == 0
     of_many = [item.rows for item in thinned([([part], 5.0) for part in many])]
     assert all(rows.start == (rows.step - 1) // 2 > 0 for rows in of_many)
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt(way: float, seed: int) -> None:
+    """It has no friction of its own, and that of the motor mimics friction that drives it, or an effort that is late."""
+    A = np.eye(ARM.n)
+    A[3, 2] = way
+    bare = Truth(*(np.where(np.arange(ARM.n) == 3, 0.0, x) for x in vars(Truth.of(ARM.n)).values()))
+    recording = log_of(ARM, seed=seed, seconds=8.0, noise=0.01, truth=bare)
+    turned = recording.position @ A[3]
+    rate = np.gradient(turned, recording.time)
+    friction = np.tanh(rate / 0.02) + rate + 0.7 * dahl(turned, 0.002)
+    effort = np.asarray(recording.effort) + np.outer(2.0 * recording.effort.std(axis=0)[3] * friction, A[3])
+    report = examine_logs([replace(recording, effort=effort)], ARM, Drive.build(ARM.n, reduction=A), SignalConfig())[0]
+    assert [item for item in report.findings if item.id in PHYSICS and item.severity != "info"] == []
+
+
+def dahl(q: Array, travel: float) -> Array:
+    """Dahl's friction of first order over its limit, shape (N,)."""
+    state, out = 0.0, np.empty(len(q))
+    for k, step in enumerate(np.diff(q, prepend=q[0])):
+        out[k] = state = np.sign(step) + (state - np.sign(step)) * np.exp(-abs(step) / travel)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_friction_that_gives_before_it_slips_is_not_taken_for_play(seed: int) -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed, amplitude=0.15)
+    effort = torques(ARM, Truth.of(ARM.n), q, v, a)
+    effort[:, 3] += 3.0 * dahl(q[:, 3], 0.003)
+    assert doubts(Recording("log", ARM.joints, t, q, effort=effort)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_an_asymmetry(seed: int) -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+    q[:, 2], v[:, 2], a[:, 2] = 0.15 * t, 0.15, 0.0
+    effort = torques(ARM, Truth.of(ARM.n), q, v, a)
+    effort[:, 2] += 0.1 * np.abs(effort[:, 2])
+    assert doubts(Recording("log", ARM.joints, t, q, effort=effort)) == []

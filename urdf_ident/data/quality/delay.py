@@ -54,7 +54,7 @@ _WIDER = 4.0
 #: Speeds within which friction turns round besides those of the other checks, as a part of the joint's usual speed.
 _TURNS = (0.03, 0.25, 1.5)
 #: Travel within which friction slips before it slides, as a part of the joint's motion.
-_SLIPS = (0.003, 0.02)
+_SLIPS = (0.003, 0.008, 0.02)
 
 
 @dataclass(frozen=True)

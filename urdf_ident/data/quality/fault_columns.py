@@ -19,6 +19,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
+from ...samples import one_way
 from .candidates import Reading, axis_of
 from .delay import reversing
 from .evidence import EXACT
@@ -213,7 +214,7 @@ class FaultRows:
             guard = [sine, cosine, sine * sign, cosine * sign]
             made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard)
         if play.any():
-            guard = [play[:, 0], play[:, 0] * q]
+            guard = [play[:, 0], play[:, 0] * q, *turning.T]
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
 
     def _of_effort(self, j: int, made: _Made) -> None:
@@ -223,11 +224,13 @@ class FaultRows:
         for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not of motors that turn both
             if i != j:
                 made.add("effort-crosstalk", (j, int(i)), own=[samples.tau[:, i]], unit=-1.0)
+        turning = [*reversing(samples, j).T]
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
-        made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=[*reversing(samples, j).T], sense=1)
+        made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         tau = self.fitted[:, j]
-        made.add("effort-saturates", (j,), own=[_bend(tau)], sense=1)
-        if min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
+        swept = one_way(v)  # friction that grows with the load is another scale of each sign then
+        made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
+        if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             guard = [np.abs(v), v**2]  # friction that is another one forwards and backwards is free
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
