@@ -20,8 +20,9 @@ _COPIED = 1e-6
 #: Parts of an effort's largest value below which it is at zero and near it, visits to zero from which its sign is lost, and how
 #: much longer it is within twice the second part than within it, at least: 2 times for a fold, 1.4 for a smooth minimum.
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
-#: Samples on each side of a visit at least, and how much smoother the effort is once its sign is turned there.
-_BESIDE, _SMOOTHER = 4, 0.9
+#: Samples on each side of a visit at least, and what turning the effort's sign there must leave of its roughness at most; of an
+#: effort with the sign of its velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
+_BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
 #: Rows of a moving joint in which an effort is exactly zero, and how much more often it is than each value beside zero, from
 #: which it has a dead zone; rows before and after which the joint is elsewhere, and part of its fastest from which it moves.
 _DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.01
@@ -65,8 +66,11 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
         robot: Its joints.
     """
     for joint, q, x in moving_efforts(state, robot):
-        folds, words = (_folds(x), "is never below zero") if x.min() >= 0 else (_folds_against(q, x), "never brakes its joint")
-        if len(folds) >= _VISITS:
+        against = x.min() < 0
+        (folds, ratios), words = (
+            (_folds_against(q, x), "never brakes its joint") if against else (_folds(x), "is never below zero")
+        )
+        if len(folds) >= _VISITS and np.median(ratios) < (_FAR_SMOOTHER if against else _SMOOTHER):
             state.add(
                 "effort-unsigned",
                 "refused",
@@ -124,8 +128,8 @@ def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Arra
             yield joint, q, effort
 
 
-def _folds(x: Array) -> NDArray[np.intp]:
-    """Where a signal comes to zero and turns back as straight as it came, if turning its sign there makes it smoother."""
+def _folds(x: Array) -> tuple[NDArray[np.intp], Array]:
+    """Where a signal comes to zero and turns back as straight as it came; part of its roughness that a turned sign leaves."""
     low = np.flatnonzero(x < 2 * _NEAR * x.max())
     visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
     at, ratios = [], []
@@ -140,18 +144,19 @@ def _folds(x: Array) -> NDArray[np.intp]:
             side = np.arange(len(part)) + begin - lowest  # noise decides on which one the lowest sample is
             turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
             ratios.append(turned / max(_roughness(part), 1e-300))
-    return np.array(at if at and np.median(ratios) < _SMOOTHER else [], dtype=np.intp)
+    return np.array(at, dtype=np.intp), np.array(ratios)
 
 
-def _folds_against(q: Array, x: Array) -> NDArray[np.intp]:
+def _folds_against(q: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
     """Folds of an effort that always has the sign of its joint's velocity, where that is not small; none where it brakes."""
     way = np.zeros(len(q))
     way[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
     moving = np.abs(way) > _MOVES * np.abs(way).max()
     if np.mean(x[moving] * way[moving] < 0) > _BRAKES:
-        return np.array([], dtype=np.intp)
-    at = _folds(np.abs(x))
-    return np.asarray(at[np.abs(way[at]) > _FAST * np.abs(way).max()], dtype=np.intp)
+        return np.array([], dtype=np.intp), np.array([])
+    at, ratios = _folds(np.abs(x))
+    fast = np.abs(way[at]) > _FAST * np.abs(way).max()
+    return at[fast], ratios[fast]
 
 
 def _roughness(x: Array) -> float:
