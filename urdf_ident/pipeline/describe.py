@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
-from ..data.readers.columns import find_columns
+from ..data.readers.columns import LogLayout, find_columns
 from ..data.readers.formats import open_table
+from ..data.readers.remote import at_hand
 from ..data.readers.sources import LogSource, expand_logs
 from ..data.recognition.meaning import Said
 from ..data.recognition.recognise import LogDescription, recognise
@@ -56,11 +57,15 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
     Raises:
         LogError: The log cannot be read, or nothing in it moves like this robot.
     """
-    layout = project.log_layout()
-    files = dict(source.files)
-    if "" not in files:
+    if "" not in dict(source.files):
         return None
-    table = open_table(files[""], robot, layout.choice)
+    with at_hand(source.files) as near:
+        return _described(dict(near)[""], robot, project.log_layout())
+
+
+def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:
+    """Recognises a log in one file."""
+    table = open_table(path, robot, layout.choice)
     try:
         return recognise(table, robot, layout)
     except LogError as error:

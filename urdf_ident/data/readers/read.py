@@ -23,6 +23,7 @@ from ..refusals import LeftOut, all_usable, attempts
 from .columns import PREFIXES, LogLayout
 from .fields import recording_fields
 from .formats import open_table
+from .remote import at_hand
 from .sources import LogSource, expand_logs, log_source
 from .tables import Table
 
@@ -50,6 +51,12 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
     """
     layout = layout or LogLayout()
     source = log_source(source, layout)
+    with at_hand(source.files) as near:
+        return _read(replace(source, files=near), robot, layout)
+
+
+def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
+    """A log whose files are on a disk of this machine."""
     named = {path: stamp(path) for _, path in source.files}
     tables = _open(source, robot, layout)
     stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **named}

@@ -1,4 +1,4 @@
-"""From the LOG arguments of a command line to logs: files, folders, globs, stems of split logs."""
+"""From the LOG arguments of a command line to logs: files, folders, globs, addresses, stems of split logs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...errors import LogError, MissingFileError, nearest
 from .columns import LogLayout
 from .formats import PACKED, is_bag_folder, is_log_name
 from .lerobot import episodes, is_dataset, split_episode
+from .remote import is_address, logs_at
 from .tables import file_hash
 
 
@@ -36,7 +37,8 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
 
     Args:
         arguments: Files, folders (every log in them), bags' folders, LeRobot data sets (every episode in them) or single
-            episodes (``DATASET/episode_000003``), globs, or stems of split logs.
+            episodes (``DATASET/episode_000003``), globs, or stems of split logs; of files, folders and globs also addresses
+            (``s3://bucket/run.parquet``).
         layout: Its ``files`` say what the parts of a split log are called.
         copies: Let files of the same content through; who prepares the logs finds them.
 
@@ -83,7 +85,9 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
     path = Path(argument)
-    if path.is_dir():
+    if is_address(argument):
+        found = logs_at(argument)
+    elif path.is_dir():
         found = _in_folder(path)
         if not found:
             raise MissingFileError(
@@ -120,6 +124,8 @@ def _logs_of_folder(path: Path) -> list[str]:
 
 
 def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+    if is_address(argument):
+        raise LogError("a log in several files is not read from an address", where=argument, remedy="copy it to a folder")
     pattern = layout.files.get("position") or next(iter(layout.files.values()))
     if "*" not in pattern:
         raise LogError("a file pattern has no *", where="log.files", got=pattern, expected="* where the LOG argument goes")

@@ -1,0 +1,89 @@
+"""Logs at addresses, read through fsspec, against the same logs on a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from conftest import arm_urdf
+from logs import make_log
+
+from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.read import read_recording, read_recordings
+from urdf_ident.data.readers.sources import expand_logs
+from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
+from urdf_ident.model.robot import Robot
+
+fsspec = pytest.importorskip("fsspec")
+ROBOT = Robot.from_urdf(arm_urdf("zyy"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Path]:
+    """Three logs on a disk, and the same in a store in memory."""
+    system = fsspec.filesystem("memory")
+    for seed in range(3):
+        path = make_log(tmp_path / f"run{seed}.csv", ROBOT, seed=seed, seconds=6.0)
+        system.pipe_file(f"/runs/run{seed}.csv", path.read_bytes())
+    system.pipe_file("/runs/notes.txt", b"not a log")
+    yield tmp_path
+    system.rm("/runs", recursive=True)
+
+
+@pytest.mark.parametrize("argument", ["memory://runs", "memory://runs/*.csv"])
+def test_a_folder_and_a_glob_at_an_address_stand_for_their_logs(store: Path, argument: str) -> None:
+    sources = expand_logs([argument])
+    assert [source.name for source in sources] == ["run0", "run1", "run2"]
+    for source in sources:
+        far, near = read_recording(source, ROBOT), read_recording(store / f"{source.name}.csv", ROBOT)
+        assert far.sha256 == near.sha256
+        np.testing.assert_array_equal(far.position, near.position)
+        np.testing.assert_array_equal(far.effort, near.effort)
+
+
+def test_processes_read_addresses_as_they_read_a_disk(store: Path) -> None:
+    near = [read_recording(store / f"run{seed}.csv", ROBOT) for seed in range(3)]
+    far = read_recordings(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT, jobs=2)
+    assert [log.sha256 for log in far] == [log.sha256 for log in near]
+    assert all(log.path.startswith("file://") for log in far)
+
+
+def test_a_command_takes_addresses(store: Path, tmp_path: Path) -> None:
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(arm_urdf("zyy"))
+    result = run("inspect", "memory://runs", "--robot", str(urdf))
+    assert result.returncode == 0, result.stderr
+    assert "run2" in result.stdout
+
+
+def test_what_cannot_be_read_is_named_by_its_address(store: Path) -> None:
+    for address in ("memory://runs/run7.csv", "memory://nowhere/*.csv", "nostore://runs/run0.csv"):
+        with pytest.raises(MissingFileError, match=address.replace("*", r"\*")):
+            expand_logs([address])
+    fsspec.filesystem("memory").pipe_file("/runs/empty.csv", b"")
+    with pytest.raises(LogError, match=r"memory://.*empty\.csv"):
+        read_recording("memory://runs/empty.csv", ROBOT)
+    with pytest.raises(LogError, match="copy it"):
+        expand_logs(["memory://runs/run0.csv"], LogLayout(files={"position": "*_q.csv", "effort": "*_tau.csv"}))
+
+
+def test_a_log_that_changes_while_it_is_copied_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = type(fsspec.filesystem("memory"))
+    get_file = system.get_file
+
+    def grows(self: object, path: str, near: str, **options: object) -> None:
+        get_file(self, path, near, **options)
+        self.pipe_file(path, b"more")  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(system, "get_file", grows)
+    with pytest.raises(LogError, match="changed while it was read"):
+        read_recording("memory://runs/run0.csv", ROBOT)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    with pytest.raises(MissingExtraError, match="remote"):
+        expand_logs(["s3://bucket/run.csv"])
