@@ -13,7 +13,7 @@ from logs import make_log
 
 from urdf_ident.data.readers.columns import LogLayout
 from urdf_ident.data.readers.read import read_recording, read_recordings
-from urdf_ident.data.readers.sources import expand_logs
+from urdf_ident.data.readers.sources import expand_logs, log_source
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
 from urdf_ident.model.robot import Robot
 
@@ -49,6 +49,10 @@ def test_processes_read_addresses_as_they_read_a_disk(store: Path) -> None:
     far = read_recordings(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT, jobs=2)
     assert [log.sha256 for log in far] == [log.sha256 for log in near]
     assert all(log.path.startswith("file://") for log in far)
+
+
+def test_a_signed_link_is_called_by_its_file() -> None:
+    assert log_source("https://host/runs/run0.csv.gz?key=a.b/c", LogLayout()).name == "run0"
 
 
 def test_a_command_takes_addresses(store: Path, tmp_path: Path) -> None:

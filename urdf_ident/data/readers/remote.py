@@ -20,6 +20,23 @@ def is_address(path: str | Path) -> bool:
     return "://" in str(path)
 
 
+def file_name(address: str) -> str:
+    """The name of the file at an address.
+
+    Args:
+        address: Of a file; what a web address holds after its path is left out.
+
+    Returns:
+        The name with its suffix.
+    """
+    return PurePosixPath(address.split("?")[0] if _of_web(address) else address).name
+
+
+def _of_web(address: str) -> bool:
+    """Whether a question mark begins a query, as in a signed link, and stands for no letter."""
+    return address.startswith(("http://", "https://"))
+
+
 def logs_at(address: str) -> list[str]:
     """The logs that an address stands for.
 
@@ -34,7 +51,7 @@ def logs_at(address: str) -> list[str]:
         MissingFileError: There is no log, or it cannot be reached.
     """
     with _reached(address) as (system, path):
-        if any(mark in path for mark in "*?["):
+        if any(mark in path for mark in ("*[" if _of_web(address) else "*?[")):
             found = [item for item in system.glob(path) if system.isfile(item)]
         elif system.isdir(path):
             found = [item for item in system.ls(path, detail=False) if system.isfile(item) and is_log_name(item)]
@@ -79,7 +96,7 @@ def _copied(address: str, folder: Path) -> str:
     """The file of a copy, with the same name."""
     with _reached(address) as (system, path):
         before = system.checksum(path)
-        near = folder / PurePosixPath(path).name
+        near = folder / file_name(address)
         system.get_file(path, str(near))
         system.invalidate_cache()
         if system.checksum(path) != before:

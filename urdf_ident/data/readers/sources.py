@@ -13,7 +13,7 @@ from ...errors import LogError, MissingFileError, nearest
 from .columns import LogLayout
 from .formats import PACKED, is_bag_folder, is_log_name
 from .lerobot import episodes, is_dataset, split_episode
-from .remote import is_address, logs_at
+from .remote import file_name, is_address, logs_at
 from .tables import file_hash
 
 
@@ -206,7 +206,7 @@ def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...
 
 def _short(path: str) -> str:
     """Name of a log without suffixes."""
-    name = Path(path)
+    name = Path(file_name(path) if is_address(path) else path)
     return Path(name.stem).stem if name.suffix.lower() in PACKED else name.stem
 
 
