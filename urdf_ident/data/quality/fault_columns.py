@@ -88,9 +88,13 @@ class _Made:
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
-    """Where they are."""
-    columns.extend(new)
-    return tuple(range(len(columns) - len(new), len(columns)))
+    """Where they are; what several faults have in common is put there once."""
+    places = {id(column): k for k, column in enumerate(columns)}
+    for column in new:
+        if id(column) not in places:
+            places[id(column)] = len(columns)
+            columns.append(column)
+    return tuple(places[id(column)] for column in new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,28 +184,27 @@ class FaultRows:
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
         if j == int(np.flatnonzero(self.case.moves)[0]):
             made.add("effort-saturates", (), shared=[np.column_stack([_bend(x) for x in self.fitted.T])], sense=1)
-        self._of_position(j, play, jerk, made)
-        self._of_effort(j, made)
+        turning = [*reversing(self.samples, j).T]
+        self._of_position(j, play, jerk, turning, made)
+        self._of_effort(j, turning, made)
         if self.placed[j].any():
             made.add("joint-origin", (j,), shared=[*self.placed[j, :2]])
             made.add("joint-axis", (j,), shared=[*self.placed[j, 2:]])
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
-    def _of_position(self, j: int, play: Array, jerk: Array, made: _Made) -> None:
+    def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
         """A zero, a scale, a delay, waves and play of a joint's positions; and a delay of all joints' positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
+        zero = self.slopes[j, 0]
         if not robot.prismatic[j]:
-            made.add("position-zero", (j,), shared=[self.slopes[j, 0]], unit=-1.0)
+            made.add("position-zero", (j,), shared=[zero], unit=-1.0)
         # about whichever zero, and whether or not the same ratio is in the effort
-        wider = [self.slopes[j, 0], self._torque(j, q, v, a)]
+        wider = [zero, self._torque(j, q, v, a)]
         made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1)
-        late, turning = (
-            [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)],
-            reversing(samples, j),
-        )
-        made.add("position-late", (j,), shared=[late[j]], guard=[*turning.T], unit=-1.0)
-        made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=[*turning.T], unit=-1.0)
+        late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
+        made.add("position-late", (j,), shared=[late[j]], guard=turning, unit=-1.0)
+        made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)
         turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
         for waves in _WAVES:
@@ -214,17 +217,16 @@ class FaultRows:
             guard = [sine, cosine, sine * sign, cosine * sign]
             made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard)
         if play.any():
-            guard = [play[:, 0], play[:, 0] * q, *turning.T]
+            guard = [play[:, 0], play[:, 0] * q, *turning]
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
 
-    def _of_effort(self, j: int, made: _Made) -> None:
+    def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
         """Crosstalk, delay, saturation and asymmetry of a joint's effort."""
         samples, n, v = self.samples, self.n, self.samples.v[:, j]
         A = np.eye(n) if samples.reduction is None else samples.reduction
         for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not of motors that turn both
             if i != j:
                 made.add("effort-crosstalk", (j, int(i)), own=[samples.tau[:, i]], unit=-1.0)
-        turning = [*reversing(samples, j).T]
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         tau = self.fitted[:, j]
