@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +66,19 @@ def is_log_name(path: str | Path) -> bool:
     path = Path(path)
     suffix = path.suffix.lower()
     return suffix in TEXT or suffix in _SUFFIXES or (suffix in PACKED and Path(path.stem).suffix.lower() in TEXT)
+
+
+def logs_among(paths: Iterable[str]) -> list[str]:
+    """The logs among the files of a folder: its CSV files if it has any, else files of all formats.
+
+    Args:
+        paths: The files; hidden ones are left out.
+
+    Returns:
+        The logs, sorted.
+    """
+    logs = sorted(path for path in paths if is_log_name(path) and not Path(path).name.startswith("."))
+    return [path for path in logs if Path(path).suffix.lower() == ".csv"] or logs
 
 
 def is_bag_folder(path: str | Path) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
-from .formats import is_log_name
+from .formats import logs_among
 
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]
@@ -52,16 +52,20 @@ def logs_at(address: str) -> list[str]:
     """
     with _reached(address) as (system, path):
         if any(mark in path for mark in ("*[" if _of_web(address) else "*?[")):
-            found = [item for item in system.glob(path) if system.isfile(item)]
+            found = _files(system.glob(path, detail=True).values())
         elif system.isdir(path):
-            found = [item for item in system.ls(path, detail=False) if system.isfile(item) and is_log_name(item)]
-            found = [item for item in found if item.lower().endswith(".csv")] or found
+            found = logs_among(_files(system.ls(path, detail=True)))
         else:
-            found = [path] if system.isfile(path) else []
+            found = _files([system.info(path)])
         if not found:
             remedy = "check the address and the rights to read it"
             raise MissingFileError("no log is at this address", where=address, remedy=remedy)
         return sorted(str(system.unstrip_protocol(item)) for item in found)
+
+
+def _files(listed: Iterable[dict[str, Any]]) -> list[str]:
+    """The files of a listing, which says of each what it is: asking for each by itself is a request each."""
+    return [item["name"] for item in listed if item["type"] == "file"]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import LogError, MissingFileError, nearest
 from .columns import LogLayout
-from .formats import PACKED, is_bag_folder, is_log_name
+from .formats import PACKED, is_bag_folder, is_log_name, logs_among
 from .lerobot import episodes, is_dataset, split_episode
 from .remote import file_name, is_address, logs_at
 from .tables import file_hash
@@ -112,9 +112,8 @@ def _in_folder(path: Path) -> list[str]:
     if own:
         return own
     members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
-    files = [p for p in members if p.is_file() and is_log_name(p)]
-    tables = [p for p in files if p.suffix.lower() == ".csv"] or files
-    return [*map(str, tables), *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
+    tables = logs_among(str(p) for p in members if p.is_file())
+    return [*tables, *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
 
 
 def _logs_of_folder(path: Path) -> list[str]:
