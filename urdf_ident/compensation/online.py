@@ -50,9 +50,8 @@ class OnlineModel:
         self._reference = _Rigid(model, model.reference_theta) if model.loaded and model.reference_theta is not None else None
         self._reduction = np.asarray(model.drive.reduction)
         self._offset, self._inverse = np.asarray(model.drive.offset), np.linalg.inv(self._reduction)
-        values = theta[model.n_inertial :]
-        self._inertia, self._laws = _side(model, values, "joint")
-        self._motor_inertia, self._motor_laws = _side(model, values, "motor")
+        self._inertia, self._laws = _side(model, theta, "joint")
+        self._motor_inertia, self._motor_laws = _side(model, theta, "motor")
         self._on_motors = bool(self._motor_laws) or bool(self._motor_inertia.any())
         self._past: dict[int, tuple[Array, Array]] = {}
         self._ranges: dict[int, tuple[Array, Array]] = {}
@@ -161,19 +160,17 @@ def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
     return model
 
 
-def _side(model: DynamicModel, values: Array, side: str) -> tuple[Array, list[Friction]]:
+def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Friction]]:
     """Rotor inertias of one side, and its friction on all axes at once."""
-    inertia, at = np.zeros(model.n), 0
+    inertia = np.zeros(model.n)
     laws: list[tuple[int, Law, Array]] = []
-    for item in model.terms:
-        count = len(item.term.symbols)
-        own, at = values[at : at + count], at + count
+    for item, own in model.placed_terms:
         if item.side != side:
             continue
         if isinstance(item.term, Law):
-            laws.append((item.axis, item.term, own))
+            laws.append((item.axis, item.term, theta[own]))
         elif item.term.name == "rotor_inertia":
-            inertia[item.axis] += own[0]
+            inertia[item.axis] += theta[own.start]
         else:
             raise ModelError(f"term '{item.term.name}' has no fast form", remedy="use the model's torque()")
     return inertia, list(gather(laws, model.n))

@@ -38,12 +38,9 @@ def ordinary_columns(model: DynamicModel) -> Array:
     phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)
     w, size = 2 * np.pi * _FREQUENCY, np.sqrt(2.0) * speed
     motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
-    column = model.n_inertial
-    for item in model.terms:
-        width = len(item.term.symbols)
+    for item, own in model.placed_terms:
         if not (item.term.loaded or getattr(item.term, "conservative", False)):
-            found[column : column + width] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
-        column += width
+            found[own] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
     carried = matter_acceleration(model.robot)
     for k, parameter in enumerate(model.parameters):
         if parameter.rotor:

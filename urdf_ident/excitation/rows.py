@@ -67,10 +67,7 @@ class PlannedRows:
         check_shape("scale", self.scale.shape, (len(base),))
         self.rigid = RigidRegressor(model.robot)
         self._mix = model.drive.row_mix / self.noise[:, None]
-        spread = [
-            item.distribution(model.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in model.terms
-        ]
-        self._spread = self._mix @ np.hstack([np.zeros((model.n, 0)), *spread])
+        self._spread = self._mix @ model.distribution
         inside = base.independent < model.n_inertial
         self._inertial, self._own = base.independent[inside], base.independent[~inside] - model.n_inertial
         self._cut = int(inside.sum())
@@ -133,11 +130,9 @@ class PlannedRows:
         by_q, by_v, by_a, by_reference = (np.zeros(weight.shape[:2]) for _ in range(4))
         by_term = np.zeros((len(weight), self._spread.shape[1]))
         by_term[:, self._own] = (weight[:, :, self._cut :] * self._spread[:, self._own]).sum(axis=1)
-        column = 0
-        for item, axis in zip(self.model.terms, state.terms, strict=True):
-            width = len(item.term.symbols)
-            self._term_gradient(item, axis, by_term[:, column : column + width], (by_q, by_v, by_a, by_reference))
-            column += width
+        for (item, own), axis in zip(self.model.placed_terms, state.terms, strict=True):
+            columns = by_term[:, own.start - self.model.n_inertial : own.stop - self.model.n_inertial]
+            self._term_gradient(item, axis, columns, (by_q, by_v, by_a, by_reference))
         if torque_weight is not None:
             rigid += torque_weight[:, :, None] * self.theta0
         if state.reference is not None:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,28 @@ class DynamicModel(SentOnce):
     def n_inertial(self) -> int:
         """Number of inertial parameters, 10·n; they come first."""
         return 10 * self.n
+
+    @cached_property
+    def placed_terms(self) -> tuple[tuple[AppliedTerm, slice], ...]:
+        """The terms, each with the place of its parameters in theta."""
+        ends = np.cumsum([self.n_inertial, *(len(item.term.symbols) for item in self.terms)]).tolist()
+        return tuple((item, slice(*own)) for item, own in zip(self.terms, pairwise(ends), strict=True))
+
+    def without_inertia(self, theta: Array) -> Array:
+        """The parameters with all inertia, of bodies and rotors, set to zero.
+
+        Args:
+            theta: Shape (p,), or several in columns, shape (p, k).
+
+        Returns:
+            The same shape.
+        """
+        rest = np.array(theta, dtype=float)
+        rest[: self.n_inertial] = 0.0
+        for item, own in self.placed_terms:
+            if item.term.name == RotorInertia.name:
+                rest[own] = 0.0
+        return rest
 
     @cached_property
     def distribution(self) -> Array:
@@ -409,5 +432,4 @@ class DynamicModel(SentOnce):
         Returns:
             The law.
         """
-        owners = [item.term for item in self.terms for _ in item.term.symbols]
-        return owners[index - self.n_inertial]
+        return next(item.term for item, own in self.placed_terms if index < own.stop)

@@ -39,11 +39,9 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
         Axis and side → the first column (index into theta) and the law, in the order of theta.
     """
     found: dict[Slider, list[tuple[int, Law]]] = {}
-    column = model.n_inertial
-    for item in model.terms:
+    for item, own in model.placed_terms:
         if isinstance(item.term, Law) and not item.term.conservative:
-            found.setdefault((item.axis, item.side), []).append((column, item.term))
-        column += len(item.term.symbols)
+            found.setdefault((item.axis, item.side), []).append((own.start, item.term))
     return found
 
 

@@ -10,7 +10,6 @@ import pinocchio as pin
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq
 from ..model.robot import Robot
-from ..model.terms import RotorInertia
 from ..result.identification import Identification
 
 #: Chance of a false alarm, over all tests together.
@@ -180,13 +179,7 @@ def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) 
     model, base = ident.model, ident.fit.base
     q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
     v[0, j] = speed
-    unit = base.embedded(np.eye(len(base)))
-    unit[: model.n_inertial] = 0.0
-    at = model.n_inertial
-    for item in model.terms:
-        if item.term.name == RotorInertia.name:
-            unit[at] = 0.0
-        at += len(item.term.symbols)
+    unit = model.without_inertia(base.embedded(np.eye(len(base))))
     return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
 
 

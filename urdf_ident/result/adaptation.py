@@ -118,25 +118,19 @@ def chosen_settings(ident: Record) -> FilterSettings:
 
 def _joint_laws(model: DynamicModel) -> dict[int, Law]:
     """Friction laws on joints by the indices of their parameters."""
-    found, at = {}, model.n_inertial
-    for item in model.terms:
-        count = len(item.term.symbols)
-        if isinstance(item.term, Law) and item.side == "joint":
-            found.update(dict.fromkeys(range(at, at + count), item.term))
-        at += count
-    return found
+    laws = [(item.term, own) for item, own in model.placed_terms if isinstance(item.term, Law) and item.side == "joint"]
+    return {k: law for law, own in laws for k in range(own.start, own.stop)}
 
 
 def _least(ident: Record, width: Array, top: Array) -> Array:
     """Friction that every joint has at least at some speeds, without load, in the weaker direction, shape (n, 3)."""
     model = ident.model
     speeds = np.column_stack([_SLOW * width, *(part * top for part in _PARTS)])
-    found, at = np.zeros((model.n, 2, speeds.shape[1])), model.n_inertial
-    for item in model.terms:
-        values, at = ident.theta[at : at + len(item.term.symbols)], at + len(item.term.symbols)
+    found = np.zeros((model.n, 2, speeds.shape[1]))
+    for item, own in model.placed_terms:
         if isinstance(item.term, Law) and item.side == "joint" and not (item.term.bias or item.term.conservative):
             for k, sign in enumerate((1.0, -1.0)):
                 v = sign * speeds[item.axis]
                 columns = item.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
-                found[item.axis, k] += sign * sum(value * x for value, x in zip(values, columns, strict=True))
+                found[item.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[own], columns, strict=True))
     return np.asarray(np.maximum(found.min(axis=1), 0.0))

@@ -13,7 +13,6 @@ from ..errors import EstimationError, ModelError, check_shape
 from ..linalg import Array
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import with_inertias
-from ..model.terms import RotorInertia
 from .intervals import mass_matrix
 from .record import Record
 
@@ -82,14 +81,7 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         )
     position = np.zeros_like(velocity) if q is None else _array(ident, "q", q, velocity.shape)
     acceleration = np.zeros_like(velocity) if a is None else _array(ident, "a", a, velocity.shape)
-    theta = ident.theta.copy()
-    theta[: ident.model.n_inertial] = 0.0
-    at = ident.model.n_inertial
-    for item in ident.model.terms:
-        if item.term.name == RotorInertia.name:
-            theta[at] = 0.0
-        at += len(item.term.symbols)
-    return ident.model.torque(theta, position, velocity, acceleration)
+    return ident.model.torque(ident.model.without_inertia(ident.theta), position, velocity, acceleration)
 
 
 def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:

@@ -45,7 +45,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
         curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
         if laws <= set(_EXACT):
-            values = [sum(_exact(ident, j, name)) for name in ("coulomb", "viscous")]
+            values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]
         else:
             from scipy.optimize import nnls
 
@@ -62,20 +62,14 @@ def armature(ident: Record) -> dict[str, float]:
     Returns:
         Joint name → rotor inertia [kg·m² or kg].
     """
-    found, column = dict.fromkeys(ident.model.robot.joints, 0.0), ident.model.n_inertial
-    for item in ident.model.terms:
-        if item.term.name == RotorInertia.name:
-            for j, joint in enumerate(ident.model.robot.joints):
-                found[joint] += float(ident.theta[column]) * share(ident, item, j) ** 2
-        column += len(item.term.symbols)
-    return found
+    return {joint: _of_law(ident, j, RotorInertia.name, 2) for j, joint in enumerate(ident.model.robot.joints)}
 
 
-def _exact(ident: Record, j: int, name: str) -> list[float]:
-    column, found = ident.model.n_inertial, []
-    for item in ident.model.terms:
-        part = share(ident, item, j)
-        if item.term.name == name and part != 0:
-            found.append(float(ident.theta[column]) * (part**2 if name == "viscous" else abs(part)))
-        column += len(item.term.symbols)
-    return found
+def _of_law(ident: Record, j: int, name: str, power: int) -> float:
+    """What all terms of a name add up to for a joint that moves alone, with their shares of its speed to a power."""
+    terms = [
+        (float(ident.theta[own.start]), share(ident, item, j))
+        for item, own in ident.model.placed_terms
+        if item.term.name == name
+    ]
+    return sum((value * abs(part) ** power for value, part in terms), 0.0)

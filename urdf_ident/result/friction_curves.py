@@ -82,16 +82,14 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     Returns:
         Shape (N, p): times theta it is the friction torque of joint j [N·m or N].
     """
-    model = ident.model
-    rows, column = np.zeros((len(v), len(ident.theta))), model.n_inertial
-    for item in model.terms:
-        width, part = len(item.term.symbols), share(ident, item, j)
+    rows = np.zeros((len(v), len(ident.theta)))
+    for item, own in ident.model.placed_terms:
+        part = share(ident, item, j)
         if part != 0 and _slides(item):
             way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(part))
             motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
-            rows[:, column : column + width] = part * item.term.columns(motion)
-        column += width
+            rows[:, own] = part * item.term.columns(motion)
     return rows
 
 

@@ -25,7 +25,6 @@ from ..errors import LogError
 from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.terms import RotorInertia
 from ..parallel import begun
 from ..samples import Segment, freeze_arrays
 
@@ -161,9 +160,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     Raises:
         LogError: A log holds no torque.
     """
-    laws = [item.term.name for item in model.terms for _ in item.term.symbols]
-    bodies = np.array(theta, dtype=float)
-    bodies[model.n_inertial :][[name != RotorInertia.name for name in laws]] = 0.0
+    bodies = theta - model.without_inertia(theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
     return partial(_profile, begun(partial(_friction_of, model, bodies, cutoff, stride), parts))

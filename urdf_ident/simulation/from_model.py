@@ -21,14 +21,11 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
     """
     n, rotor = model.n, np.zeros((model.n, model.n))
     sides: dict[str, list[tuple[int, Law, Array]]] = {"joint": [], "motor": []}
-    column = model.n_inertial
-    for item in model.terms:
-        values = np.asarray(theta[column : column + len(item.term.symbols)])
-        column += len(item.term.symbols)
+    for item, own in model.placed_terms:
         if item.term.name == "rotor_inertia":
             spread = item.distribution(model.drive.reduction)
-            rotor += values[0] * np.outer(spread, spread)
+            rotor += theta[own.start] * np.outer(spread, spread)
         elif isinstance(item.term, Law):
-            sides[item.side].append((item.axis, item.term, values))
+            sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))
     joint, motor = gather(sides["joint"], n), gather(sides["motor"], n)
     return rotor, FrictionTruth(n, joint, motor, model.drive.reduction if motor else None)

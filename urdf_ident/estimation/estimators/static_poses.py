@@ -22,7 +22,6 @@ from ...errors import EstimationError
 from ...linalg import Array
 from ...model.drive import Drive
 from ...model.robot import Robot
-from ...model.terms import RotorInertia
 from ...samples import Segment, freeze_arrays
 from ...statistics.least_squares import solve
 from .loaded_model import LoadedModel
@@ -186,13 +185,10 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
 
 def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     """Level of dry friction of every joint in every pose, shape (P, n) [N·m or N]."""
-    model, theta = loaded.model, loaded.theta.copy()
-    theta[: model.n_inertial] = 0.0
-    at = model.n_inertial
-    for item in model.terms:
-        if item.term.name == RotorInertia.name or item.term.name == "offset":
-            theta[at] = 0.0
-        at += len(item.term.symbols)
+    model, theta = loaded.model, loaded.model.without_inertia(loaded.theta)
+    for item, own in model.placed_terms:
+        if item.term.name == "offset":
+            theta[own] = 0.0
     v = np.full((1, model.n), _SLIDING)
     still = np.zeros_like(v)
     both = [[model.torque(theta, q[None], sign * v, still)[0] for q in poses.q] for sign in (1.0, -1.0)]

@@ -147,7 +147,7 @@ class LoadSlopes:
         Returns:
             Three arrays a term, of shape (n,), (n,) and (N,).
         """
-        model, at = self.model, self.model.n_inertial
+        model = self.model
         found: list[tuple[Array, Array, Array]] = []
         if not model.loaded:
             return found
@@ -156,12 +156,11 @@ class LoadSlopes:
         reference = model.with_reference_torque(segment).reference_torque
         if reference is None:
             reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-        for item in model.terms:
+        for item, own in model.placed_terms:
             if item.term.loaded:  # one column, S(v)·|τ|
                 axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])
                 torque = reference @ axis
-                column = columns[:, at - model.n_inertial]
+                column = columns[:, own.start - model.n_inertial]
                 slope = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
-                found.append((item.distribution(model.drive.reduction), axis, self.theta[at] * slope))
-            at += len(item.term.symbols)
+                found.append((item.distribution(model.drive.reduction), axis, self.theta[own.start] * slope))
         return found
