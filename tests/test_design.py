@@ -21,8 +21,8 @@ from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, M
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.planned import closest_lines
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
-from urdf_ident.excitation.report import closest_lines
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
 from urdf_ident.linalg import Array

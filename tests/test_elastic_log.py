@@ -14,10 +14,10 @@ from commands import run
 from conftest import arm_urdf
 from logs import fourier
 
+from urdf_ident.data.joint_side import external_torque
 from urdf_ident.data.motor_side import Deflection, encoder_step, visible_stiffness
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.data.wrenches import external_torque
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.export.sidecar import read_sidecar
 from urdf_ident.model.library import robot_path

@@ -11,8 +11,7 @@ from logs import fourier
 from test_selection import with_torque
 
 from urdf_ident.consistency.first_fit import UNASKED
-from urdf_ident.consistency.friction import completed_prior
-from urdf_ident.consistency.ordinary import matter_acceleration, ordinary_columns
+from urdf_ident.consistency.friction import completed_prior, matter_acceleration, ordinary_columns
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording

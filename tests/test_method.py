@@ -21,7 +21,7 @@ from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
 from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
 from urdf_ident.estimation.estimators.method import METHODS, trust
-from urdf_ident.estimation.estimators.outliers import find_outliers
+from urdf_ident.estimation.estimators.robust import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

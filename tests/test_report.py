@@ -15,7 +15,6 @@ import pytest
 from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
 from urdf_ident.report.svg import svg
-from urdf_ident.result import headline
 from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
@@ -138,7 +137,7 @@ def test_relative_errors_of_the_summary(ident: Identification) -> None:
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
     monkeypatch.setattr(
-        headline, "judge", lambda _: ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
+        "urdf_ident.result.brief.judge", lambda _: ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
     )
     text = brief(ident)
     assert len(text.splitlines()) <= 14

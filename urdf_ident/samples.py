@@ -222,3 +222,10 @@ def freeze_arrays(item: Any) -> None:
             view = kept.view()
             view.setflags(write=False)
             object.__setattr__(item, name, view)
+
+
+class ReadOnly:
+    """Base of frozen dataclasses: their arrays cannot be written to (:func:`freeze_arrays`)."""
+
+    def __post_init__(self) -> None:
+        freeze_arrays(self)

@@ -91,7 +91,7 @@ def weigh_and_write(
 
 def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:
     """Writes the JSON, and robot with body where there is one; lines that say so."""
-    from ..result.mounted import write_with_payload
+    from ..result.exports import write_with_payload
 
     saved = f"wrote {found.save(target)}"
     if not found.shown:
@@ -117,7 +117,6 @@ def compare(
     """
     from ..errors import LogError
     from ..files import check_output
-    from ..model.robot import Robot
     from ..pipeline import compare as judge
     from ..result.load import load
 
@@ -131,9 +130,7 @@ def compare(
     found: Comparison | Trend
     if urdfs:
         ident = load(next(path for path in results if path not in urdfs))
-        robot = ident.model.robot
-        options = {"joints": robot.order, "lock": robot.locked, "gravity": robot.model.gravity.linear}
-        found = judge.contradictions(Robot.from_urdf(urdfs[0], **options), ident)
+        found = judge.contradictions(ident.model.robot.of_urdf(urdfs[0]), ident)
     elif len(results) == 2:
         found = judge.compare(load(results[0]), load(results[1]))
     else:

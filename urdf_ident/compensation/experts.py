@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly, freeze_arrays
 
 #: Samples that are evaluated at a time; bounds memory.
 _CHUNK = 4096
@@ -170,7 +170,7 @@ class Experts:
 
 
 @dataclass(frozen=True, eq=False)
-class Taught:
+class Taught(ReadOnly):
     """One joint's network with the scale of its inputs and the domain it was taught on.
 
     Attributes:
@@ -184,9 +184,6 @@ class Taught:
     scale: Array
     experts: Experts
     domain: Domain
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form; floats survive the round trip exactly."""

@@ -15,11 +15,11 @@ from ..errors import EstimationError
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array, lstsq
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionPoints:
+class FrictionPoints(ReadOnly):
     """Friction of one joint at some speeds, from runs both ways.
 
     Attributes:
@@ -40,9 +40,6 @@ class FrictionPoints:
     gravity: tuple[float, float]
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
     def centred(self) -> FrictionPoints:
         """The same points without the mean of their even part, for where a constant is found otherwise."""
         return replace(self, even=self.even - self.even.mean())
@@ -59,7 +56,7 @@ class FrictionPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurve:
+class FrictionCurve(ReadOnly):
     """Liu 2023's law of eight parameters through the points of one joint.
 
     Attributes:
@@ -75,9 +72,6 @@ class FrictionCurve:
     params: Array
     points: FrictionPoints
     rmse: float
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def torque(self, v: ArrayLike) -> Array:
         """Friction on the curve.

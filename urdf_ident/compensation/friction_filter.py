@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..linalg import Array
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 
 #: Seconds of one row at least: samples within it are averaged.
 ROW = 0.05
@@ -44,7 +44,7 @@ _VARIANCES, _FULL = [0, 2, 5], [0, 1, 3, 1, 2, 4, 3, 4, 5]
 
 
 @dataclass(frozen=True, eq=False)
-class FilterSettings:
+class FilterSettings(ReadOnly):
     """What the filter of n joints rests on.
 
     Attributes:
@@ -73,7 +73,7 @@ class FilterSettings:
     caution: float = 1.0
 
     def __post_init__(self) -> None:
-        freeze_arrays(self)
+        super().__post_init__()
         if not (self.memory > 0 and self.caution > 0 and self.row_rate > 0):
             raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
 

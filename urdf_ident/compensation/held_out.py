@@ -20,7 +20,7 @@ from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions
@@ -34,7 +34,7 @@ LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutComparison:
+class HeldOutComparison(ReadOnly):
     """Held-out errors of what could be done about a result.
 
     Attributes:
@@ -54,9 +54,6 @@ class HeldOutComparison:
     laws: str
     chosen: str
     why: str
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def rmse(self, kind: str | None = None) -> Array:
         """Root mean square over the folds.

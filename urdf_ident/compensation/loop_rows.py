@@ -12,7 +12,7 @@ from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 from ..statistics.entries import Statistic
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import Layout, StatisticSet
@@ -20,7 +20,7 @@ from .friction_curve import FrictionCurve, friction_columns
 
 
 @dataclass(frozen=True, eq=False)
-class LoopRows:
+class LoopRows(ReadOnly):
     """Rows of one log at the rate of its equations, low-passed as its positions were.
 
     Friction that reverses is steeper than what the filter lets through of the measurement: both lose it alike.
@@ -40,9 +40,6 @@ class LoopRows:
     tau: Array
     friction: Mapping[int, Array]
     inputs: Mapping[str, Array]
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def __len__(self) -> int:
         return len(self.tau)

@@ -31,7 +31,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 from ..statistics.fit import Fit, fit_base
 from .bidirectional import friction_points
 from .friction_curve import FrictionCurve, fit_friction, refine_friction
@@ -69,7 +69,7 @@ class LoopGain:
 
 
 @dataclass(frozen=True, eq=False)
-class ThreeLoop:
+class ThreeLoop(ReadOnly):
     """Friction, links and residual of a robot.
 
     Attributes:
@@ -89,9 +89,6 @@ class ThreeLoop:
     residual: Residual
     gains: tuple[LoopGain, ...]
     converged: bool
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def rounds(self) -> int:

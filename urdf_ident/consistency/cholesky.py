@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, ShapeError
 from ..linalg import Array
 from ..model.inertia import Margins, margins, nearest_physical, to_com
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 #: The tolerances of Table III of Gautier 2013 [kg·m²].
 TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
 
 
 @dataclass(frozen=True, eq=False)
-class BodyConsistency:
+class BodyConsistency(ReadOnly):
     """The consistency of one body.
 
     Attributes:
@@ -39,9 +39,6 @@ class BodyConsistency:
     margins: Margins
     words: str
     correction: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def consistent(self) -> bool:

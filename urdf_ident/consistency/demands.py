@@ -16,7 +16,7 @@ from ..model.geometry import stated_shapes
 from ..model.inertia import pseudo_inertia
 from ..model.prior import Prior, fixed_children
 from ..model.robot import Body, Robot
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .options import LmiOptions, ellipsoid
 
 #: A drawn link is at least this thick [m]: the flat parts of a mesh are sheet metal, not nothing.
@@ -26,7 +26,7 @@ _AROUND = np.sqrt(3.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(ReadOnly):
     """The box around each body's geometry, along the axes of the body's frame.
 
     Attributes:
@@ -35,9 +35,6 @@ class Boxes:
 
     lower: Array
     upper: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def ellipsoids(self) -> Array:

@@ -23,9 +23,9 @@ from ..linalg import Array, block_diagonal, lstsq
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
 from ..model.springs import SPRING_SYMBOLS
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from ..statistics.statistic import StatisticSet
-from .half_spaces import HalfSpaces
+from .options import HalfSpaces
 
 #: Nominal variances of a fit are too small by about this much (residuals are no independent noise).
 _OVERRATED = 10.0
@@ -45,7 +45,7 @@ _BEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class FirstFit:
+class FirstFit(ReadOnly):
     """First values of some parameters.
 
     Attributes:
@@ -57,9 +57,6 @@ class FirstFit:
 
     values: Array
     size: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 def first_fit(
@@ -83,7 +80,8 @@ def first_fit(
         weights: Row group → weight [1/unit of torque].
         physics: What the parameters must satisfy, beside their signs; half-spaces of other parameters are left out.
         inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
-        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:mod:`.ordinary`); None: as in the data.
+        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:func:`.ordinary_columns`); None: as in the
+            data.
         unasked: Joints whose bias the data do not ask for: it is expected to be smaller.
         reversals: How often the joints that move turn back, mean.
 

@@ -33,7 +33,7 @@ from ..errors import EstimationError, SolverError
 from ..linalg import Array, lstsq
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .barrier import interior, minimise, minimise_roughly, on_the_way
 from .cones import Feasible, feasible_set
 from .native import solve_euclidean
@@ -55,7 +55,7 @@ _ATTEMPTS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class LmiSolution:
+class LmiSolution(ReadOnly):
     """Physically consistent parameters, and what they are worth.
 
     Attributes:
@@ -89,9 +89,6 @@ class LmiSolution:
     seconds: float
     active: tuple[str, ...]
     notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def objective(self) -> float:

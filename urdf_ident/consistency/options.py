@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError
+from ..errors import ShapeError, check_shape
 from ..linalg import Array
 from ..samples import freeze_arrays
-from .half_spaces import HalfSpaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,3 +69,22 @@ def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | Non
     c, axes = np.asarray(center, dtype=float), np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
     shape = (axes / np.square(np.asarray(semi_axes, dtype=float))) @ axes.T
     return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpaces:
+    """Demands ``rows · theta + limits ≥ 0``.
+
+    Attributes:
+        rows: Shape (m, p).
+        limits: Shape (m,).
+        names: In words, length m: what stands at its limit.
+    """
+
+    rows: Array
+    limits: Array
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_shape("limits", self.limits.shape, (len(self.rows),))
+        freeze_arrays(self)

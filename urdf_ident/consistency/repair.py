@@ -19,7 +19,7 @@ from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_phys
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.urdf import Description
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 #: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
 MARGIN = 1e-6
@@ -34,7 +34,7 @@ _DENSITY = 8000.0
 
 
 @dataclass(frozen=True, eq=False)
-class InertialFinding:
+class InertialFinding(ReadOnly):
     """How one link, or one moving body with all that is lumped into it, stands with physics.
 
     Attributes:
@@ -64,9 +64,6 @@ class InertialFinding:
     level: str
     problems: tuple[str, ...]
     correction: str
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def mass(self) -> float:

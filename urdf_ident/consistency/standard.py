@@ -17,11 +17,10 @@ from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .first_fit import first_fit
-from .half_spaces import HalfSpaces
 from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
-from .options import LmiOptions
+from .options import HalfSpaces, LmiOptions
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Weights of the prior that may be chosen.

@@ -16,14 +16,13 @@ from ..model.payload import Payload
 from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
-from .joint_side import joint_side
+from .joint_side import external_torque, joint_side
 from .quality.contradictions import contradictions
 from .quality.counts import known_delays
 from .quality.delay import timing, untold
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .refusals import all_usable, each_usable
-from .wrenches import external_torque
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,3 +261,33 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
     return QualityError(
         first.message + more, where=recording.path or recording.name, remedy=first.remedy, findings=tuple(findings)
     )
+
+
+def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> PreparedLog:
+    """A log with the torque of the payload that it carries; others stay as they are.
+
+    Args:
+        payload: The payload, or None.
+
+    Returns:
+        The log; what moves the payload is taken off the measured torque.
+    """
+    if payload is None or not payload.on(log.name):
+        return log
+    return replace(log, conditioned=replace(log.conditioned, segments=payload.taken_off(robot, log.name, log.segments)))
+
+
+def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
+    """What to say of a payload that no log carries: a name that is misspelt would go unnoticed.
+
+    Args:
+        payload: The payload, or None.
+        logs: The logs to learn from.
+
+    Returns:
+        One sentence, or none.
+    """
+    if payload is None or any(payload.on(log.name) for log in logs):
+        return ()
+    names = ", ".join(log.name for log in logs)
+    return (f"no log to learn from carries the payload: drive.payload.logs is {', '.join(payload.logs)}, the logs are {names}",)

@@ -16,8 +16,7 @@ import numpy as np
 
 from ..data.conditioning.filters import HIGHEST, lowpass, score_band
 from ..data.conditioning.signals import SignalConfig
-from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, prepare_logs
+from ..data.prepare import PreparedLog, carrying, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..linalg import Array
@@ -25,7 +24,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..progress import Progress
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
@@ -40,7 +39,7 @@ PARTS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class CutoffSweep:
+class CutoffSweep(ReadOnly):
     """What each cut-off costs on held-out logs.
 
     Attributes:
@@ -58,9 +57,6 @@ class CutoffSweep:
     spectrum: float
     chosen: float
     judged: float
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def mean(self) -> Array:

@@ -18,13 +18,14 @@ from ..motion.base import Trajectory, check_joint_array
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .criteria import check_criterion, condition_number, standard_errors
 from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .global_start import check_global_start, present_name
 from .obstacles import Obstacles
 from .parallel import Outcome, search
+from .planned import closest_lines
 from .planning import (
     REPORT_RATE,
     column_scale,
@@ -34,7 +35,6 @@ from .planning import (
     usable_limits,
     weighted_regressor,
 )
-from .report import closest_lines
 from .rows import PlannedRows, designable, softened
 from .search import FoundMotion, Problem
 
@@ -47,7 +47,7 @@ Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(ReadOnly):
     """A motion inside the limits of the robot, and what it is expected to tell.
 
     Attributes:
@@ -87,9 +87,6 @@ class Design:
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     clearance: ClearanceReport | None = None
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def margins(self) -> tuple[Margin, ...]:

@@ -24,7 +24,7 @@ from ..model.prior import Prior
 from ..motion.base import Trajectory
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
@@ -68,7 +68,7 @@ class EarlierResult(IdentificationLike, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Forecast(ReadOnly):
     """Standard errors before and after a motion.
 
     Attributes:
@@ -102,9 +102,6 @@ class Forecast:
     standard_after: Array
     kind: str
     warming: str = ""
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def cost(self) -> Array:

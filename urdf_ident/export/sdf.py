@@ -116,23 +116,18 @@ def _link(model: ET.Element, link: ET.Element, joint: ET.Element | None, notes: 
     out = ET.SubElement(model, "link", name=str(link.get("name")))
     if joint is not None:
         _pose(out, None, str(joint.get("name")))
-    inertial = ET.SubElement(out, "inertial")
-    own = link.find("inertial")
-    inertia = None if own is None else own.find("inertia")
-    if own is None or inertia is None or _mass(link) == 0:
-        _text(inertial, "mass", _LEAST[0])
-        matrix = ET.SubElement(inertial, "inertia")
-        for key in _MOMENTS:
-            _text(matrix, key, _LEAST[1] if key[1] == key[2] else "0")
-        if joint is not None:
-            notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
-    else:
+    inertial, own = ET.SubElement(out, "inertial"), link.find("inertial")
+    inertia = None if own is None or _mass(link) == 0 else own.find("inertia")
+    if inertia is None and joint is not None:
+        notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
+    if own is not None and inertia is not None:
         _pose(inertial, own.find("origin"))
-        mass = own.find("mass")
-        _text(inertial, "mass", None if mass is None else mass.get("value"))
-        matrix = ET.SubElement(inertial, "inertia")
-        for key in _MOMENTS:
-            _text(matrix, key, inertia.get(key) or "0")
+    mass = None if inertia is None else link.find("inertial/mass")
+    _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
+    matrix = ET.SubElement(inertial, "inertia")
+    for key in _MOMENTS:
+        least = _LEAST[1] if key[1] == key[2] else "0"
+        _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
     for kind in ("visual", "collision"):
         for k, shape in enumerate(link.findall(kind)):
             part = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")

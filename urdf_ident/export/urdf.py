@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -92,37 +93,37 @@ def corrected_urdf(
     return result
 
 
-def write_urdf(
-    path: str | Path,
+def urdf_text(
     robot: Robot,
     theta: Array,
     *,
     damping: Mapping[str, float] | None = None,
     friction: Mapping[str, float] | None = None,
     repair: bool = False,
-) -> tuple[str, ...]:
-    """Writes a robot's URDF with identified inertials and friction, once it has been proved right.
+    where: str | Path | None = None,
+) -> tuple[str, tuple[str, ...]]:
+    """A robot's URDF with identified inertials and friction, once it has been proved right.
 
-    Bodies are taken apart into their links (:func:`split_bodies`). Before a byte is written the new text is read
-    again, every inertial is tested strictly, and inverse dynamics are compared with ``theta``.
+    Bodies are taken apart into their links (:func:`split_bodies`). The new text is read again, every inertial is tested
+    strictly, and inverse dynamics are compared with ``theta``.
 
     Args:
-        path: The file; may be the source itself.
         robot: The robot as it was identified.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named keep the file's.
         friction: Joint name → Coulomb friction [N·m or N].
         repair: True to write the nearest physically consistent robot where ``theta`` is not one, and to say so.
+        where: The file that it is for, for messages; the source's if None.
 
     Returns:
-        Notes: what was done beside writing numbers.
+        The text, and notes: what was done beside writing numbers.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
         ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a number is not finite.
-        EstimationError: What was written does not have the torques of ``theta``.
-        OutputError: The file cannot be written.
+        EstimationError: The text does not have the torques of ``theta``.
     """
+    place = str(where or robot.path)
     values = np.array(theta, dtype=float)
     check_shape("theta", values.shape, (10 * robot.n,))
     values, notes = physical_bodies(robot, values, repair)
@@ -131,15 +132,70 @@ def write_urdf(
     fixed, moved = unmoved_links(robot)
     source, mends = mended(robot.urdf, robot.path)
     text = corrected_urdf(source, {**fixed, **inertials}, dynamics, where=robot.path)
-    if left := offences(text, str(path)):
-        raise ModelError(f"strict readers would refuse {left[0]}", where=str(path))
-    written = Robot.from_urdf(text, joints=robot.order, lock=robot.locked, gravity=robot.model.gravity.linear)
+    if left := offences(text, place):
+        raise ModelError(f"strict readers would refuse {left[0]}", where=place)
+    written = robot.of_urdf(text)
     for name, link in written.description.links.items():
         if link.theta is not None and link.theta.any() and not acceptable(link.theta):
-            raise ModelError(f"link '{name}' would not be physical", where=str(path), got=margins(link.theta))
+            raise ModelError(f"link '{name}' would not be physical", where=place, got=margins(link.theta))
     _compare_torques(robot, written, values)
+    return text, (*notes, *more, *clipped, *moved, *mends)
+
+
+def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
+    """Writes what :func:`urdf_text` makes.
+
+    Args:
+        path: The file; may be the source itself.
+        robot: The robot as it was identified.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        options: Further arguments of :func:`urdf_text`.
+
+    Returns:
+        Notes: what was done beside writing numbers.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    text, notes = urdf_text(robot, theta, where=path, **options)
     write_text(path, text)
-    return (*notes, *more, *clipped, *moved, *mends)
+    return notes
+
+
+def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, where: str = "URDF") -> tuple[str, str]:
+    """Fixes a body to a link: one more link without geometry. Nothing else of the text changes, not a byte.
+
+    Args:
+        text: The URDF.
+        link: The link that carries it.
+        theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
+        name: Of the new link; a number is added where the URDF has one of that name.
+        where: File name for messages.
+
+    Returns:
+        The new text, and the name that the link has.
+
+    Raises:
+        UrdfError: No such link.
+    """
+    known = parse_urdf(text, where)
+    if link not in known.links:
+        raise UrdfError(f"no link is called '{link}'", where=where, remedy=nearest(link, known.links))
+    taken = {*known.links, *known.joints}
+    free = next(f"{name}{k}" for k in ("", *(f"_{i}" for i in range(2, 1000))) if f"{name}{k}" not in taken)
+    splicer = Splicer(text, where)
+    lines = [
+        (0, f'<link name="{free}">'),
+        *((depth + 1, line) for depth, line in _inertial_lines(*to_com(theta))),
+        (0, "</link>"),
+        (0, f'<joint name="{free}_mount" type="fixed">'),
+        (1, f'<parent link="{link}"/>'),
+        (1, f'<child link="{free}"/>'),
+        (1, '<origin xyz="0 0 0" rpy="0 0 0"/>'),
+        (0, "</joint>"),
+    ]
+    splicer.append(splicer.root, lines)
+    return splicer.text(), free
 
 
 def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int = 50, seed: int = 0) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import check_shape
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 #: Columns smaller than this fraction of the largest are zero: scaled up they would make false parameters.
 ZERO_FLOOR = 1e-10
@@ -34,7 +34,7 @@ ALONE, COMBINED, NEVER = "alone", "in combination", "never"
 
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(ReadOnly):
     """The reduction ``beta = theta[independent] + K theta[dependent]``.
 
     Attributes:
@@ -54,9 +54,6 @@ class BaseParameters:
     K: Array
     rank_gap: float
     ill_conditioned: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def __len__(self) -> int:
         return len(self.independent)

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from ..sending import SentOnce
 
 
 @dataclass(frozen=True, eq=False)
-class Drive(SentOnce):
+class Drive(SentOnce, ReadOnly):
     """Drive train of a robot with n joints; motor k is named after joint k.
 
     Attributes:
@@ -38,9 +38,6 @@ class Drive(SentOnce):
     offset: Array
     gain_origin: str = "effort is a torque"
     gain_error: Array | None = None
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @classmethod
     def build(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, nearest
 from ..linalg import Array
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 from .engine import pinocchio as engine
 from .inertia import from_com, margins, transform
 from .robot import LumpedLink, Robot
@@ -43,7 +43,7 @@ def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int,
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class Payload(ReadOnly):
     """A known body fixed to a link.
 
     Attributes:
@@ -55,9 +55,6 @@ class Payload:
     body: int
     theta: Array
     logs: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @classmethod
     def create(cls, robot: Robot, link: str, mass: float, com: ArrayLike, inertia: ArrayLike, logs: Sequence[str]) -> Payload:

@@ -109,6 +109,21 @@ class Robot(SentOnce):
         model.gravity.linear = _vector3(gravity)
         return cls(description.name, text, where, description, locked, order, model)
 
+    def of_urdf(self, source: str | Path) -> Robot:
+        """Another URDF read with this robot's choice of joints, its locked positions and its gravity.
+
+        Args:
+            source: As for :meth:`from_urdf`.
+
+        Returns:
+            The robot.
+
+        Raises:
+            UrdfError: As :meth:`from_urdf`.
+            ModelError: As :meth:`from_urdf`.
+        """
+        return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.model.gravity.linear)
+
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
         """The same robot under another gravity.
 

@@ -17,15 +17,20 @@ from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import regressor
 from ..model.geometry_rank import geometric_rank
 from ..model.prior import inertial_prior
+from ..model.robot import Robot
 from ..model.structure import random_motion
 from ..model.terms import RotorInertia
 from ..result.lines import finding_words, table
-from .urdf_doubts import urdf_doubts
 
 #: A rank gap below this leaves doubt about the rank.
 CLEAR = 1e3
 #: Encoder step [rad or m] that a check assumes where the project file gives none.
 ASSUMED_STEP = 2 * np.pi / 2**20
+#: Turns each way that are more likely degrees; beyond the second they stand for no limit, as some exporters write.
+_TURNS = (10.0, 1e4)
+#: A wrong unit is a factor of ten and more; springs, counterweights and limits of the motor's heat explain less.
+_BEYOND = 3.0
+_POSES = 200
 
 
 def check(model: DynamicModel) -> dict[str, Any]:
@@ -220,3 +225,31 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
         for finding in item["findings"]:
             lines.append(f"  {finding['severity']:<8} {finding_words(finding)}")
     return "\n".join(lines)
+
+
+def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
+    """What the limits of a URDF say against its other numbers.
+
+    Args:
+        robot: Whose limits are held against its inertials.
+
+    Returns:
+        ``joint``, ``message`` and ``remedy`` of each doubt.
+    """
+    lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
+    found = []
+    low, high = (np.where(np.isfinite(limit), limit, other) for limit, other in ((lower, -np.pi), (upper, np.pi)))
+    q = np.random.default_rng(0).uniform(low, high, (_POSES, robot.n))
+    still = np.zeros_like(q)
+    weight = np.median(np.abs(regressor(robot, q, still, still) @ inertial_prior(robot).theta0).reshape(q.shape), axis=0)
+    for j, joint in enumerate(robot.joints):
+        unit = "N" if robot.prismatic[j] else "N·m"
+        turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)
+        if not robot.prismatic[j] and _TURNS[0] < turns < _TURNS[1]:
+            found.append((joint, f"may turn {turns:.0f} times each way", "write its limits in radians"))
+        if weight[j] > _BEYOND * effort[j]:
+            size = f"median {weight[j]:.3g} of {effort[j]:.3g} {unit}"
+            message = f"in most poses its weight takes more than its effort limit ({size})"
+            remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
+            found.append((joint, message, remedy))
+    return [dict(zip(("joint", "message", "remedy"), item, strict=True)) for item in found]

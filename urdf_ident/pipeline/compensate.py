@@ -17,8 +17,7 @@ from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.friction import completed_prior
 from ..data.conditioning.filters import score_band
-from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, prepare_log
+from ..data.prepare import PreparedLog, carrying, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.method import row_weighting

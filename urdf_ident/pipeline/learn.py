@@ -12,8 +12,7 @@ import numpy as np
 
 from ..consistency.friction import completed_prior
 from ..consistency.standard import consistent_parameters
-from ..data.loaded import unused
-from ..data.prepare import PreparedLog
+from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust

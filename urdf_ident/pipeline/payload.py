@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..consistency.single_body import most_likely_body
-from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, prepare_logs
+from ..data.prepare import PreparedLog, carrying, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears

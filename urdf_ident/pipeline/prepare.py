@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
-from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, check_physics, prepare_logs, told_of
+from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, told_of
 from ..data.quality.delay import timing
 from ..data.recording import Recording
 from ..data.refusals import LeftOut

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.loaded import carrying
-from ..data.prepare import PreparedLog, prepare_log
+from ..data.prepare import PreparedLog, carrying, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores

@@ -10,7 +10,7 @@ import numpy as np
 from ..linalg import Array
 from ..model.inertia import to_com
 from ..provenance import versions
-from ..result.headline import headline
+from ..result.brief import headline
 from ..result.identification import Identification
 from ..result.lines import finding_words
 

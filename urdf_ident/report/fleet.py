@@ -10,7 +10,7 @@ import numpy as np
 
 from ..files import write_text
 from ..result.fleet import Fleet, Pooled
-from ..result.plots.fleet import draw_quantity
+from ..result.plots.parameters import draw_quantity
 from .svg import MARKED, svg
 from .template import rendered
 

@@ -7,11 +7,8 @@ from typing import Any
 
 from ..result.friction_curves import friction_curves
 from ..result.identification import Identification
-from ..result.plots.bodies import draw_body
-from ..result.plots.changes import draw_changes
-from ..result.plots.parameters import draw_parameters, draw_terms
-from ..result.plots.residual import draw_errors, draw_memory, draw_spectrum
-from ..result.plots.torque import draw_torque
+from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
+from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 from ..result.traces import LogTrace
 from .svg import MARKED, svg
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .file import plain
 
 
@@ -143,7 +143,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Trend:
+class Trend(ReadOnly):
     """Friction over many results.
 
     Attributes:
@@ -161,9 +161,6 @@ class Trend:
     speed: Array
     value: Array
     std_error: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def slopes(self) -> tuple[Array, Array]:
         """Weighted straight line per joint: change from result to result and its standard error, shape (n,) each.

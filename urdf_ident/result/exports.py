@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from ..errors import FingerprintError
+from ..errors import EstimationError, FingerprintError
 from ..export import mjcf, sdf, sidecar, urdf
-from ..files import read_bytes, read_text
+from ..files import read_bytes, read_text, write_text
 from ..fileset import FileSet
+from ..model.inertia import transform
+from ..model.payload import moving_link
+from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..provenance import sha256
 from .equivalent import armature, equivalent_friction
 from .file import plain, save
 from .frames import ParameterRow, parameters
+from .payload import PayloadResult
 from .record import Record
 from .springs import springs
 from .traces import FILE, write_series
+
+#: Largest relative difference of an inertial parameter between what was wanted and what the written URDF says.
+_SAME = 1e-6
 
 
 def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
@@ -35,10 +41,18 @@ def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     Raises:
         OutputError: The file cannot be written.
     """
+    text, notes = _corrected(ident, path)
+    write_text(path, text)
+    return notes
+
+
+def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tuple[str, ...]]:
+    """The text of the corrected URDF, and notes on what was done beside writing numbers."""
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
     found = equivalent_friction(ident)
-    notes = urdf.write_urdf(path, robot, inertial, damping=found.damping, friction=found.friction, repair=True)
-    return (*notes, *found.notes)
+    options: dict[str, Any] = {"damping": found.damping, "friction": found.friction, "repair": True, "where": where}
+    text, notes = urdf.urdf_text(robot, inertial, **options)
+    return text, (*notes, *found.notes)
 
 
 def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
@@ -70,10 +84,7 @@ def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
         OutputError: The file cannot be written.
         UrdfError: A joint type that SDFormat lacks.
     """
-    with TemporaryDirectory() as folder:
-        corrected = Path(folder) / "corrected.urdf"
-        notes = write_urdf(ident, corrected)
-        text = read_text(corrected, "URDF")
+    text, notes = _corrected(ident)
     rotor = ("rotor inertia has no place in SDFormat: see joints.yaml",) if any(armature(ident).values()) else ()
     return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
 
@@ -130,8 +141,12 @@ def result_names(robot: Robot) -> tuple[str, str, str, str]:
     Returns:
         The corrected URDF, the side-car, the series for pictures, and the JSON, which is written last.
     """
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
-    return f"{name}_identified.urdf", "joints.yaml", FILE, "identification.json"
+    return f"{_stem(robot)}_identified.urdf", "joints.yaml", FILE, "identification.json"
+
+
+def _stem(robot: Robot) -> str:
+    """The robot's name as the begin of a file name."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
 
 
 def check_source(ident: Record) -> None:
@@ -150,3 +165,42 @@ def check_source(ident: Record) -> None:
             where=str(source),
             remedy="identify again, or give --force to write the embedded, older URDF corrected",
         )
+
+
+def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
+    """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
+
+    Args:
+        ident: The robot.
+        body: Its payload.
+        folder: Where to.
+
+    Returns:
+        Lines that say what was written and done.
+
+    Raises:
+        OutputError: A file cannot be written.
+        EstimationError: What was written is not the robot with the payload.
+    """
+    robot, out, name = ident.model.robot, Path(folder), _stem(ident.model.robot)
+    bare, notes = _corrected(ident)
+    text, link = urdf.mounted_urdf(bare, body.link, body.theta, where=robot.path)
+    empty, heavy = robot.of_urdf(bare), robot.of_urdf(text)
+    theta = lumped_inertials(heavy)
+    carrier, frame = moving_link(robot, body.link)
+    wanted = lumped_inertials(empty)
+    wanted[carrier] += transform(body.theta, frame.rotation, frame.translation)
+    if not np.allclose(theta, wanted, rtol=_SAME, atol=_SAME * float(np.abs(wanted[carrier]).max())):
+        raise EstimationError(
+            "the written URDF does not hold the payload",
+            where=robot.path,
+            got=theta[carrier].tolist(),
+            expected=wanted[carrier].tolist(),
+        )
+    found = equivalent_friction(ident)
+    xml, more = mjcf.mjcf_text(
+        heavy, theta.ravel(), damping=found.damping, frictionloss=found.friction, armature=armature(ident), repair=True
+    )
+    files = [write_text(out / f"{name}_with_payload.urdf", text), write_text(out / f"{name}_with_payload.xml", xml)]
+    said = dict.fromkeys([*notes, *more])
+    return [*said, *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]

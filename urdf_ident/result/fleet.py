@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ..files import write_text
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .file import plain
 
 _SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class Pooled(ReadOnly):
     """One quantity in m robots.
 
     Attributes:
@@ -52,9 +52,6 @@ class Pooled:
     deviation: Array
     chance: Array
     stands_out: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def sentence(self, robot: int) -> str:
         """How one robot differs, in words.
@@ -199,7 +196,7 @@ class Fleet:
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        from .plots.fleet import draw_quantity
+        from .plots.parameters import draw_quantity
         from .plots.style import figure_class
 
         make = figure_class()

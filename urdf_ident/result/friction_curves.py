@@ -9,7 +9,7 @@ import numpy as np
 from ..friction import AxisMotion, Law
 from ..linalg import Array
 from ..model.terms import AppliedTerm
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .intervals import functional_interval
 from .record import Record
 
@@ -20,7 +20,7 @@ _BEYOND, _FAR = 1.25, 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class SteadyFriction:
+class SteadyFriction(ReadOnly):
     """The friction laws of one joint, moving alone and steadily.
 
     Attributes:
@@ -40,9 +40,6 @@ class SteadyFriction:
     trained: tuple[float, float]
     limit: float
     load: float
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from ..files import write_text
 from ..linalg import Array
 from ..model.inertia import from_com
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .file import plain
 
 SCHEMA = "urdf-ident-payload/1"
@@ -29,7 +29,7 @@ _PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
 
 
 @dataclass(frozen=True, eq=False)
-class PayloadResult:
+class PayloadResult(ReadOnly):
     """An unknown body on a link.
 
     Attributes:
@@ -67,9 +67,6 @@ class PayloadResult:
     friction: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sigma: Mapping[str, float] = field(default_factory=dict)
     verdict: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def mass(self) -> float:

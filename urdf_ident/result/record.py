@@ -19,7 +19,7 @@ from ..model.elasticity import ElasticModel
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..project import Project
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
 from .evidence import Evidence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class Record(ReadOnly):
     """What a result holds, and what follows from it alone; users meet it as :class:`.identification.Identification`.
 
     Attributes:
@@ -83,9 +83,6 @@ class Record:
     adaptation: Mapping[str, Any] = field(default_factory=dict)
     traces: Traces | None = None
     left_out: tuple[Mapping[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def torque(
         self,

@@ -26,7 +26,7 @@ from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..parallel import begun
-from ..samples import Segment, freeze_arrays
+from ..samples import ReadOnly, Segment
 
 SCHEMA = "urdf-ident-series/1"
 FILE = "series.json"
@@ -41,7 +41,7 @@ _DIGITS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class LogTrace:
+class LogTrace(ReadOnly):
     """Torque along one log, behind the low-pass of the scores, and the memory of its residual.
 
     Attributes:
@@ -69,9 +69,6 @@ class LogTrace:
     frequency: Array
     spectrum: Array
 
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
     def pieces(self) -> list[slice]:
         """Stretches without a gap in time.
 
@@ -85,7 +82,7 @@ class LogTrace:
 
 
 @dataclass(frozen=True, eq=False)
-class SpeedProfile:
+class SpeedProfile(ReadOnly):
     """How often the logs show which speed, and the friction they show there.
 
     Attributes:
@@ -98,9 +95,6 @@ class SpeedProfile:
     edges: Array
     count: Array
     friction: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 @dataclass(frozen=True, eq=False)

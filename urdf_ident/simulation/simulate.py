@@ -20,6 +20,7 @@ from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
 from ..files import write_text
 from ..linalg import Array
+from ..model.robot import Robot
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, check_limits
 from ..motion.table import table_text
@@ -102,9 +103,7 @@ def simulate(
         SimulationError: The controller diverges; names joint and time. Or a rate is impossible.
     """
     robot = plant.robot
-    if trajectory.joints != robot.joints:
-        raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
-    check_limits(trajectory, limits or Limits.from_robot(robot)).require()
+    require_drivable(trajectory, robot, limits)
     if np.min(substeps) < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
     time = trajectory.times(rate)
@@ -129,38 +128,61 @@ def simulate(
         if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
             guard.watch(time, table[0], table[1], wanted, k + 1)
         if k + 1 < len(time):
-            length = step * (finest // counts[k])
-            for i in range(counts[k]):
-                now = t + i * length
-                if i:
-                    drive.tick(now, solver)
-                try:
-                    solver.step(now, length)
-                except SimulationError:  # the samples so far may tell why, and which joint
-                    guard.watch(time, table[0], table[1], wanted, k + 1)
-                    raise
+            try:
+                _advance(solver, drive, t, step * (finest // counts[k]), counts[k])
+            except SimulationError:  # the samples so far may tell why, and which joint
+                guard.watch(time, table[0], table[1], wanted, k + 1)
+                raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
     q, v, a, tau, friction = table
     truth = Segment(name, 0.0, rate, q, v, a, tau)
-    seen = measure(truth, sensors or Sensors(), seed, np.asarray(robot.prismatic))
-    recording = Recording(
-        name,
+    recording = logged(truth, robot, sensors or Sensors(), seed)
+    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
+    steps = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
+    return SimulatedLog(recording, truth, friction, wanted, f"rk4, {steps}")
+
+
+def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
+    """Refuses a motion that is not this robot's, before anything moves.
+
+    Args:
+        trajectory: The motion.
+        robot: The robot.
+        limits: What the motion has to keep; the URDF's if None.
+
+    Raises:
+        LimitError: It is for other joints, or leaves the limits; names joint and time.
+    """
+    if trajectory.joints != robot.joints:
+        raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
+    check_limits(trajectory, limits or Limits.from_robot(robot)).require()
+
+
+def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Array | None = None) -> Recording:
+    """The log of a motion.
+
+    Args:
+        truth: What happened.
+        robot: Whose joints moved.
+        sensors: What they make of it.
+        seed: Of their random numbers.
+        ratio: Gear ratios of encoders on the motors, shape (n,); None: there are none.
+
+    Returns:
+        What a user would have.
+    """
+    seen = measure(truth, sensors, seed, np.asarray(robot.prismatic), ratio)
+    return Recording(
+        truth.log,
         robot.joints,
         seen.time,
         seen.position,
         velocity=seen.velocity,
         effort=seen.torque,
         effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
+        motor_position=seen.motor_position,
     )
-    return SimulatedLog(
-        recording, truth, friction, wanted, _named(step, np.max(counts, initial=1) / np.min(counts, initial=finest))
-    )
-
-
-def _named(step: float, ratio: float) -> str:
-    """Name of the method, with its shortest step [s] and, where they differ, the longest."""
-    return f"rk4, step {step:.3g} s" if ratio == 1 else f"rk4, steps {step:.3g} to {step * ratio:.3g} s"
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
@@ -187,6 +209,14 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     }
     present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
     return write_text(path, table_text(recording.joints, recording.time, present))
+
+
+def _advance(solver: StickSlip, drive: _Drive, t: float, step: float, count: int) -> None:
+    """From one sample to the next, in steps of one length [s]."""
+    for i in range(count):
+        if i:
+            drive.tick(t + i * step, solver)
+        solver.step(t + i * step, step)
 
 
 class _References:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 #: Drift within a log is spoken of where the last part differs from the first by so many standard errors, and by this share of
 #: the mean.
@@ -20,7 +20,7 @@ _ABSURD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionChanges:
+class FrictionChanges(ReadOnly):
     """Friction as mean and deviation of each log; q parameters, L logs.
 
     Attributes:
@@ -70,9 +70,6 @@ class FrictionChanges:
     carriers: tuple[str, ...] = ()
     carried: Array | None = None
     carried_error: Array | None = None
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def known(self) -> bool:

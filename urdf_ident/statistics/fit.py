@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.base import BaseParameters
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .changes import FrictionChanges
 from .distributions import student_quantile
 from .least_squares import Solution, solve
@@ -25,7 +25,7 @@ _CONVERGED, _ROUNDS = 1e-3, 5
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(ReadOnly):
     """Base parameters from data (words as in statsmodels).
 
     Attributes:
@@ -57,9 +57,6 @@ class Fit:
     row_weights: Mapping[str, float] = field(default_factory=dict)
     error_dof: Array | None = None
     changes: FrictionChanges | None = None
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @cached_property
     def bse(self) -> Array:

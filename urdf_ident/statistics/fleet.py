@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import EstimationError
 from ..linalg import Array
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .distributions import student_quantile, student_tail
 
 #: Fewest robots with a spread between them.
@@ -29,7 +29,7 @@ _FEWEST_SHARED, _INDEPENDENT, _LEAST = 6, 0.33, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class RandomEffects:
+class RandomEffects(ReadOnly):
     """Means and spreads of K quantities between m robots.
 
     Attributes:
@@ -43,9 +43,6 @@ class RandomEffects:
     std_error: Array
     spread: Array
     dof: int
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def interval(self, alpha: float = 0.05) -> Array:
         """Confidence interval of the means.
@@ -105,7 +102,7 @@ def _reml(value: Array, square: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Departures:
+class Departures(ReadOnly):
     """How far each robot lies from the others, shape (m, K) each.
 
     Attributes:
@@ -121,9 +118,6 @@ class Departures:
     std_error: Array
     dof: Array
     chance: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None) -> Departures:

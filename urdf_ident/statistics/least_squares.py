@@ -19,14 +19,14 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, lapack, triangle
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 
 #: Parts of the data that are left out at a time.
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(ReadOnly):
     """Solution of ``min ‖y − X b‖²``.
 
     Attributes:
@@ -46,9 +46,6 @@ class Solution:
     rows: int
     rank: int
     triangle: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @cached_property
     def condition(self) -> float:

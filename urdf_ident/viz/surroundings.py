@@ -14,7 +14,7 @@ from ..model.geometry import Colour, along
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.pruning import CONSTANT
 from ..motion.collision.world import Plane, ToolBox
-from ..samples import freeze_arrays
+from ..samples import ReadOnly
 from .scene import add_shape, plain
 from .three import Command, SceneObject, buffers, hexadecimal
 
@@ -26,7 +26,7 @@ _EDGES = [(a, a | bit) for a in range(8) for bit in (1, 2, 4) if not a & bit]
 
 
 @dataclass(frozen=True, eq=False)
-class Nearest:
+class Nearest(ReadOnly):
     """The two nearest things at every moment.
 
     Attributes:
@@ -45,9 +45,6 @@ class Nearest:
     which: NDArray[np.intp]
     names: tuple[tuple[str, str], ...]
     required: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def note(self, rate: float) -> str:
         """The closest call in words.

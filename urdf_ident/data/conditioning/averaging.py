@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...linalg import Array
-from ...samples import Segment, freeze_arrays
+from ...samples import ReadOnly, Segment
 from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import Stretch
@@ -30,7 +30,7 @@ _MEDIAN = float(np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Averaged:
+class Averaged(ReadOnly):
     """One period, averaged, and what differed.
 
     Attributes:
@@ -52,9 +52,6 @@ class Averaged:
     deviation: Array
     noise: Array
     outliers: int = 0
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The entry ``periods`` of a log in identification.json."""

@@ -16,8 +16,7 @@ from ...model.robot import Robot, lock_words
 from ...units import joint_units
 from .formats import Choice
 from .headers import default_header
-from .long_tables import refuse_long
-from .tables import Table
+from .tables import Table, refuse_long
 
 Column = int | str
 

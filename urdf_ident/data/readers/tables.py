@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ Rows = NDArray[np.int64]
 
 #: Bytes that a compressed log may grow to, and how many times its own size beyond the first 64 MiB.
 MOST_BYTES, MOST_GROWTH = 16 << 30, 200
+#: Columns, their letters alone, that say which joint or signal a row is of, and columns of its numbers.
+_KEYS = re.compile("(joint|motor)(name|id|index)?|axis|name|field|signal|variable|channel|metric|topic|series")
+_VALUES = re.compile("value|val|data|q|pos|position|angle|v|vel|velocity|tau|effort|torque|current")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,3 +178,26 @@ def decoding(
     except Exception as error:  # decoders raise whatever they like on broken bytes; the cause stays attached
         words = " ".join(str(error).split())[:160] or type(error).__name__
         raise LogError(f"the {kind} is broken", where=str(path), got=words, remedy=remedy) from error
+
+
+def refuse_long(table: Table) -> None:
+    """Refuses a table with a row for every joint or signal, where a log has one for every sample.
+
+    Args:
+        table: One in which no column holds the positions of a joint.
+
+    Raises:
+        LogError: It is such a table; with what turns it round.
+    """
+    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*(table.names or ()), *table.texts)}
+    keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
+    values = [name for name, word in plain.items() if _VALUES.fullmatch(word)]
+    if keys and values:
+        chosen, listed = (repr(some[0] if len(some) == 1 else some) for some in (keys, values))
+        raise LogError(
+            "the log has a row for every joint or signal, not one for every sample",
+            where=table.path,
+            got=f"columns {', '.join([*keys, *values])}",
+            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            remedy=f"write it so first: pandas' `pivot(index=<time>, columns={chosen}, values={listed})` does that",
+        )

@@ -18,18 +18,17 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ...model.drive import Drive
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ..recording import Recording
 from ..refusals import each_usable
-from .targets import Estimate, Targets, at_rest, check_targets, standing
-from .targets_in_motion import TWINS, in_motion
+from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, standing
 
 #: Estimates of one joint, at rest and in motion or in two logs, that differ by more are no constant.
 CONSTANT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueConstants:
+class TorqueConstants(ReadOnly):
     """Torque constants found in logs.
 
     Attributes:
@@ -43,9 +42,6 @@ class TorqueConstants:
     gain: Array
     relative_error: Array
     origin: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def describe(self) -> str:
         """One sentence for ``drive.gain_origin``."""

@@ -31,8 +31,7 @@ from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
-from .outliers import find_outliers
-from .robust import fit_robust
+from .robust import find_outliers, fit_robust
 
 if TYPE_CHECKING:
     from .closed_loop import ClosedLoop

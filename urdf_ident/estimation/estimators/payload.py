@@ -24,7 +24,7 @@ from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import Solution, solve
@@ -45,7 +45,7 @@ _WEIGHTINGS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class PayloadFit:
+class PayloadFit(ReadOnly):
     """The unknown body's ten parameters as the data give them, whether such a body is physically consistent or not.
 
     Attributes:
@@ -82,9 +82,6 @@ class PayloadFit:
     rounds: int = 1
     converged: bool = True
 
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
     @property
     def covariance(self) -> Array:
         """All three together, shape (10, 10)."""
@@ -113,7 +110,7 @@ class PayloadFit:
 
 
 @dataclass(frozen=True, eq=False)
-class PayloadProblem:
+class PayloadProblem(ReadOnly):
     """What an unknown body is estimated from.
 
     Attributes:
@@ -131,9 +128,6 @@ class PayloadProblem:
     body: int
     placement: Array
     gain_error: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @cached_property
     def theta(self) -> Array:

@@ -22,7 +22,7 @@ from ...errors import EstimationError
 from ...linalg import Array
 from ...model.drive import Drive
 from ...model.robot import Robot
-from ...samples import Segment, freeze_arrays
+from ...samples import ReadOnly, Segment
 from ...statistics.least_squares import solve
 from .loaded_model import LoadedModel
 from .payload import PayloadFit, PayloadProblem
@@ -38,7 +38,7 @@ _SHARE, _SLIDING = 3.0**-0.5, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class StaticPoses:
+class StaticPoses(ReadOnly):
     """Poses at rest.
 
     Attributes:
@@ -52,9 +52,6 @@ class StaticPoses:
     q: Array
     tau: Array
     direction: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def __len__(self) -> int:
         return len(self.q)

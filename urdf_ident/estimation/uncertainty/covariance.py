@@ -34,7 +34,7 @@ from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...parallel import shared
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
@@ -67,7 +67,7 @@ DRAWS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Covariance:
+class Covariance(ReadOnly):
     """Covariance of the base parameters.
 
     Attributes:
@@ -79,9 +79,6 @@ class Covariance:
     matrix: Array
     kind: str
     dof: float | Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def spread(self) -> Array:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...errors import EstimationError
 from ...linalg import Array
 from ...model.base import BaseParameters
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit
 from ...statistics.folds import cross_validate
@@ -60,7 +60,7 @@ class Removal:
 
 
 @dataclass(frozen=True, eq=False)
-class EssentialFit:
+class EssentialFit(ReadOnly):
     """The essential base parameters.
 
     Attributes:
@@ -74,9 +74,6 @@ class EssentialFit:
     fit: Fit
     steps: tuple[Removal, ...]
     rule: str
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def __len__(self) -> int:
         return len(self.kept)

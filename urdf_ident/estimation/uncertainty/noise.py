@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_cholesky
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from .bands import Spectrum
@@ -31,7 +31,7 @@ TOLERANCE, ROUNDS = 1e-3, 40
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseModel:
+class NoiseModel(ReadOnly):
     """Noise of the rows.
 
     Attributes:
@@ -49,9 +49,6 @@ class NoiseModel:
     correlated: Array
     white: Array
     freedom: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @property
     def coloured(self) -> bool:

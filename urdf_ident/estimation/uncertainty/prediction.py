@@ -37,7 +37,7 @@ from ...model.prior import Prior
 from ...model.term_chunks import torque_by_sample
 from ...model.trained import sliders
 from ...parallel import begun, each
-from ...samples import Segment, columns, freeze_arrays
+from ...samples import ReadOnly, Segment, columns
 from ...scratch import stored
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
@@ -66,7 +66,7 @@ MOST_SAMPLES, _FEWEST_SAMPLES = 2000, 5
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutResidual:
+class HeldOutResidual(ReadOnly):
     """Quantiles of held-out residuals by joint and speed.
 
     Attributes:
@@ -90,9 +90,6 @@ class HeldOutResidual:
     blocks: int
     seen: Array | None = None
     relative: Array | None = None
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The entry ``prediction`` of identification.json."""

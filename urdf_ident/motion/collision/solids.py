@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ModelError
 from ...linalg import Array
 from ...model.geometry import Visual
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from .world import Plane
 
 #: A mesh that is thinner is made thicker by this much on either side [m].
@@ -20,7 +20,7 @@ BALLS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Solid:
+class Solid(ReadOnly):
     """One solid thing, fixed to a body.
 
     Attributes:
@@ -50,9 +50,6 @@ class Solid:
     balls: Array
     ball_radius: float
     assumed: bool = False
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 def link_solid(shape: Visual, body: int, frame: Array) -> Solid:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from .collisions import Collisions
 
 #: Coal's own error [m]; it stops at 1e-6.
@@ -15,7 +15,7 @@ MEASURED = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
-class SpeedBounds:
+class SpeedBounds(ReadOnly):
     """How fast distances can change, whatever the configuration.
 
     Attributes:
@@ -27,9 +27,6 @@ class SpeedBounds:
     arms: Array
     linear: Array
     square: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
     @classmethod
     def of(cls, collisions: Collisions, stroke: Array) -> SpeedBounds:

@@ -29,7 +29,7 @@ from ...linalg import Array
 from ...model.geometry import Visual
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import rotation_from_rpy
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...sizes import LARGEST_NUMBER
 
 #: Smallest distance that is kept where the world file says nothing [m].
@@ -44,7 +44,7 @@ _PLACED = ("xyz", "rpy")
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class Plane(ReadOnly):
     """A half-space: solid where ``normal·x < offset``.
 
     Attributes:
@@ -57,12 +57,9 @@ class Plane:
     normal: Array
     offset: float
 
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
-
 
 @dataclass(frozen=True, eq=False)
-class ToolBox:
+class ToolBox(ReadOnly):
     """Where the origin of a frame must stay, in world coordinates.
 
     Attributes:
@@ -74,9 +71,6 @@ class ToolBox:
     frame: str
     lower: Array
     upper: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 @dataclass(frozen=True, eq=False)

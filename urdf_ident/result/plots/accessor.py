@@ -16,12 +16,9 @@ from ..frames import ParameterRow, parameters
 from ..friction_curves import friction_curves
 from ..record import Record
 from ..traces import LogTrace
-from .bodies import draw_body
-from .friction import draw_friction
-from .parameters import draw_parameters, draw_terms
-from .residual import draw_errors, draw_memory, draw_spectrum
+from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
 from .style import PALETTE, TEXT, Palette, figure_class, legend
-from .torque import draw_torque
+from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 
 #: What can be drawn.
 PICTURES = ("torque", "friction", "parameters", "bodies", "residual", "errors")

@@ -1,4 +1,4 @@
-"""Standard parameters: prior, estimate and standard error."""
+"""What was identified: parameters with prior and error, bodies, friction curves and how they change, a fleet."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
+from ...linalg import Array
+from ...model.inertia import pseudo_inertia
+from ...statistics.changes import FrictionChanges
 from ..frames import ParameterRow
+from ..friction_curves import SteadyFriction
+from ..traces import SpeedProfile
 from .style import PALETTE, TEXT, Palette, dress
 
 #: A dot farther out than so many prior standard deviations is drawn at the edge.
 _EDGE = 6.0
+_VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
+#: Logs that are drawn, at most.
+_LOGS = 12
 
 
 def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette: Palette = PALETTE) -> None:
@@ -62,3 +71,175 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette
     axis.set_yticks(range(len(rows)), [row.owner for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     dress(axis, palette, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
+
+
+def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palette = PALETTE) -> None:
+    """Draws the ellipsoid of even density with the same mass, centre of mass and inertia, seen along y and along x.
+
+    Args:
+        axes: Two matplotlib axes.
+        before: Parameters of the body in the URDF, shape (10,).
+        after: Identified parameters, shape (10,).
+        title: Above the first axes.
+        palette: Colours.
+    """
+    for axis, (a, b, x, y) in zip(axes, _VIEWS, strict=True):
+        axis.plot([0], [0], marker="+", color=palette.soft, markersize=7)
+        for theta, colour, style, fill in ((before, palette.urdf, "--", 0.10), (after, palette.identified, "-", 0.18)):
+            outline = _outline(theta, a, b)
+            if outline is None:
+                continue
+            axis.fill(outline[0], outline[1], color=colour, alpha=fill, linewidth=0)
+            axis.plot(outline[0], outline[1], color=colour, linewidth=1.1, linestyle=style)
+            axis.plot(theta[1 + a] / theta[0], theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
+        axis.set_aspect("equal", adjustable="datalim")
+        dress(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
+        axis.locator_params(nbins=4)
+    axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
+
+
+def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
+    """Outline of the ellipsoid in one plane; None for a body that is not physically consistent."""
+    mass = theta[0]
+    if mass <= 0:
+        return None
+    second = pseudo_inertia(theta)[:3, :3] / mass  # ∫ x xᵀ dm / m about the origin
+    com = theta[1:4] / mass
+    spread = (second - np.outer(com, com))[np.ix_([a, b], [a, b])]
+    values, vectors = np.linalg.eigh(spread)
+    if values.min() <= 0:
+        return None
+    angle = np.linspace(0.0, 2.0 * np.pi, 73)
+    points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
+    return com[a] + points[0], com[b] + points[1]
+
+
+def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette: Palette = PALETTE) -> None:
+    """Draws one parameter's deviations: thirds of each log over time since its start; over temperature where that was logged.
+
+    Args:
+        axis: Matplotlib axes.
+        changes: How friction differs between the logs.
+        k: Index of the parameter.
+        unit: Its unit.
+        palette: Colours.
+    """
+    warm = changes.covariate is not None and np.isfinite(changes.covariate[:, k]).all()
+    spread = float(np.nan_to_num(changes.spread[k]))
+    if spread > 0:
+        axis.axhspan(-spread, spread, color=palette.soft, alpha=0.25, linewidth=0, label="spread")
+    if warm and changes.covariate is not None:
+        x, y, e = changes.covariate[:, k], changes.deviation[:, k], changes.deviation_error[:, k]
+        axis.errorbar(x, y, yerr=e, fmt="o", markersize=3, color=palette.identified, linewidth=0.8)
+        label = "temperature [K or °C]"
+    else:
+        for log in range(min(len(changes.logs), _LOGS)):
+            length = 1.0 if changes.seconds is None else float(changes.seconds[log])
+            x = length * (np.arange(changes.parts.shape[1]) + 0.5) / changes.parts.shape[1]
+            y, e = changes.parts[log, :, k], changes.parts_error[log, :, k]
+            later = 0.35 + 0.6 * log / max(len(changes.logs) - 1, 1)
+            axis.errorbar(x, y, yerr=e, marker="o", markersize=2.5, linewidth=0.8, color=palette.identified, alpha=later)
+        label = "time since the log's start [s]" if changes.seconds is not None else "part of the log"
+    axis.axhline(0.0, color=palette.soft, linewidth=0.6)
+    dress(axis, palette, title=changes.parameters[k], x=label, y=f"deviation [{unit}]")
+
+
+def draw_friction(
+    axis: Any,
+    curve: SteadyFriction,
+    unit: str,
+    rate: str,
+    palette: Palette = PALETTE,
+    *,
+    speeds: SpeedProfile | None = None,
+    j: int = 0,
+    urdf: tuple[float, float] | None = None,
+) -> None:
+    """Draws the friction torque of one joint against its speed.
+
+    Args:
+        axis: Matplotlib axes.
+        curve: The law with its interval.
+        unit: Unit of the torque.
+        rate: Unit of the speed.
+        palette: Colours.
+        speeds: Histogram of the logs' speeds; not drawn if None.
+        j: Index of the joint in it.
+        urdf: Viscous [unit of torque per unit of speed] and Coulomb friction of the URDF; not drawn if None or both zero.
+    """
+    v, (begin, end) = curve.speed, curve.trained
+    inside = (v >= begin) & (v <= end)
+    if np.isfinite(curve.interval).all():
+        axis.fill_between(
+            v,
+            curve.interval[:, 0],
+            curve.interval[:, 1],
+            color=palette.identified,
+            alpha=0.18,
+            linewidth=0,
+            label="95 % interval",
+        )
+    axis.plot(v, curve.torque, color=palette.identified, linewidth=0.9, linestyle=":", label="_beyond the logs")
+    axis.plot(v[inside], curve.torque[inside], color=palette.identified, linewidth=1.6, label="identified law")
+    if urdf is not None and any(urdf):
+        axis.plot(v, urdf[0] * v + urdf[1] * np.sign(v), color=palette.urdf, linewidth=0.9, alpha=0.8, label="URDF")
+    if speeds is not None:
+        centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
+        axis.scatter(
+            centre,
+            speeds.friction[j],
+            s=6 + 60 * speeds.count[j],
+            color=palette.ink,
+            alpha=0.5,
+            linewidths=0,
+            label="mean of the logs",
+        )
+        _density(axis, speeds, j, palette)
+    if np.isfinite(curve.limit) and curve.limit <= v[-1]:
+        for side in (-curve.limit, curve.limit):
+            axis.axvline(side, color=palette.bad, linewidth=0.8, linestyle="--", label="_limit")
+    axis.axhline(0.0, color=palette.soft, linewidth=0.6)
+    axis.set_xlim(float(v[0]), float(v[-1]))
+    load = f", at a load of {curve.load:.3g} {unit}" if curve.load else ""
+    dress(axis, palette, title=curve.joint, x=f"speed [{rate}]{load}", y=f"friction [{unit}]")
+
+
+def _density(axis: Any, speeds: SpeedProfile, j: int, palette: Palette) -> None:
+    """How often the logs show which speed, as a strip along the bottom."""
+    low, high = axis.get_ylim()
+    height = 0.14 * (high - low)
+    tops = low - height + height * speeds.count[j] / max(float(speeds.count[j].max()), 1e-300)
+    axis.stairs(tops, speeds.edges[j], baseline=low - height, fill=True, color=palette.soft, alpha=0.45)
+    axis.set_ylim(low - height, high)
+
+
+def draw_quantity(
+    axis: Any,
+    value: Array,
+    error: Array,
+    band: tuple[float, float],
+    odd: NDArray[np.bool_],
+    names: list[str],
+    title: str,
+    palette: Palette = PALETTE,
+) -> None:
+    """Draws one quantity of every robot.
+
+    Args:
+        axis: Matplotlib axes.
+        value, error: Of each robot with its standard error, shape (m,).
+        band: Mean and spread between the robots that do not stand out.
+        odd: Which robots stand out, shape (m,).
+        names: Of the robots.
+        title: Above the axes, with the unit.
+        palette: Colours.
+    """
+    mean, spread = band
+    axis.axvspan(mean - 2 * spread, mean + 2 * spread, color=palette.soft, alpha=0.25, linewidth=0)
+    axis.axvline(mean, color=palette.soft, linewidth=0.9)
+    for k, (x, e) in enumerate(zip(value, error, strict=True)):
+        colour = palette.bad if odd[k] else palette.identified
+        axis.errorbar(x, k, xerr=1.96 * e, fmt="o", markersize=3.5, color=colour, linewidth=1.2)
+    axis.set_yticks(np.arange(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    dress(axis, palette, title=title)

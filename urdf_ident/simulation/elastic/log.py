@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...data.recording import Recording
-from ...errors import LimitError, ProjectError
+from ...errors import ProjectError
 from ...linalg import Array
 from ...model.robot import Robot
 from ...motion.base import Trajectory
-from ...motion.limits import Limits, check_limits
+from ...motion.limits import Limits
 from ...samples import Segment
 from ..controllers import tuned_gains
-from ..sensors import Sensors, measure
+from ..sensors import Sensors
 from ..settings import ControllerSection
-from ..simulate import Guard, Progress, SimulatedLog
+from ..simulate import Guard, Progress, SimulatedLog, logged, require_drivable
 from .drive import MotorPD
 from .plant import ElasticPlant
 
@@ -137,10 +136,8 @@ def simulate_elastic(
         LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
         SimulationError: The plant diverges, or cannot be integrated with this step.
     """
-    robot, chosen = plant.robot, sensors or Sensors()
-    if trajectory.joints != robot.joints:
-        raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
-    check_limits(trajectory, limits or Limits.from_robot(robot)).require()
+    robot = plant.robot
+    require_drivable(trajectory, robot, limits)
     time = trajectory.times(rate)
     q, v, _ = trajectory.evaluate(time)
     guard, percent = Guard(robot.joints, trip), max(1, len(time) // 100)
@@ -157,17 +154,7 @@ def simulate_elastic(
     to_joints = np.linalg.inv(plant.geared).T
     motors = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau @ plant.geared, run.qm, run.vm, run.am)
     truth = replace(motors, qm=run.qm @ to_joints, vm=run.vm @ to_joints, am=run.am @ to_joints)
-    seen = measure(motors, chosen, seed, np.asarray(robot.prismatic), plant.ratio)
-    recording = Recording(
-        name,
-        robot.joints,
-        seen.time,
-        seen.position,
-        velocity=seen.velocity,
-        effort=seen.torque,
-        effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
-        motor_position=seen.motor_position,
-    )
+    recording = logged(motors, robot, sensors or Sensors(), seed, plant.ratio)
     friction = np.array([plant.friction.torque(speed) for speed in run.vm]) @ plant.geared
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")

@@ -24,13 +24,13 @@ from ...linalg import Array
 from ...model.inertia import to_com
 from ...model.robot import Robot
 from ...model.rotors import joint_axes
-from ...samples import freeze_arrays
+from ...samples import ReadOnly
 from ...simulation import gauss
 from .drive import MotorFriction, MotorLaw, vector
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticRun:
+class ElasticRun(ReadOnly):
     """A simulated motion, exact at its samples: arrays of shape (N, n) in SI units, motors after the gear.
 
     Attributes:
@@ -48,9 +48,6 @@ class ElasticRun:
     vm: Array
     am: Array
     tau: Array
-
-    def __post_init__(self) -> None:
-        freeze_arrays(self)
 
 
 class ElasticPlant:
