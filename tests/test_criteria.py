@@ -11,13 +11,13 @@ from conftest import arm_urdf
 from urdf_ident.errors import ModelError
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
-    check_criterion,
     condition_number,
     criterion_value,
     matrix_criterion,
     singular_criterion,
     standard_errors,
 )
+from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import BlockCriterion, Objective, SpectralCriterion
 from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
@@ -304,9 +304,9 @@ def test_terms_that_live_in_reversals_are_left_out_and_signs_softened() -> None:
 
 
 def test_bad_questions_are_refused() -> None:
-    with pytest.raises(ModelError, match=r"unknown criterion.*did you mean 'cond'"):
-        check_criterion("cnd")
     robot = Robot.from_urdf(arm_urdf("zy"))
+    with pytest.raises(ModelError, match=r"unknown criterion.*did you mean 'cond'"):
+        design_excitation(DynamicModel(robot), criterion="cnd")
     elastic = ElasticModel(robot, drive=Drive.build(2, reduction=[100.0, 100.0]))
     with pytest.raises(ModelError, match="rigid model"):
         PlannedRows(elastic, elastic.base(), np.ones(2))

@@ -7,7 +7,7 @@ carries its evidence as attributes, so that a program can react to it without pa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 
@@ -129,6 +129,22 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     words = [str(candidate) for candidate in valid]
     close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.5)
     return f"did you mean '{close[0]}'?" if close else f"valid: {', '.join(words)}"
+
+
+def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError]) -> None:
+    """Checks that a word is one of those that are known.
+
+    Args:
+        what: What it names, for the message.
+        word: What the user wrote.
+        valid: The words that are accepted.
+        error: What to raise.
+
+    Raises:
+        UrdfIdentError: It is none of them; of the given kind.
+    """
+    if word not in valid:
+        raise error(f"unknown {what}", got=repr(word), remedy=nearest(word, valid))
 
 
 def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | str, ...]) -> None:

@@ -10,7 +10,9 @@ from importlib.util import module_from_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import check_shape
 
 #: Of 64-bit floats; shapes and units are in the docstrings.
 Array = NDArray[np.float64]
@@ -35,6 +37,25 @@ def lapack() -> Any:
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Array:
+    """Numbers as an array of a given shape.
+
+    Args:
+        name: The argument's name, for the message.
+        values: The numbers.
+        expected: As for :func:`.check_shape`.
+
+    Returns:
+        The array, of the shape that is wanted.
+
+    Raises:
+        ShapeError: It has another shape.
+    """
+    found = np.asarray(values, dtype=float)
+    check_shape(name, found.shape, expected)
+    return found
 
 
 def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool = False) -> Array:

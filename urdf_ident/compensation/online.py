@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, check_shape
+from ..errors import ModelError
 from ..friction import SIGN_WIDTH, Friction, Law, Sliding, gather
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from .residual import Residual
@@ -40,8 +40,7 @@ class OnlineModel:
     def __init__(self, model: DynamicModel, theta: Array, *, residual: Residual | None = None, memory: bool = False) -> None:
         if isinstance(model, ElasticModel):
             raise ModelError("a model with elastic joints has no fast path", remedy="use its torque(), or a rigid model")
-        theta = np.asarray(theta, dtype=float)
-        check_shape("theta", theta.shape, (len(model.parameters),))
+        theta = shaped("theta", theta, (len(model.parameters),))
         if model.loaded and model.reference_theta is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
         self.n, self.residual, self.memory = model.n, residual, memory

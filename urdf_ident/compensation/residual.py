@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, ModelError, check_shape, nearest
+from ..errors import EstimationError, ModelError, check_known, check_shape
 from ..linalg import Array
 from .experts import Bank, Taught
 from .gear_ripple import GearRipple
@@ -224,15 +224,13 @@ def fit_residual(
         EstimationError: Unknown kind or input, missing deformation, or too few samples.
         MissingExtraError: A mixture without scikit-learn.
     """
-    if kind not in KINDS:
-        raise EstimationError("unknown kind of residual", got=repr(kind), remedy=nearest(kind, KINDS))
+    check_known("kind of residual", kind, KINDS, EstimationError)
     y = np.asarray(torque, dtype=float)
     names = tuple(joints)
     check_shape("torque", y.shape, ("N", len(names)))
     columns = []
     for name in use:
-        if name not in INPUTS:
-            raise EstimationError("unknown input of a residual", got=repr(name), remedy=nearest(name, INPUTS))
+        check_known("input of a residual", name, INPUTS, EstimationError)
         if inputs.get(name) is None:
             raise EstimationError(
                 f"a residual on '{name}' was asked for, and the data do not have it",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError, check_shape
-from ..linalg import Array, lstsq, solve_triangular
+from ..linalg import Array, lstsq, shaped, solve_triangular
 
 
 def base_matrix(p: int, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike) -> Array:
@@ -84,8 +84,7 @@ def minimum_norm(
     white = B[:, free]
     root = None
     if metric_root is not None:
-        full = np.asarray(metric_root, dtype=float)
-        check_shape("metric_root", full.shape, (len(reference), len(reference)))
+        full = shaped("metric_root", metric_root, (len(reference), len(reference)))
         # Holding the unseen ones leaves the metric's columns of the free ones; QR makes them triangular again.
         root = np.asarray(np.linalg.qr(full[:, free], mode="r"))
         if np.abs(np.diag(root)).min(initial=np.inf) <= np.finfo(float).eps * np.abs(root).max(initial=0.0):

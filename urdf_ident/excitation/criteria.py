@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ModelError, nearest
 from ..linalg import Array, triangle
 
 CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
@@ -32,19 +31,6 @@ CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
 SPECTRAL = CRITERIA[:-1]
 #: Singular values below this part of the largest are rounding.
 _RANK = 1e-13
-
-
-def check_criterion(name: str) -> None:
-    """Checks a criterion's name.
-
-    Args:
-        name: One of :data:`CRITERIA`.
-
-    Raises:
-        ModelError: Unknown; the nearest one is named.
-    """
-    if name not in CRITERIA:
-        raise ModelError("unknown criterion", got=repr(name), remedy=nearest(str(name), CRITERIA))
 
 
 def singular_criterion(name: str, sigma: Array, sharpness: float = np.inf) -> tuple[float, Array]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError
+from ..errors import LimitError, ModelError, check_known
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
@@ -19,7 +19,7 @@ from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..samples import ReadOnly
-from .criteria import check_criterion, condition_number, standard_errors
+from .criteria import CRITERIA, condition_number, standard_errors
 from .earlier import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .global_start import check_global_start, present_name
@@ -202,7 +202,7 @@ def design_excitation(
     """
     if criterion == "auto":
         criterion = "D" if after is None else "A"
-    check_criterion(criterion)
+    check_known("criterion", criterion, CRITERIA, ModelError)
     global_start, former = present_name(global_start)
     check_global_start(global_start)
     if not budget > 0:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..errors import LimitError, nearest
+from ..errors import LimitError, check_known
 from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.compose import ramped, repeated
@@ -100,8 +100,7 @@ class Family:
     end: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in FAMILIES:
-            raise LimitError("unknown family of motions", got=repr(self.name), remedy=nearest(str(self.name), FAMILIES))
+        check_known("family of motions", self.name, FAMILIES, LimitError)
         least = {"modified_fourier": 2, "tied_fourier": 3}.get(self.name, 1)
         if self.harmonics < least or int(self.harmonics) != self.harmonics:
             raise LimitError(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfinv
 
-from ..errors import LimitError, MissingExtraError, nearest
+from ..errors import LimitError, MissingExtraError, check_known
 from ..linalg import Array
 from ..motion.limits import Limits
 from .family import REST, Family
@@ -62,8 +62,7 @@ def check_global_start(name: str) -> None:
         LimitError: Unknown; the nearest one is named.
         MissingExtraError: CMA-ES without the package ``cma``.
     """
-    if name not in GLOBAL_STARTS:
-        raise LimitError("unknown global start", got=repr(name), remedy=nearest(str(name), GLOBAL_STARTS))
+    check_known("global start", name, GLOBAL_STARTS, LimitError)
     if name == "cma":
         _cma()
 

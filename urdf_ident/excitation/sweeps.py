@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape
+from ..errors import LimitError
 from ..friction.law import LEAST_SPEEDS
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.compose import SequenceTrajectory
@@ -167,8 +167,7 @@ class _Plan:
         low, high = self.ends()
         middle = (low + high) / 2
         if home is not None:
-            rest = np.asarray(home, dtype=float)
-            check_shape("home", rest.shape, middle.shape)
+            rest = shaped("home", home, middle.shape)
             low, high = self.ends(rest)
             for j in self.moving:
                 if not min(high[j] - rest[j], rest[j] - low[j]) > 0:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, check_shape
+from ..errors import ModelError
 from ..files import write_text
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..model.inertia import to_com
 from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
@@ -106,8 +106,7 @@ def mjcf_text(
         ShapeError: ``theta`` has the wrong length.
         ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
     """
-    values = np.asarray(theta, dtype=float)
-    check_shape("theta", values.shape, (10 * robot.n,))
+    values = shaped("theta", theta, (10 * robot.n,))
     values, lifted = physical_bodies(robot, values, repair)
     stated = robot.description.joints
     dynamics, notes = _joint_attributes(

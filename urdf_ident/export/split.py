@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..consistency.repair import MARGIN, ROUNDING, acceptable, moving_groups, repaired_theta, small_body
-from ..errors import EstimationError, ModelError, check_shape
-from ..linalg import Array
+from ..errors import EstimationError, ModelError
+from ..linalg import Array, shaped
 from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
 from ..model.prior import lumped_inertials
 from ..model.robot import Body, LumpedLink, Robot
@@ -52,8 +52,7 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
         ShapeError: ``theta`` has the wrong length.
         EstimationError: A body is not physically consistent.
     """
-    values = np.asarray(theta, dtype=float)
-    check_shape("theta", values.shape, (10 * robot.n,))
+    values = shaped("theta", theta, (10 * robot.n,))
     links: dict[str, Array] = {}
     notes: list[str] = []
     for body, ten in zip(robot.bodies, values.reshape(-1, 10), strict=True):

@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_shape
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..samples import ReadOnly
 
 #: Columns smaller than this fraction of the largest are zero: scaled up they would make false parameters.
@@ -100,8 +99,7 @@ class BaseParameters(ReadOnly):
         Returns:
             Shape (b,).
         """
-        theta = np.asarray(theta, dtype=float)
-        check_shape("theta", theta.shape, (len(self.names),))
+        theta = shaped("theta", theta, (len(self.names),))
         return np.asarray(theta[self.independent] + self.K @ theta[self.dependent])
 
     def embedded(self, params: Array) -> Array:

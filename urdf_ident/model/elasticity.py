@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, check_shape, nearest
+from ..errors import ModelError, check_known, check_shape
 from ..friction import AxisMotion, Term, friction_by_joint
 from ..linalg import Array
 from ..samples import Segment
@@ -85,10 +85,8 @@ class ElasticModel(DynamicModel):
                 "elastic joints need the gear ratios", remedy="give drive.reduction (1 for each joint without a gear)"
             )
         super().__init__(robot, friction="none", rotor_inertia=False, drive=drive)
-        if coupling not in COUPLINGS:
-            raise ModelError("unknown rotor coupling", got=repr(coupling), remedy=nearest(coupling, COUPLINGS))
-        if rows not in ROWS:
-            raise ModelError("unknown rows of elastic joints", got=repr(rows), remedy=nearest(rows, ROWS))
+        check_known("rotor coupling", coupling, COUPLINGS, ModelError)
+        check_known("rows of elastic joints", rows, ROWS, ModelError)
         for joint in rigid:
             robot.index(joint)
         self.coupling, self.damping, self.preload, self.rows = coupling, bool(damping), bool(preload), rows

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import check_shape
-from ..linalg import Array
+from ..linalg import Array, shaped
 
 #: Names of the ten parameters in Pinocchio's order.
 BODY_PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -195,8 +195,7 @@ def margins(theta: ArrayLike) -> Margins:
     Raises:
         ShapeError: ``theta`` is not one body.
     """
-    t = np.asarray(theta, dtype=float)
-    check_shape("theta", t.shape, (10,))
+    t = shaped("theta", theta, (10,))
     m, _, inertia = to_com(t)
     eigenvalues = np.linalg.eigvalsh(inertia)
     moments = 0.5 * eigenvalues.sum() - eigenvalues  # principal second moments; descending as eigenvalues ascend

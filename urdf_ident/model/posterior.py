@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, check_shape
-from ..linalg import Array, solve_triangular
+from ..errors import EstimationError
+from ..linalg import Array, shaped, solve_triangular
 from .prior import Prior
 
 
@@ -95,8 +95,7 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
 
 def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
     """Weighted data, column scale, and the QR factors of data and prior together in scaled columns."""
-    data = np.asarray(R, dtype=float)
-    check_shape("R", data.shape, ("k", len(prior.theta0)))
+    data = shaped("R", R, ("k", len(prior.theta0)))
     data = data / np.sqrt(weight)
     scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # neither diagonal depends on a scaling of columns
     stacked = np.vstack([data, prior.root]) * scale

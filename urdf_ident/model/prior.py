@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, block_diagonal
+from ..linalg import Array, block_diagonal, shaped
 from ..samples import HARDLY_TURNS, freeze_arrays
 from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
 from .parameters import Parameter
@@ -92,8 +92,7 @@ class Prior:
         Raises:
             ShapeError: Wrong length.
         """
-        values = np.asarray(theta, dtype=float)
-        check_shape("theta", values.shape, self.theta0.shape)
+        values = shaped("theta", theta, self.theta0.shape)
         return float(np.linalg.norm(self.root @ (values - self.theta0)))
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, UrdfError, check_shape, nearest
+from ..errors import ModelError, UrdfError, nearest
 from ..files import read_text
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..sending import SentOnce
 from ..sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, parse_urdf
@@ -209,8 +209,7 @@ class Robot(SentOnce):
         Returns:
             Shape (N, nq).
         """
-        q = np.asarray(q, dtype=float)
-        check_shape("q", q.shape, ("N", self.n))
+        q = shaped("q", q, ("N", self.n))
         if not self.continuous.any():
             return q
         out = np.empty((len(q), self.model.nq))
@@ -325,8 +324,7 @@ def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
 
 
 def _vector3(values: Sequence[float]) -> Array:
-    vector = np.asarray(values, dtype=float)
-    check_shape("gravity", vector.shape, (3,))
+    vector = shaped("gravity", values, (3,))
     if not np.isfinite(vector).all():
         raise ModelError("gravity is not finite", got=list(values))
     if np.abs(vector).max() > MOST_GRAVITY:

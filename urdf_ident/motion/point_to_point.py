@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..samples import freeze_arrays
 from .base import PiecewisePolynomial, Trajectory
 
@@ -45,8 +45,7 @@ class TrapezoidalTrajectory(Trajectory):
     pieces: PiecewisePolynomial = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        points = np.asarray(self.points, dtype=float)
-        check_shape("points", points.shape, ("K", len(self.joints)))
+        points = shaped("points", self.points, ("K", len(self.joints)))
         if len(points) < 2:
             raise LimitError("a point-to-point motion needs two points", got=len(points))
         object.__setattr__(self, "points", points)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape
-from ..linalg import Array
+from ..errors import LimitError
+from ..linalg import Array, shaped
 from ..samples import freeze_arrays
 from .base import PiecewisePolynomial, Trajectory
 
@@ -33,8 +33,7 @@ class BSplineTrajectory(Trajectory):
     pieces: PiecewisePolynomial = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        control = np.asarray(self.control, dtype=float)
-        check_shape("control", control.shape, ("K", len(self.joints)))
+        control = shaped("control", self.control, ("K", len(self.joints)))
         if len(control) <= DEGREE:
             raise LimitError("too few control points for a fifth-order spline", got=len(control), expected="at least 6")
         if not self.duration > 0:

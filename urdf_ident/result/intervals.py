@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.prediction import HeldOutResidual, smeared_friction, unseen_friction
-from ..linalg import Array, triangle
+from ..linalg import Array, shaped, triangle
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance
 from ..model.prior import USUAL_WEIGHT
@@ -183,8 +183,7 @@ def mass_interval(ident: Record, alpha: float) -> Array:
 
 
 def _still(ident: Record, q: ArrayLike) -> Array:
-    position = np.asarray(q, dtype=float)
-    check_shape("q", position.shape, (ident.model.n,))
+    position = shaped("q", q, (ident.model.n,))
     _need_rigid(ident)
     return np.tile(position, (ident.model.n + 1, 1))
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import ModelError, check_shape
+from ..errors import ModelError
 from ..friction import Conservative, Friction, Sliding
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..model.robot import NDArrayBool
 
 #: Velocities at which friction is asked whether it is affine [rad/s or m/s].
@@ -60,9 +60,8 @@ class FrictionTruth:
             if bent and (np.sum(bent, axis=0) > 1).any():
                 raise ModelError("at most one friction law with memory on an axis")
         transmission = None
-        if self.motor:
-            reduction = np.asarray(self.reduction, dtype=float)
-            check_shape("reduction", reduction.shape, (self.n, self.n))
+        if self.motor and self.reduction is not None:
+            reduction = shaped("reduction", self.reduction, (self.n, self.n))
             transmission = np.vstack([np.eye(self.n), reduction])
         object.__setattr__(self, "transmission", transmission)
         object.__setattr__(self, "_sliders", self.n if transmission is None else 2 * self.n)

@@ -16,7 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, SimulationError, check_shape
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
@@ -120,13 +120,11 @@ class RigidPlant:
         n = robot.n
         model = robot.model.copy()
         if theta is not None:
-            values = np.asarray(theta, dtype=float)
-            check_shape("theta", values.shape, (10 * n,))
+            values = shaped("theta", theta, (10 * n,))
             for j, ten in enumerate(values.reshape(n, 10)):
                 model.inertias[j + 1] = _inertia(ten, robot.bodies[j].name)
         if gravity is not None:
-            vector = np.asarray(gravity, dtype=float)
-            check_shape("gravity", vector.shape, (3,))
+            vector = shaped("gravity", gravity, (3,))
             model.gravity.linear = vector
         rotor = np.zeros(n) if rotor_inertia is None else np.asarray(rotor_inertia, dtype=float)
         rotor = np.diag(rotor) if rotor.ndim == 1 else rotor

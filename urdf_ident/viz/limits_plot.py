@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MissingExtraError, OutputError
+from ..errors import OutputError
 from ..files import write_bytes
 from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, Torque
+from ..result.plots.style import figure_class
 from ..units import joint_units
 
 _QUANTITIES = ("position", "velocity", "acceleration", "torque")
@@ -35,13 +36,12 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure_class = _figure_class()
     time = np.linspace(0.0, trajectory.duration, _POINTS)
     signals = list(trajectory.evaluate(time))
     if torque is not None:
         signals.append(torque(*signals))
     n = len(trajectory.joints)
-    figure = figure_class(figsize=(2.1 + 2.2 * n, 1.2 + 1.75 * len(signals)), layout="constrained")
+    figure = figure_class()(figsize=(2.1 + 2.2 * n, 1.2 + 1.75 * len(signals)), layout="constrained")
     axes = figure.subplots(len(signals), n, squeeze=False, sharex=True)
     for row, (quantity, signal) in enumerate(zip(_QUANTITIES, signals, strict=False)):
         for j, joint in enumerate(trajectory.joints):
@@ -82,14 +82,6 @@ def plot_limits(
     except ValueError as error:
         raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
     return write_bytes(path, page.getvalue())
-
-
-def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib", remedy="install it: pip install 'urdf-ident[report]'") from error
-    return Figure
 
 
 def _range(limits: Limits, quantity: str, j: int) -> tuple[float, float]:

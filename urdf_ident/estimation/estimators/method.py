@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...errors import EstimationError, UrdfIdentError, nearest
+from ...errors import EstimationError, UrdfIdentError, check_known
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -133,8 +133,7 @@ def trust(
     Raises:
         EstimationError: Unknown method, one that elastic joints do not have, or too few rows.
     """
-    if method not in METHODS:
-        raise EstimationError("unknown estimation.method", got=repr(method), remedy=nearest(method, METHODS))
+    check_known("estimation.method", method, METHODS, EstimationError)
     if isinstance(model, ElasticModel):
         if method in RIGID_ONLY:
             raise EstimationError(

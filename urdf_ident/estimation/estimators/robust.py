@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
-from ...errors import EstimationError, nearest
+from ...errors import EstimationError, check_known
 from ...linalg import Array, running_median
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
@@ -122,8 +122,7 @@ def fit_robust(
     Raises:
         EstimationError: Unknown loss, too few rows, or the rounds do not converge.
     """
-    if loss not in LOSSES:
-        raise EstimationError("unknown robust loss", got=repr(loss), remedy=nearest(loss, LOSSES))
+    check_known("robust loss", loss, LOSSES, EstimationError)
     fit = fit_base(build_statistics(model, logs), base, reference=reference) if start is None else start
     done = 0
     for step in dict.fromkeys(("huber", loss)):

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
-from ...errors import EstimationError, nearest
+from ...errors import EstimationError, check_known
 from ...linalg import Array, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -129,8 +129,7 @@ def begun_covariance(
     Raises:
         EstimationError: Unknown kind; the others are raised by what is returned.
     """
-    if kind not in KINDS:
-        raise EstimationError("unknown estimation.covariance", got=repr(kind), remedy=nearest(kind, KINDS))
+    check_known("estimation.covariance", kind, KINDS, EstimationError)
     if kind == "model":
         return lambda: fit
     work = _Work(fit, statistics, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...errors import check_shape
-from ...linalg import Array
+from ...linalg import Array, shaped
 from ..inertia import to_com
 from ..robot import Robot
 
@@ -66,8 +66,7 @@ def with_inertias(robot: Robot, theta: Array, rotor_inertia: Array | None = None
     Returns:
         A new model; the masses must not be zero (Pinocchio stores the centre of mass).
     """
-    theta = np.asarray(theta, dtype=float)
-    check_shape("theta", theta.shape, (10 * robot.n,))
+    theta = shaped("theta", theta, (10 * robot.n,))
     model = robot.model.copy()
     for j, (mass, com, inertia) in enumerate(zip(*to_com(theta.reshape(-1, 10)), strict=True)):
         model.inertias[j + 1] = pin.Inertia(float(mass), com, inertia)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, OutputError, nearest
+from ...errors import ModelError, OutputError, check_known
 from ...linalg import Array
 from ...units import joint_units
 from ..frames import ParameterRow, parameters
@@ -205,8 +205,7 @@ class Plots:
             MissingExtraError: matplotlib is not installed.
             OutputError: It cannot be written, or the format is unknown.
         """
-        if picture not in PICTURES:
-            raise ModelError("unknown picture", got=repr(picture), remedy=nearest(picture, PICTURES))
+        check_known("picture", picture, PICTURES, ModelError)
         axes = getattr(self, picture)()
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

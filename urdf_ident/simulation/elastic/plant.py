@@ -20,7 +20,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import SimulationError, check_shape
-from ...linalg import Array
+from ...linalg import Array, shaped
 from ...model.inertia import to_com
 from ...model.robot import Robot
 from ...model.rotors import joint_axes
@@ -246,8 +246,7 @@ class ElasticPlant:
         Raises:
             SimulationError: It diverges.
         """
-        start = np.asarray(start, dtype=float)
-        check_shape("start", start.shape, (self.n,))
+        start = shaped("start", start, (self.n,))
         substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
         samples = int(np.floor(duration * rate + 1e-9)) + 1
         x = np.concatenate([start, self.rest(start) if motor is None else np.asarray(motor, dtype=float)])
