@@ -44,7 +44,7 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
 
     Args:
         name: The argument's name, for the message.
-        values: The numbers.
+        values: The numbers, an array or lists.
         expected: As for :func:`.check_shape`.
 
     Returns:

@@ -198,22 +198,6 @@ class DynamicModel(SentOnce):
         ends = np.cumsum([self.n_inertial, *(len(item.term.symbols) for item in self.terms)]).tolist()
         return tuple((item, slice(*own)) for item, own in zip(self.terms, pairwise(ends), strict=True))
 
-    def without_inertia(self, theta: Array) -> Array:
-        """The parameters with all inertia, of bodies and rotors, set to zero.
-
-        Args:
-            theta: Shape (p,), or several in columns, shape (p, k).
-
-        Returns:
-            The same shape.
-        """
-        rest = np.array(theta, dtype=float)
-        rest[: self.n_inertial] = 0.0
-        for item, own in self.placed_terms:
-            if item.term.name == RotorInertia.name:
-                rest[own] = 0.0
-        return rest
-
     @cached_property
     def distribution(self) -> Array:
         """Shape (n, k): how each term column spreads over the joint rows."""

@@ -18,7 +18,7 @@ from ..linalg import Array
 from ..samples import Segment
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
-from .terms import AppliedTerm
+from .terms import AppliedTerm, RotorInertia
 
 #: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On seven simulated arms an end
 #: of 1 made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
@@ -43,6 +43,24 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
         if isinstance(item.term, Law) and not item.term.conservative:
             found.setdefault((item.axis, item.side), []).append((own.start, item.term))
     return found
+
+
+def without_inertia(model: DynamicModel, theta: Array) -> Array:
+    """Parameters with all inertia, of bodies and rotors, set to zero.
+
+    Args:
+        model: Whose parameters they are.
+        theta: Shape (p,), or several in columns, shape (p, k).
+
+    Returns:
+        The same shape.
+    """
+    rest = np.array(theta, dtype=float)
+    rest[: model.n_inertial] = 0.0
+    for item, own in model.placed_terms:
+        if item.term.name == RotorInertia.name:
+            rest[own] = 0.0
+    return rest
 
 
 def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slider, Trained]:

@@ -10,6 +10,7 @@ import pinocchio as pin
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq
 from ..model.robot import Robot
+from ..model.trained import without_inertia
 from ..result.identification import Identification
 
 #: Chance of a false alarm, over all tests together.
@@ -179,7 +180,7 @@ def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) 
     model, base = ident.model, ident.fit.base
     q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
     v[0, j] = speed
-    unit = model.without_inertia(base.embedded(np.eye(len(base))))
+    unit = without_inertia(model, base.embedded(np.eye(len(base))))
     return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
 
 

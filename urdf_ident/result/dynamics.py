@@ -13,6 +13,7 @@ from ..errors import EstimationError, ModelError, check_shape
 from ..linalg import Array
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import with_inertias
+from ..model.trained import without_inertia
 from .intervals import mass_matrix
 from .record import Record
 
@@ -81,7 +82,7 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         )
     position = np.zeros_like(velocity) if q is None else _array(ident, "q", q, velocity.shape)
     acceleration = np.zeros_like(velocity) if a is None else _array(ident, "a", a, velocity.shape)
-    return ident.model.torque(ident.model.without_inertia(ident.theta), position, velocity, acceleration)
+    return ident.model.torque(without_inertia(ident.model, ident.theta), position, velocity, acceleration)
 
 
 def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:

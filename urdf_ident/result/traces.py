@@ -25,6 +25,7 @@ from ..errors import LogError
 from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
+from ..model.trained import without_inertia
 from ..parallel import begun
 from ..samples import ReadOnly, Segment
 
@@ -154,7 +155,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     Raises:
         LogError: A log holds no torque.
     """
-    bodies = theta - model.without_inertia(theta)
+    bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
     return partial(_profile, begun(partial(_friction_of, model, bodies, cutoff, stride), parts))

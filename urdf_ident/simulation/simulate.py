@@ -147,8 +147,7 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
     """Refuses a motion that is not this robot's, before anything moves.
 
     Args:
-        trajectory: The motion.
-        robot: The robot.
+        robot: Whose joints are to move.
         limits: What the motion has to keep; the URDF's if None.
 
     Raises:

@@ -22,6 +22,7 @@ from ...errors import EstimationError
 from ...linalg import Array
 from ...model.drive import Drive
 from ...model.robot import Robot
+from ...model.trained import without_inertia
 from ...samples import ReadOnly, Segment
 from ...statistics.least_squares import solve
 from .loaded_model import LoadedModel
@@ -182,7 +183,7 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
 
 def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     """Level of dry friction of every joint in every pose, shape (P, n) [N·m or N]."""
-    model, theta = loaded.model, loaded.model.without_inertia(loaded.theta)
+    model, theta = loaded.model, without_inertia(loaded.model, loaded.theta)
     for item, own in model.placed_terms:
         if item.term.name == "offset":
             theta[own] = 0.0
