@@ -170,8 +170,12 @@ def arm(seed: int) -> Arm:
     n = {"seven": 7, "scara": 4, "gantry": 4}.get(family, 6)
     kinds = {"scara": "rrpr", "gantry": "pppr"}.get(family, "r" * n)
     size = 0.3 if family == "small" else 1.0
-    robot = Robot.from_urdf(_urdf(rng, family, kinds, size))
-    truth = robot.model.copy()
+    return moving(rng, family, Robot.from_urdf(_urdf(rng, family, kinds, size)))
+
+
+def moving(rng: np.random.Generator, family: str, robot: Robot) -> Arm:
+    """A robot with true inertials, rotors, friction and noise of its own, drawn."""
+    n, truth = robot.n, robot.model.copy()
     for j in range(1, n + 1):
         truth.inertias[j] = _disturbed(truth.inertias[j], rng, 0.2)
     if family == "tool":

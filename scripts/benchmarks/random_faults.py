@@ -1,7 +1,7 @@
 """Random faults of kinds that no check is written for: is a model that they spoil ever called good?
 
     python scripts/benchmarks/random_faults.py [--faults 200] [--first 0] [--automatic] [--data ../shared/data] [-o ROWS.jsonl]
-    python scripts/benchmarks/random_faults.py --clean 16    (findings of sound logs of so many arms, rich, short and poor)
+    python scripts/benchmarks/random_faults.py --clean 16    (findings of sound logs of so many arms, of many shapes)
 
 Every fault is drawn by its seed: what it is, of which joints, how strong, in which part of which logs; every fourth is two
 at once. The logs are of the simulated arms of ``arms.py`` (6 and 7 axes, SCARA, gantry, coupled wrist, a tool unknown to the
@@ -19,16 +19,17 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 from arms import SCORE, SIMPLE, arm, training, wander
-from faults import BENIGN, commanded, interpolated, part, payload, smoothed, speeds, ur10e
-from scipy.ndimage import uniform_filter1d
+from fault_kinds import KINDS, ODD, Draw, Setting
+from faults import BENIGN, ur10e
+from log_shapes import SHAPES, published, shaped
+from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident.data.prepare import examine_logs, prepare_logs
 from urdf_ident.data.recording import Recording
@@ -46,469 +47,27 @@ from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
 HARMFUL, GRAVE = 1.1, 1.5
-ARMS, FAULTS_AN_ARM, SECONDS = 8, 16, 9.0
+ARMS, FAULTS_AN_ARM = 24, 6
 SIGNALS = parse_project({}).signal_config()
-VARYING = {"payload-changes", "contact", "effort-drift", "not-stationary"}
-ODD = {"log-differs", "logs-disagree"}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A robot with clean logs to learn from and to judge on, and another robot's log with the same columns."""
-
-    name: str
-    robot: Robot
-    drive: Drive
-    learn: list[Recording]
-    judge: list[Recording]
-    foreign: Recording
-
-
-@dataclass
-class Draw:
-    """Random choices of one fault."""
-
-    rng: np.random.Generator
-    setting: Setting
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return self.setting.robot.n
-
-    def joint(self) -> int:
-        """A joint."""
-        return int(self.rng.integers(self.n))
-
-    def two(self) -> tuple[int, int]:
-        """Two joints."""
-        i, j = self.rng.choice(self.n, 2, replace=False)
-        return int(i), int(j)
-
-    def between(self, low: float, high: float) -> float:
-        """A number, evenly spread in its logarithm."""
-        return float(np.exp(self.rng.uniform(np.log(low), np.log(high))))
-
-    def rows(self, log: Recording) -> np.ndarray:
-        """A part of a log, a tenth to a half of it."""
-        length = self.rng.uniform(0.1, 0.5)
-        begin = self.rng.uniform(0, 1 - length)
-        return part(log, begin, begin + length)
-
-    def way(self) -> float:
-        """Plus or minus one."""
-        return float(self.rng.choice([-1.0, 1.0]))
-
-
-Make = Callable[[Draw], tuple[str, Callable[[Recording], Recording]]]
-
-
-def _effort(log: Recording, j: int, value: Array) -> Recording:
-    effort = np.array(log.effort)
-    effort[:, j] = value
-    return replace(log, sha256="", effort=effort)
-
-
-def _spread(log: Recording, j: int) -> float:
-    return float(np.asarray(log.effort)[:, j].std())
-
-
-def _brake(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, seed = draw.joint(), draw.between(0.3, 3.0), draw.rng.integers(1 << 30)
-
-    def act(log: Recording) -> Recording:
-        rows = replace(draw, rng=np.random.default_rng(seed)).rows(log)
-        drag = size * _spread(log, j) * np.tanh(speeds(log)[:, j] / 0.02)
-        return _effort(log, j, np.asarray(log.effort)[:, j] + rows * drag)
-
-    return f"brake of {j} × {size:.2g}", act
-
-
-def _late_joint(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, late = draw.joint(), draw.between(0.01, 0.2)
-
-    def act(log: Recording) -> Recording:
-        return _effort(log, j, np.interp(log.time - late, log.time, np.asarray(log.effort)[:, j]))
-
-    return f"effort {j} {1e3 * late:.0f} ms late", act
-
-
-def _late_all(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    late = draw.way() * draw.between(0.01, 0.2)
-    return f"efforts {1e3 * late:.0f} ms late", lambda log: replace(
-        log, sha256="", effort=interpolated(log.time, np.asarray(log.effort), log.time - late)
-    )
-
-
-def _drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, slow = draw.joint(), draw.way() * draw.between(0.1, 2.0), draw.rng.random() < 0.5
-
-    def act(log: Recording) -> Recording:
-        x = np.linspace(0, 1, len(log))
-        return _effort(log, j, np.asarray(log.effort)[:, j] + size * _spread(log, j) * (x if slow else 1 - np.exp(-5 * x)))
-
-    return f"offset of {j} drifts {size:.2g}", act
-
-
-def _friction_drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size = draw.way() * draw.between(0.1, 1.0) * (draw.rng.random(draw.n) < 0.6)
-
-    def act(log: Recording) -> Recording:
-        x = np.linspace(0, 1, len(log))[:, None]
-        return replace(
-            log, sha256="", effort=log.effort + size * x * np.asarray(log.effort).std(axis=0) * np.tanh(speeds(log) / 0.05)
-        )
-
-    return f"friction drifts {np.round(size, 2)}", act
-
-
-def _gain_drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size = draw.way() * draw.between(0.1, 0.6)
-    return f"gain drifts {size:.2g}", lambda log: replace(
-        log, sha256="", effort=log.effort * (1 + size * np.linspace(0, 1, len(log))[:, None])
-    )
-
-
-def _offset_step(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, at = draw.joint(), draw.way() * draw.between(0.2, 2.0), draw.rng.uniform(0.2, 0.8)
-    return f"offset of {j} steps {size:.2g}", lambda log: _effort(
-        log, j, np.asarray(log.effort)[:, j] + size * _spread(log, j) * part(log, at, 2)
-    )
-
-
-def _encoder(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, waves, phase = draw.joint(), draw.between(0.005, 0.15), int(draw.rng.integers(1, 9)), draw.rng.uniform(0, 6)
-    size *= 0.2 if draw.setting.robot.prismatic[j] else 1.0
-
-    def act(log: Recording) -> Recording:
-        q = np.array(log.position)
-        q[:, j] += size * np.sin(waves * q[:, j] + phase)
-        return replace(log, sha256="", position=q)
-
-    return f"encoder {j} {size:.2g} rad × sin {waves}", act
-
-
-def _backlash(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.between(0.005, 0.1)
-    size *= 0.2 if draw.setting.robot.prismatic[j] else 1.0
-
-    def act(log: Recording) -> Recording:
-        q = np.array(log.position)
-        at = q[0, j]
-        for k in range(len(q)):
-            at = min(max(at, q[k, j] - size / 2), q[k, j] + size / 2)
-            q[k, j] = at
-        return replace(log, sha256="", position=q)
-
-    return f"backlash of encoder {j} {size:.2g}", act
-
-
-def _zero(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.way() * draw.between(0.03, 3.0)
-    at = np.arange(draw.n) == j
-    return f"zero of {j} {size:.2g}", lambda log: replace(log, sha256="", position=log.position + size * at)
-
-
-def _signs(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    i, j = draw.two()
-    turn = np.where(np.isin(np.arange(draw.n), (i, j)), -1.0, 1.0)
-    return f"signs of efforts {i} {j}", lambda log: replace(log, sha256="", effort=log.effort * turn)
-
-
-def _sign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j = draw.joint()
-    turn = np.where(np.arange(draw.n) == j, -1.0, 1.0)
-    return f"sign of effort {j}", lambda log: replace(log, sha256="", effort=log.effort * turn)
-
-
-def _position_sign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j = draw.joint()
-    turn = np.where(np.arange(draw.n) == j, -1.0, 1.0)
-    return f"sign of position {j}", lambda log: replace(
-        log, sha256="", position=log.position * turn, velocity=None if log.velocity is None else log.velocity * turn
-    )
-
-
-def _exchanged(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    i, j = draw.two()
-    order = np.arange(draw.n)
-    order[[i, j]] = j, i
-    return f"efforts {i} {j} exchanged", lambda log: replace(log, sha256="", effort=np.asarray(log.effort)[:, order])
-
-
-def _copied(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    i, j = draw.two()
-    return f"effort {i} in the column of {j}", lambda log: _effort(log, j, np.asarray(log.effort)[:, i])
-
-
-def _crosstalk(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    (i, j), size = draw.two(), draw.way() * draw.between(0.1, 1.0)
-    return f"crosstalk {i} to {j} {size:.2g}", lambda log: _effort(
-        log, j, np.asarray(log.effort)[:, j] + size * _spread(log, j) / _spread(log, i) * np.asarray(log.effort)[:, i]
-    )
-
-
-def _scale(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.between(1.15, 10.0) ** draw.way()
-    return f"effort {j} × {size:.2g}", lambda log: _effort(log, j, np.asarray(log.effort)[:, j] * size)
-
-
-def _scale_all(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size = draw.between(1.2, 100.0) ** draw.way()
-    return f"efforts × {size:.2g}", lambda log: replace(log, sha256="", effort=log.effort * size)
-
-
-def _magnitude(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j = draw.joint()
-    return f"size of effort {j} without sign", lambda log: _effort(log, j, np.abs(np.asarray(log.effort)[:, j]))
-
-
-def _clipped(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.rng.uniform(0.3, 0.85)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return _effort(log, j, np.clip(x, -size * np.abs(x).max(), size * np.abs(x).max()))
-
-    return f"effort {j} clipped at {size:.2g}", act
-
-
-def _saturating(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.rng.uniform(0.4, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        most = size * np.abs(x).max()
-        return _effort(log, j, most * np.tanh(x / most))
-
-    return f"effort {j} saturates at {size:.2g}", act
-
-
-def _asymmetric(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.way() * draw.between(0.03, 0.3)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return _effort(log, j, x + size * np.abs(x))
-
-    return f"effort {j} has scales of {1 + size:.2f} and {1 - size:.2f}", act
-
-
-def _slip(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, at = draw.joint(), draw.way() * draw.between(0.02, 0.3), draw.rng.uniform(0.2, 0.8)
-
-    def act(log: Recording) -> Recording:
-        slipped = np.linspace(0, 1, len(log)) > at
-        return replace(log, sha256="", position=log.position + size * np.outer(slipped, np.arange(draw.n) == j))
-
-    return f"encoder {j} slips by {size:.2g}", act
-
-
-def _dead_zone(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.between(0.2, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x, least = np.asarray(log.effort)[:, j], size * _spread(log, j)
-        return _effort(log, j, np.sign(x) * np.maximum(np.abs(x) - least, 0))
-
-    return f"effort {j} has a dead zone of {size:.2g}", act
-
-
-def _held(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, rate, position = draw.joint(), draw.between(2.0, 25.0), draw.rng.random() < 0.4
-
-    def act(log: Recording) -> Recording:
-        at = np.searchsorted(log.time, np.floor((log.time - log.time[0]) * rate) / rate + log.time[0])
-        if position:
-            q = np.array(log.position)
-            q[:, j] = q[at, j]
-            return replace(log, sha256="", position=q)
-        return _effort(log, j, np.asarray(log.effort)[at, j])
-
-    return f"{'position' if position else 'effort'} {j} held at {rate:.2g} Hz", act
-
-
-def _slow_velocity(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    width = int(draw.rng.integers(5, 60))
-    return f"velocities averaged over {width}", lambda log: replace(
-        log, sha256="", velocity=uniform_filter1d(speeds(log), width, axis=0, origin=(width - 1) // 2)
-    )
-
-
-def _slow_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    cutoff = draw.between(0.5, 5.0)
-    return f"positions behind {cutoff:.2g} Hz", lambda log: replace(
-        log, sha256="", position=smoothed(replace(log, effort=log.position), cutoff).effort, velocity=None
-    )
-
-
-def _slow_effort(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, cutoff = draw.joint(), draw.between(0.3, 5.0)
-    return f"effort {j} behind {cutoff:.2g} Hz", lambda log: _effort(log, j, np.asarray(smoothed(log, cutoff).effort)[:, j])
-
-
-def _jitter(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size, seed = draw.between(0.2, 20.0), draw.rng.integers(1 << 30)
-
-    def act(log: Recording) -> Recording:
-        period = float(np.median(np.diff(log.time)))
-        moved = log.time + size * period * np.random.default_rng(seed).exponential(1.0, len(log))
-        return replace(log, sha256="", time=np.maximum.accumulate(moved) + 1e-6 * np.arange(len(log)))
-
-    return f"stamps jitter {size:.2g} periods", act
-
-
-def _lost(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    share, seed, burst = draw.between(0.02, 0.3), draw.rng.integers(1 << 30), int(draw.rng.integers(1, 30))
-
-    def act(log: Recording) -> Recording:
-        rng = np.random.default_rng(seed)
-        gone = np.zeros(len(log), dtype=bool)
-        for begin in rng.integers(0, len(log), max(1, round(share * len(log) / burst))):
-            gone[begin : begin + burst] = True
-        kept = log.take(~gone)
-        return replace(kept, sha256="", time=log.time[: len(kept)])
-
-    return f"{share:.2g} of the rows lost in {burst}s, stamps even", act
-
-
-def _stretched(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size, bare = draw.between(1.1, 4.0) ** draw.way(), draw.rng.random() < 0.6
-    return f"time × {size:.2g}", lambda log: replace(
-        log, sha256="", time=log.time * size, velocity=None if bare else log.velocity
-    )
-
-
-def _carried(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    share, seed = draw.between(0.03, 0.5), draw.rng.integers(1 << 30)
-    robot = draw.setting.robot
-    mass = share * sum(body.mass for body in list(robot.model.inertias)[1:])
-    mass = min(mass, 5 * share * sum(body.mass for body in list(robot.model.inertias)[-3:]))
-
-    def act(log: Recording) -> Recording:
-        return payload(log, robot, mass, replace(draw, rng=np.random.default_rng(seed)).rows(log))
-
-    return f"payload {mass:.2g} kg in a part", act
-
-
-def _pushed(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size, seed = draw.between(0.2, 3.0), draw.rng.integers(1 << 30)
-
-    def act(log: Recording) -> Recording:
-        own = np.random.default_rng(seed)
-        rows = replace(draw, rng=own).rows(log)
-        push = size * own.uniform(-1, 1, draw.n) * np.asarray(log.effort).std(axis=0)
-        return replace(log, sha256="", effort=log.effort + rows[:, None] * push)
-
-    return f"contact {size:.2g}", act
-
-
-def _ripple(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, waves = draw.joint(), draw.between(0.1, 1.0), int(draw.rng.integers(2, 60))
-    waves *= 10 if draw.setting.robot.prismatic[j] else 1
-    return f"ripple of {j} {size:.2g} × sin {waves}", lambda log: _effort(
-        log, j, np.asarray(log.effort)[:, j] + size * _spread(log, j) * np.sin(waves * log.position[:, j])
-    )
-
-
-def _hysteresis(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size = draw.joint(), draw.between(0.2, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x, width = np.array(log.effort)[:, j], size * _spread(log, j)
-        at = x[0]
-        for k in range(len(x)):
-            at = min(max(at, x[k] - width / 2), x[k] + width / 2)
-            x[k] = at
-        return _effort(log, j, x)
-
-    return f"hysteresis of effort {j} {size:.2g}", act
-
-
-def _commanded(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    return "efforts commanded", lambda log: commanded(log, draw.setting.robot)
-
-
-def _weightless(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    robot = draw.setting.robot
-    data = robot.model.createData()
-
-    def act(log: Recording) -> Recording:
-        weight = [pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(log.position)]
-        return replace(log, sha256="", effort=log.effort - np.array(weight))
-
-    return "efforts without the URDF's gravity", act
-
-
-def _degrees(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    factors = np.where(draw.setting.robot.prismatic, 1e3, 180 / np.pi)
-    return "degrees", lambda log: replace(log, sha256="", position=log.position * factors)
-
-
-def _foreign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    return "another robot's log", lambda log: replace(draw.setting.foreign, name=log.name, sha256="")
-
-
-#: What makes each fault, the ids that name it, and whether it only makes sense in one log of several.
-KINDS: dict[str, tuple[Make, set[str], bool]] = {
-    "brake": (_brake, VARYING, False),
-    "late joint": (_late_joint, {"effort-delay", "effort-bandwidth"}, False),
-    "late": (_late_all, {"effort-delay"}, False),
-    "offset drift": (_drift, VARYING, False),
-    "friction drift": (_friction_drift, VARYING, False),
-    "gain drift": (_gain_drift, VARYING | {"effort-scale"}, False),
-    "offset step": (_offset_step, VARYING, False),
-    "encoder": (_encoder, {"position-nonlinear", "velocity-unrelated"}, False),
-    "backlash": (_backlash, {"position-play", "position-nonlinear", "velocity-unrelated", "channel-frozen"}, False),
-    "zero": (_zero, {"position-zero"}, False),
-    "signs": (_signs, {"effort-sign"}, False),
-    "sign": (_sign, {"effort-sign"}, False),
-    "position sign": (_position_sign, {"position-sign", "axis-sign"}, False),
-    "exchanged": (_exchanged, {"joints-exchanged"}, False),
-    "copied": (_copied, {"joints-exchanged", "effort-twice"}, False),
-    "crosstalk": (_crosstalk, {"effort-crosstalk"}, False),
-    "scale": (_scale, {"effort-scale", "effort-scale-open"}, False),
-    "scale all": (_scale_all, {"effort-scale", "effort-unit", "gravity-scale"}, False),
-    "magnitude": (_magnitude, {"effort-sign", "effort-unsigned"}, False),
-    "clipped": (_clipped, {"effort-clipped"}, False),
-    "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
-    "asymmetric": (_asymmetric, {"effort-asymmetric", "effort-scale"}, False),
-    "slip": (_slip, {"contact", "position-zero", "values-jump", "position-nonlinear"}, False),
-    "dead zone": (_dead_zone, {"effort-dead-zone", "channel-frozen", "frozen-too-long"}, False),
-    "held": (_held, {"position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
-    "slow velocity": (_slow_velocity, {"velocity-lag"}, False),
-    "slow position": (_slow_position, {"effort-delay", "effort-bandwidth", "velocity-lag"}, False),
-    "slow effort": (_slow_effort, {"effort-delay", "effort-bandwidth"}, False),
-    "jitter": (_jitter, {"clock-uneven", "clock-jitter", "clock-gaps"}, False),
-    "lost": (_lost, {"samples-lost", "time-scale", "clock-gaps", "values-jump"}, False),
-    "stretched": (_stretched, {"time-scale"}, False),
-    "payload": (_carried, VARYING, False),
-    "contact": (_pushed, VARYING, False),
-    "ripple": (_ripple, {"effort-ripple"}, False),
-    "hysteresis": (_hysteresis, {"effort-delay", "effort-clipped", "effort-saturates", "channel-frozen"}, False),
-    "commanded": (_commanded, {"effort-commanded"}, False),
-    "weightless": (_weightless, {"effort-without-gravity"}, False),
-    "degrees": (_degrees, {"position-unit", "velocity-unit", "velocity-scale"}, False),
-    "foreign": (_foreign, set(), True),
-}
 
 
 @cache
 def setting(seed: int) -> Setting:
-    """The arm of a seed with its clean logs; half of them with velocities."""
-    one, rng = arm(seed), np.random.default_rng([13, seed])
-    logs = [one.log(f"run{k}", wander(one, rng, SECONDS, 1.0), rng) for k in range(3)]
-    if seed % 2:
-        logs = [_with_velocity(log, rng) for log in logs]
+    """The arm of a seed, every third of a published URDF, with its clean logs: half of them wander, half have another shape."""
+    rng = np.random.default_rng([13, seed])
+    one = published(seed) if seed % 3 == 2 else arm(seed)
+    shape = SHAPES[seed // 2 % len(SHAPES)] if seed % 2 else "wander"
     test = one.log("test", wander(one, rng, 12.0, 1.5), rng)
     other = arm(seed + 1000 * 8)
     foreign = other.log("foreign", wander(other, rng, 12.0, 1.0), rng)
-    return Setting(one.family, one.robot, one.drive, logs, [test], replace(foreign, joints=one.robot.joints))
-
-
-def _with_velocity(log: Recording, rng: np.random.Generator) -> Recording:
-    v = np.gradient(uniform_filter1d(log.position, 3, axis=0), log.time, axis=0)
-    return replace(log, velocity=v + 1e-3 * v.std() * rng.standard_normal(v.shape))
+    n = one.robot.n
+    foreign = replace(
+        foreign,
+        joints=one.robot.joints,
+        position=np.resize(foreign.position.T, (n, len(foreign))).T,
+        effort=np.resize(np.asarray(foreign.effort).T, (n, len(foreign))).T,
+    )
+    return Setting(f"{one.family} {shape}", one.robot, one.drive, shaped(one, shape, rng), [test], foreign)
 
 
 @cache
@@ -525,21 +84,22 @@ def real(data: Path) -> Setting:
 def drawn(seed: int, at: Setting) -> tuple[list[str], str, set[str], list[Recording], Robot]:
     """The fault of a seed: its kinds, words, ids, and the logs and the robot with it."""
     rng = np.random.default_rng([17, seed])
-    names = sorted(KINDS)
-    kinds = [names[seed % (len(names) + 1)] if seed % (len(names) + 1) < len(names) else "gravity"]
+    names = sorted(KINDS | SETUP_KINDS | URDF_KINDS)
+    kinds = [names[seed % len(names)]]
     if rng.random() < 0.25:
         kinds.append(str(rng.choice(names)))
     logs, robot, words, ids = list(at.learn), at.robot, [], set()
+    draw = Draw(rng, at, mild=len(kinds) > 1 and rng.random() < 0.5)
     for kind in kinds:
-        if kind == "gravity":
-            lean, side = rng.uniform(0.03, 0.35), rng.uniform(0, 2 * np.pi)
-            g = 9.81 * np.array([np.sin(lean) * np.cos(side), np.sin(lean) * np.sin(side), -np.cos(lean)])
-            robot = robot.with_gravity((float(g[0]), float(g[1]), float(g[2])))
-            words.append(f"gravity {np.degrees(lean):.0f}° off")
-            ids.add("gravity-direction")
+        if kind in URDF_KINDS:
+            mistake, own = URDF_KINDS[kind]
+            said, change = mistake(draw)
+            robot = change(robot)
+            words.append(said)
+            ids |= own
             continue
-        make, own, alone = KINDS[kind]
-        said, act = make(Draw(rng, at))
+        make, own, alone = (KINDS | SETUP_KINDS)[kind]
+        said, act = make(draw)
         some = [int(rng.integers(len(logs)))] if alone or rng.random() < 0.3 else range(len(logs))
         for k in some:
             logs[k] = act(logs[k])
@@ -648,31 +208,33 @@ def report(rows: Sequence[dict[str, object]]) -> str:
     return "\n".join([*lines, *(f"  {row['seed']} {row['robot']} {row['fault']}: × {row['ratio']:.2f}" for row in grave)])
 
 
-def sound(arms: int) -> None:
+def sound(first: int, arms: int) -> None:
     """All warnings and refusals of sound logs."""
-    logs = 0
-    for seed in range(arms):
-        one = arm(100 + seed)
-        rng = np.random.default_rng([19, seed])
-        kinds = {kind: training(one, kind, rng) for kind in ("rich", "eight", "four", "flat", "resting", "one_way")}
-        kinds["slow"] = [one.log("run", wander(one, rng, 30.0, 0.2), rng)]
-        kinds["fast"] = [one.log("run", wander(one, rng, 10.0, 2.0), rng)]
-        for kind, some in kinds.items():
-            reports = examine_logs(some, one.robot, one.drive, SIGNALS)
-            said = [
-                x for report in reports for x in report.findings if x.severity in ("warning", "refused") and x.id not in BENIGN
-            ]
-            logs += len(some)
-            if said:
-                words = "; ".join(f"{x.severity} {x.id} {x.joint} {x.message}" for x in said)
-                print(f"{100 + seed} {one.family:8s} {kind:8s} {words}", flush=True)
-    print(f"{logs} sound logs")
+    sets = 0
+    for seed in range(first, first + arms):
+        for one in (arm(seed), published(seed)):
+            rng = np.random.default_rng([19, seed])
+            kinds = {kind: training(one, kind, rng) for kind in ("rich", "eight", "four", "flat", "resting", "one_way")}
+            kinds["slow"] = [one.log("run", wander(one, rng, 30.0, 0.2), rng)]
+            kinds["fast"] = [one.log("run", wander(one, rng, 10.0, 2.0), rng)]
+            kinds |= {shape: shaped(one, shape, rng) for shape in SHAPES}
+            for kind, some in kinds.items():
+                reports = examine_logs(some, one.robot, one.drive, SIGNALS)
+                items = [item for report in reports for item in report.findings]
+                said = [x for x in items if x.severity in ("warning", "refused") and x.id not in BENIGN]
+                sets += 1
+                if said:
+                    words = "; ".join(dict.fromkeys(f"{x.severity} {x.id} {x.joint} {x.message}" for x in said))
+                    print(f"{seed} {one.family:8s} {kind:10s} {words}", flush=True)
+    print(f"{sets} sound sets")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first fault")
+    parser.add_argument(
+        "--first", type=int, default=0, help="seed of the first fault, or of the first arm with sound logs (100)"
+    )
     parser.add_argument("--seeds", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--clean", type=int, help="inspect sound logs of so many arms instead")
     parser.add_argument("--automatic", action="store_true", help="friction chosen by the data, instead of three laws")
@@ -680,7 +242,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
     if arguments.clean:
-        sound(arguments.clean)
+        sound(arguments.first or 100, arguments.clean)
         return
     rows = []
     for seed in arguments.seeds or range(arguments.first, arguments.first + arguments.faults):

@@ -34,8 +34,8 @@ from .sampled import MotionSamples, sampler
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
 _FINE = np.arange(-4.0, 5.0)
 _APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14])
-#: Bandwidths that are tried [Hz].
-_BANDS = (0.5, 1.0, 2.0, 4.0)
+#: Bandwidths that are tried [Hz], at most this part of the low-pass that this check itself sends the efforts through.
+_BANDS, _BELOW = (0.5, 1.0, 2.0, 4.0), 0.5
 #: Samples looked at, blocks of time, and folds that leave out every so manieth block.
 _SAMPLES, _BLOCKS, _FOLDS = 1500, 20, 10
 #: Of many logs at least so many are looked at, and so much motion [s].
@@ -251,7 +251,7 @@ def find_delays(
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
     decided = enough and abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
-    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1])
+    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], min(cutoff for _, cutoff in some))
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
     apart = _apart(problem, late, common, turning) if enough else {}
@@ -358,11 +358,11 @@ def late_against_others(seconds: float, joint: str | None = None) -> Finding:
     return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
 
 
-def _bandwidth(problem: _Problem, tau: Array) -> float | None:
-    """The bandwidth of efforts that explains them decisively better than none."""
+def _bandwidth(problem: _Problem, tau: Array, cutoff: float) -> float | None:
+    """The bandwidth of efforts that explains them decisively better than none; far below the low-pass of this very check."""
     whole = problem.errors(tau).held
     best, found = float(_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
-    for band in _BANDS:
+    for band in (band for band in _BANDS if band <= _BELOW * cutoff):
         narrow = problem.filtered(band)
         left = None if narrow is None else narrow.errors(tau).held
         if left is None:
