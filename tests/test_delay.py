@@ -48,6 +48,13 @@ def test_sound_logs_have_no_delay_and_all_their_bandwidth(seed: int) -> None:
     assert delay.low - 1e-3 < 0 < delay.high + 1e-3
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_low_pass_of_the_check_is_not_told_as_a_filter_of_a_slow_log(seed: int) -> None:
+    whole = made(seed, seconds=10.0)
+    slow = replace(whole, time=whole.time[::10], position=whole.position[::10], effort=whole.effort[::10])
+    assert found(slow).bandwidth is None
+
+
 @pytest.mark.parametrize("late", [0.02, 0.05, -0.03])
 def test_a_delay_is_found_with_its_size(late: float) -> None:
     delay = found(made(0, late), made(1, late))

@@ -157,7 +157,8 @@ class _Trial:
         """Columns [inertial | shared | friction | own | efforts] of a row."""
         rows = self.rows
         mine = self.own[:, own] if i == self.joint else np.zeros((len(self.own), len(own)))
-        return np.hstack([rows.inertial[:, i], self.shared[:, i, shared], rows.friction[i], mine, rows.samples.tau])
+        columns = np.hstack([rows.inertial[:, i], self.shared[:, i, shared], rows.friction[i], mine, rows.samples.tau])
+        return columns * rows.samples.glides[:, i, None]
 
     @cached_property
     def _total(self) -> Array:

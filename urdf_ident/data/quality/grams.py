@@ -1,7 +1,8 @@
 """Gram matrices of what explains all joints' torques at once: one a block of time and row.
 
 All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction, offset. No URDF inertia
-is used. The efforts are columns too, so that other readings of the same efforts (signs, orders, scales) cost no new regressor.
+is used. A joint's row holds nothing while it rests: what friction holds then is anything up to what it takes to move. The
+efforts are columns too, so that other readings of the same efforts (signs, orders, scales) cost no new regressor.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Grams:
         inertial: Number of inertial columns.
         active: Which of the regressor's columns they are, shape (10 n,); the others follow from these, or are zero.
         scale: What they were divided by, shape (m,).
-        size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+        size: Root mean square of each effort about its mean, where its joint moves, shape (n,) [N·m or N].
         count: Samples of each block, shape (B,).
     """
 
@@ -129,6 +130,7 @@ class Grams:
         size = np.maximum(np.sqrt(np.mean(frictions**2, axis=1, keepdims=True)), 1e-12)
         np.divide(frictions, size, out=columns[:, :, m:-n])
         columns[:, :, -n:] = motion.tau
+        columns *= motion.glides.T[:, :, None]
         if (np.diff(motion.block) < 0).any():
             columns = columns[:, np.argsort(motion.block, kind="stable")]
         count = np.bincount(motion.block)
@@ -136,7 +138,7 @@ class Grams:
         for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
             rows = columns[:, end - length : end]
             np.matmul(rows.transpose(0, 2, 1), rows, out=out)
-        return cls(gram, m, active, scale, np.maximum(motion.tau.std(axis=0), 1e-12), count.astype(float))
+        return cls(gram, m, active, scale, motion.size, count.astype(float))
 
     @property
     def n(self) -> int:

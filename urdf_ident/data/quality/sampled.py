@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +21,8 @@ from ..conditioning.filters import delayed, lowpass
 SAMPLES, BLOCKS = 500, 15
 #: Samples of a stretch, below which its first one would count for more than a tenth.
 _FEW_OF_A_STRETCH = 10
+#: A joint rests below this part of its fast speeds, and which quantile those are.
+_AT_REST, _FAST = 0.02, 0.99
 #: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
 #: an outlier.
 _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
@@ -49,6 +52,19 @@ class MotionSamples:
 
     def __len__(self) -> int:
         return len(self.q)
+
+    @cached_property
+    def glides(self) -> NDArray[np.bool_]:
+        """Where each joint moves, shape (N, n)."""
+        speed = np.abs(self.v)
+        return np.asarray(speed > _AT_REST * np.quantile(speed, _FAST, axis=0))
+
+    @cached_property
+    def size(self) -> Array:
+        """Root mean square of each effort about its mean where its joint moves, over all samples, shape (n,) [N·m or N]."""
+        moving = np.where(self.glides, self.tau, np.nan)
+        away = moving - np.sum(self.tau, axis=0, where=self.glides) / np.maximum(self.glides.sum(axis=0), 1)
+        return np.asarray(np.maximum(np.sqrt(np.nansum(away**2, axis=0) / len(self.tau)), 1e-12))
 
     def of(self, select: NDArray[np.bool_]) -> MotionSamples:
         """Some of the samples.

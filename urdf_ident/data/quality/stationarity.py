@@ -285,12 +285,12 @@ def _offset_drift(found: RigidEvidence, order: Array, base: _Steady, along: Arra
 def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | None:
     """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
-    usual = np.maximum(np.median(mean, axis=0), (EXACT * found.size) ** 2)
+    usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
     excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
     together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
     several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
     # a first or last block is predicted from one side only, and starts and stops are there
-    stands_out = (seen > OUTLYING_SEEN * np.maximum(np.median(seen, axis=0), (EXACT * found.size) ** 2)).any(axis=1)
+    stands_out = (seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)).any(axis=1)
     where = np.flatnonzero(stands_out & ((together & several) | (excess.max(axis=1) > PART_OF_ONE)))
     where = where[(where > 0) & (where < len(mean) - 1)]
     if not len(where) or len(where) > 0.34 * len(mean):
@@ -299,6 +299,11 @@ def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | No
     blocks = len(mean)
     gain = float(0.5 * np.log((mean / usual).max()))
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
+
+
+def _median(squares: Array) -> Array:
+    """Of each joint's squares, shape (B, n), in the blocks in which it moves, shape (n,)."""
+    return np.array([np.median(x[x > 0]) if (x > 0).any() else 0.0 for x in squares.T])
 
 
 def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
