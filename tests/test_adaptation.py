@@ -196,8 +196,8 @@ def test_validation_scores_static_and_adapted_side_by_side(ident: Identification
     assert adapted["mean_rmse"] < 0.6 * entry["mean_rmse"]
     assert [item["joint"] for item in adapted["per_joint"]] == list(ident.model.robot.joints)
     assert "adapted" in report.summary()
-    assert not any("adaptation loses" in remark for remark in report.remarks)
-    assert any("not known: whether a log repeats" in remark for remark in report.remarks)
+    assert not any("adaptation increases the error" in remark for remark in report.remarks)
+    assert any("not checked: whether a log repeats" in remark for remark in report.remarks)
 
 
 def test_online_is_what_validation_scores_and_goes_on_from_a_file(
@@ -252,7 +252,7 @@ def test_a_comparison_tells_temperature_from_wear(ident: Identification, robot: 
         assert {item.changed for item in tests} == {changed}
         assert all(words in item.note for item in tests)
     alone = compare(other, other).tests
-    assert all("not known" in item.note for item in alone if item.kind == "friction")
+    assert all("between logs is unknown" in item.note for item in alone if item.kind == "friction")
 
 
 def test_forecasts_count_the_spread_and_propose_a_warm_up(ident: Identification, robot: Robot) -> None:
@@ -270,7 +270,7 @@ def test_one_log_has_no_spread_to_adapt_with(robot: Robot) -> None:
     single = identify(model, [log_of(robot, "only", 3, np.zeros(3))])
     with pytest.raises(EstimationError, match="spread of friction"):
         single.adaptive()
-    assert any("not known" in note for note in single.solver["notes"])
+    assert any("unknown from a single log" in note for note in single.solver["notes"])
     (entry,) = validate(single, [log_of(robot, "next", 4, np.zeros(3))]).entries
     assert "adapted" not in entry
 
@@ -297,5 +297,5 @@ def test_the_report_shows_friction_from_log_to_log(ident: Identification) -> Non
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     page = report_html(ident)
-    assert "Friction from log to log" in page
+    assert "Friction between logs" in page
     assert "Deviations of Fc_j1" in page

@@ -194,7 +194,7 @@ def test_reduction_of_any_matrix_of_known_rank(seed: int, rank: int, extra: int)
 def test_words() -> None:
     base = build("szabo_3r").base()
     text = base.summary()
-    assert text.startswith("16 of 33 parameters can be seen")
+    assert text.startswith("33 standard parameters, 16 base parameters")
     assert len(text.splitlines()) == 17
     assert len(base.summary(limit=3).splitlines()) == 4
     for row, label in enumerate(base.labels):

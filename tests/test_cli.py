@@ -77,7 +77,7 @@ def test_summary_fits_one_screen(identified: Path) -> None:
     assert "GOOD" in text.splitlines()[0]
     for joint in ("j1", "j2", "j3"):
         assert re.search(rf"^ +{joint} .*%", text, re.MULTILINE)
-    assert "not known" in text
+    assert "not identified" in text
     assert "report.html" in text
     assert len(text.splitlines()) <= 15
     assert max(map(len, text.splitlines()[:-1])) <= 100  # the last line holds a path

@@ -64,7 +64,7 @@ def test_outputs_never_replace_inputs(
     assert {path: path.read_bytes() for path in work.iterdir() if path.is_file()} == before
 
 
-def test_an_unforeseen_failure_is_one_line_and_its_trace_is_for_debug(
+def test_an_internal_error_is_one_line_and_its_trace_is_for_debug(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object) -> None:
@@ -73,7 +73,7 @@ def test_an_unforeseen_failure_is_one_line_and_its_trace_is_for_debug(
     monkeypatch.setattr("urdf_ident.pipeline.check.check_text", broken)
     assert run(["check", str(work / "robot.urdf")]) == 70
     said = capsys.readouterr().err
-    assert said.startswith("error: unforeseen failure, ZeroDivisionError: two lines; please report it")
+    assert said.startswith("error: internal error, ZeroDivisionError: two lines; please report it")
     assert "--debug" in said
     assert len(said.strip().splitlines()) == 1
     with pytest.raises(ZeroDivisionError):
@@ -105,5 +105,5 @@ def test_a_full_standard_output_is_one_line(work: Path) -> None:
 def test_exit_codes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "70 unforeseen failure" in said
+    assert "70 internal error" in said
     assert urdf_ident.cli.main is not None

@@ -89,7 +89,7 @@ def test_reversed_efforts_are_named(joints: list[int]) -> None:
     assert found[0].severity == "refused"
     assert {item.joint for item in found} == ({None} if len(joints) == 4 else {ARM.joints[j] for j in joints})
     assert all("has the wrong sign" in item.message and "drive.gain" in str(item.remedy) for item in found)
-    assert all(("took more friction off" in str(item.remedy)) == (len(joints) == 4) for item in found)
+    assert all(("subtracted more friction" in str(item.remedy)) == (len(joints) == 4) for item in found)
 
 
 def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
@@ -99,7 +99,12 @@ def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
     for k in range(1, 5):
         larger.model.jointPlacements[k].translation *= 1.5
     for log, robot, words, part in (
-        (replace(recording, effort=recording.effort - 0.4 * weight), ARM, r"hold ([0-9.]+) % of gravity", 60.0),
+        (
+            replace(recording, effort=recording.effort - 0.4 * weight),
+            ARM,
+            r"contain only ([0-9.]+) % of the gravity torque",
+            60.0,
+        ),
         (recording, larger, r"lengths are ([0-9.]+) times", 1.5),
     ):
         found = next(item for item in doubts(log, robot) if item.id == "time-scale")

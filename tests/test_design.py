@@ -411,7 +411,7 @@ def test_a_motion_too_short_for_inspect_is_said(tmp_path: Path, seconds: float, 
     urdf, project = write_project(tmp_path, f"excitation: {{budget: 0.3, duration: {seconds}}}\n")
     result = CliRunner().invoke(app, ["design", str(urdf), "-c", str(project), "-o", str(tmp_path / "m.csv")])
     assert result.exit_code == 0, result.output
-    assert ("note: 2 s of motion tell little: `inspect` warns below 5 s" in result.output.replace("\n", " ")) == noted
+    assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in result.output.replace("\n", " ")) == noted
 
 
 def test_unknown_keys_of_the_section_name_the_nearest() -> None:

@@ -234,7 +234,7 @@ def test_the_result_names_them(tmp_path: Path) -> None:
         assert names == set(data["essential"]["names"])
         assert len(names) == counts[rule]
         assert {f"Fc_{joint}" for joint in robot.joints} <= names
-        assert f"{counts[rule]} of {len(ident.fit.base)} combinations are essential" in ident.summary(verbose=True)
+        assert f"{counts[rule]} of {len(ident.fit.base)} base parameters are essential" in ident.summary(verbose=True)
         assert load(tmp_path / f"{rule}.json").essential == data["essential"]
         gone = [step["removed"] for step in data["essential"]["removed"]]
         assert len(gone) + counts[rule] == len(ident.fit.base)
@@ -247,5 +247,5 @@ def test_the_result_names_them(tmp_path: Path) -> None:
 
 def test_where_nothing_can_go_nothing_is_promised() -> None:
     every = _essential({"names": ["a", "b"], "held_out": 1.0, "rule": "F-test"}, 2)
-    assert every == "all 2 combinations are essential (F-test)"
+    assert every == "all 2 base parameters are essential (F-test)"
     assert "+0.3 %" in _essential({"names": ["a"], "held_out": 1.003, "rule": "F-test"}, 2)

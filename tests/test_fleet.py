@@ -91,7 +91,7 @@ def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identific
     equal = {f"r{k}": another(ident, k) for k in range(6)}
     found = pool(equal)
     assert not any(item.stands_out.any() for item in found.pooled)
-    assert "nobody stands out" in found.summary()
+    assert "no outliers" in found.summary()
     truth = dict(zip(ident.fit.base.labels, ident.fit.params, strict=True))
     inertia = [item for item in found.pooled if item.kind == "inertia"]
     assert len(inertia) > 5
@@ -137,7 +137,7 @@ def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "out" / "fleet.svg").read_text(encoding="utf-8")
     page = (tmp_path / "out" / "fleet.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 4  # friction of two joints at two speeds
-    assert "2 robots, nobody stands out" in page
+    assert "2 robots, no outliers" in page
     assert re.search(r'class="refused">empty</span>: \S', page)
     with pytest.raises(LogError, match="no folder"):
         robot_folders([str(tmp_path / "nowhere")])

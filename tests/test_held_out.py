@@ -68,10 +68,10 @@ def test_where_nothing_is_to_be_gained_nothing_is_used(robot: Robot, model: Dyna
     logs = prepared(rich, [excitation(robot, seed, loss=False).take(slice(0, 1200)) for seed in (1, 2)])
     found = judge(rich, logs, [], kinds=["rbf", "gmr"], rounds=1)
     assert found.chosen == "none"
-    assert "too little to be used" in found.why
+    assert "not significant, not used" in found.why
     asked = judge(rich, logs, [], kinds=["rbf"], rounds=1)
     assert asked.chosen == "rbf"
-    assert "used because it was asked for" in asked.why
+    assert "used because it was requested" in asked.why
 
 
 def test_one_log_is_cut_into_parts_in_time(model: DynamicModel, logs: list[PreparedLog]) -> None:

@@ -252,7 +252,7 @@ def test_check_says_it_before_any_data(resting: Path) -> None:
     assert found["m_l1"]["verdict"] == LOST
     assert found["Fc_j2"]["verdict"] == IDENTIFIABLE
     assert found["Izz_l1"]["with"]
-    assert "the simplest motion" in run("check", resting / "arm.urdf").stdout
+    assert "simplest motion for each inertial parameter" in run("check", resting / "arm.urdf").stdout
     assert_refused(run("check", resting / "nobody.urdf"), 2, "nobody.urdf")
 
 

@@ -160,7 +160,7 @@ def test_one_log_says_that_the_spread_is_not_known_and_tells_drift() -> None:
     assert not found.known
     assert np.isnan(found.spread).all()
     notes = " ".join(found.notes(np.ones(1), np.zeros(1)))
-    assert "not known" in notes
+    assert "unknown from a single log" in notes
     assert "not known" in "\n".join(found.lines())
     fit = fitted(simulated(5, (0.5, 0.8), logs=1, drift=1.0)[0])
     honest = replace(fit, covariance=9.0 * fit.covariance).for_next_log(found)  # errors that were found afterwards

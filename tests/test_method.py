@@ -100,7 +100,7 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     data = json.loads((out / "identification.json").read_text())
     assert clean.estimation["method"] == "ols"
     assert data["estimation"]["method"] == "irls (tukey)"
-    assert "stand alone" in data["estimation"]["why"]
+    assert "are outliers" in data["estimation"]["why"]
     assert max(abs(share - 0.05) for share in data["estimation"]["down_weighted"].values()) < 0.01
     assert "estimator: IRLS" in robust.summary(verbose=True)
     size = [np.sqrt(np.mean((base_error(ident) / clean.fit.bse) ** 2)) for ident in (clean, robust, naive)]

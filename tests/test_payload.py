@@ -118,7 +118,7 @@ def test_a_body_on_another_link_is_not_called_none(ident: Identification, robot:
     found = weigh(ident, [made(robot, "loaded", 1, body)], link="l2", method="held")
     assert found.verdict["level"] == "poor"
     assert "another link" in str(found.verdict["reasons"])
-    assert "may carry nothing" not in str(found.verdict["reasons"])
+    assert "may contain no payload" not in str(found.verdict["reasons"])
 
 
 def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, body: pin.Inertia) -> None:

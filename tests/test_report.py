@@ -92,7 +92,7 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
     page = report_html(replace(ident, traces=None), title="<script>alert(1)</script> & arm")
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
-    assert "The series of the logs are not at hand" in page
+    assert "The torque series of the logs are not available" in page
 
 
 def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:

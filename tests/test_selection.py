@@ -297,7 +297,7 @@ def test_a_joint_that_turns_back_often_gets_its_laws_where_the_others_go_one_way
     found = choose(DynamicModel(robot), prepared(DynamicModel(robot), with_torque(robot, [(t, *ways)], TRUTH, 0.03)))
     assert "cubic" in laws_of(found.model, 0)
     assert laws_of(found.model, 1) == laws_of(found.model, 2) == SIMPLE
-    assert any("j2, j3 turn back too seldom" in note for note in found.notes)
+    assert any("j2, j3 reverse too rarely" in note for note in found.notes)
 
 
 def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> None:
@@ -307,7 +307,7 @@ def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> Non
     found = choose(model, prepared(model, [Recording("run", robot.joints, log.time, q, effort=log.effort, sha256="run")]))
     assert found.model is model
     assert found.as_dict() == {}
-    assert "joints that turn back 0 times" in found.notes[0]
+    assert "0 reversals of the joints" in found.notes[0]
     assert "viscous, Coulomb and offset are used" in found.notes[0]
 
 

@@ -409,7 +409,7 @@ def test_one_choice_for_several_logs(robot: Robot) -> None:
     assert common.cutoff == pytest.approx(sorted(wishes)[1])
     assert common.decimate >= 2.5 * sorted(wishes)[1]
     assert common.velocity in ("logged", "differentiated")
-    assert "median of what 3 logs ask for" in condition(logs[0], robot, common).why["cutoff"]
+    assert "median over 3 logs" in condition(logs[0], robot, common).why["cutoff"]
     assert resolve(logs, robot, SignalConfig(cutoff=6.0)).cutoff == 6.0
     with pytest.raises(LogError, match="no log"):
         resolve([], robot)

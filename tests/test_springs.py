@@ -160,7 +160,7 @@ def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
     assert outside(ident.model, np.array([0.0, 1.01 * high])).tolist() == [False, True]
     assert not outside(ident.model, np.array([0.0, 0.99 * low])).any()
     assert f"lift {low:.2g} … {high:.2g}" in details(ident)
-    assert "straight lines (from 2 times them on" in details(ident)
+    assert "extrapolated linearly (beyond 2 times these speeds" in details(ident)
     laws = [item.term for item in ident.model.terms if isinstance(item.term, Law) and not item.term.conservative]
     assert {law.straight for law in laws} == {STRAIGHT}, "laws that the data chose level off far beyond"
     rng = np.random.default_rng(5)

@@ -87,7 +87,7 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, monkeypatch,
     monkeypatch.setattr(standard, "held_out_weights", lambda *_: choice)
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters, reversals=reversals)
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
-    assert ("the joints hardly turn back" in found.solver["weight_choice"]) == (least > 0)
+    assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
 
 
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:

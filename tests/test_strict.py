@@ -136,7 +136,7 @@ def test_small_and_large_robots_are_taken_by_all(tmp_path: Path, factor: float) 
 def test_check_names_what_readers_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "r.urdf").write_text(BAD["flat box"])
     assert run(["check", str(tmp_path / "r.urdf")]) == 0
-    assert "STRICT READERS REFUSE link 'l1': a <collision> whose box has no extent" in capsys.readouterr().out
+    assert "STRICT PARSERS REFUSE link 'l1': a <collision> whose box has no extent" in capsys.readouterr().out
     assert run(["check", str(tmp_path / "r.urdf"), "--fix", str(tmp_path / "f.urdf")]) == 0
     assert "taken out" in capsys.readouterr().out
     assert not refused((tmp_path / "f.urdf").read_text())

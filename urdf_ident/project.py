@@ -43,27 +43,27 @@ class RobotSection(Section):
 
     urdf: str | None = Field(None, description="path of the URDF, relative to this file")
     joints: list[str] | None = Field(None, description="joints to identify, in the order of the log's index lists")
-    lock: dict[str, float] = Field({}, description="joint: position [rad or m] of joints held still")
-    gravity: tuple[float, float, float] = Field(STANDARD_GRAVITY, description="in the base frame [m/s²]")
+    lock: dict[str, float] = Field({}, description="locked joints: their positions [rad or m]")
+    gravity: tuple[float, float, float] = Field(STANDARD_GRAVITY, description="gravity vector in the base frame [m/s²]")
 
 
 class PayloadSection(Section):
-    """A weighed body that some logs carry: known torque, and with ``gain: auto`` the scale of all torque constants."""
+    """A known body that some logs carry; with ``gain: auto`` it sets the scale of all torque constants."""
 
     logs: list[str] = Field(description="names of the logs that carry it; * and ? as in file names")
-    link: str = Field(description="the link that it is fixed to; its frame is the frame of what follows")
+    link: str = Field(description="link that carries it; com and inertia are in its frame")
     mass: PositiveFloat = Field(description="[kg]")
     com: tuple[float, float, float] = Field(description="centre of mass [m]")
     inertia: tuple[float, float, float, float, float, float] = Field(
         (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-        description="ixx, ixy, ixz, iyy, iyz, izz about it [kg·m²]; a point if absent",
+        description="ixx, ixy, ixz, iyy, iyz, izz about the centre of mass [kg·m²]; default: point mass",
     )
 
 
 class DriveSection(Section):
     """Gears, torque constants and zero positions."""
 
-    reduction: list[float] | list[list[float]] | None = Field(None, description="A in q_motor = A (q - offset); 1 if absent")
+    reduction: list[float] | list[list[float]] | None = Field(None, description="A in q_motor = A (q - offset); default: 1")
     gain: list[float] | float | Auto | None = Field(None, description="torque per unit of effort [N·m or N per unit]")
     joint_offset: list[float] | float | None = Field(None, description="joint position at motor zero [rad or m]")
     payload: PayloadSection | None = Field(None, description="a known body that some logs carry")
@@ -77,22 +77,24 @@ class SideSection(Section):
 
 
 class LogSection(Section):
-    """How a log is laid out, where it is not the default CSV."""
+    """Layout of a log that is not the default CSV."""
 
-    files: dict[str, str] = Field({}, description="quantity: file pattern of a split log, * is the LOG argument")
-    rate: float | None = Field(None, gt=0, description="samples per second, without or instead of a time column [Hz]")
+    files: dict[str, str] = Field(
+        {}, description="quantity: file pattern of a log in several files; * stands for the LOG argument"
+    )
+    rate: float | None = Field(None, gt=0, description="sampling rate [Hz]; replaces the time column")
     columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
-    units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit a joint; SI if absent")
+    units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit per joint; default: SI")
     side: SideSection = SideSection()
-    topic: str | None = Field(None, description="topic of a bag, or group of an HDF5, .mat or .npz file; by content if absent")
-    joints: dict[str, str] = Field({}, description="robot joint: its name in the log, where the two differ")
+    topic: str | None = Field(None, description="topic of a bag, or group of an HDF5, .mat or .npz file; default: by content")
+    joints: dict[str, str] = Field({}, description="joint name in the URDF: name in the log, if they differ")
 
 
 class SignalsSection(Section):
-    """Conditioning; `auto` looks at the data."""
+    """Conditioning of the signals; `auto` chooses from the data."""
 
     cutoff: float | Literal["auto", "held_out"] = Field(
-        "auto", description="low-pass of the positions [Hz]; auto: where the spectrum turns to noise; held_out: tried on logs"
+        "auto", description="low-pass of the positions [Hz]; auto: from the spectrum; held_out: by the error on held-out logs"
     )
     decimate: float | Auto = Field("auto", description="rows per second for the estimators [Hz]; auto: from the cut-off")
     velocity: Literal["auto", "logged", "differentiated"] = Field("auto", description="auto: logged if it agrees with dq/dt")
@@ -100,9 +102,7 @@ class SignalsSection(Section):
         "auto", description="average the periods of a motion that repeats; auto: where a log holds three or more"
     )
 
-    delay: float | Auto = Field(
-        "auto", description="what the efforts lag the positions by, taken out [s]; auto: where the logs show it beyond doubt"
-    )
+    delay: float | Auto = Field("auto", description="delay of the efforts to correct [s]; auto: if the logs clearly show one")
 
     @field_validator("periodic", mode="before")
     @classmethod
@@ -114,25 +114,25 @@ class ValidationSection(Section):
     """How held-out logs are scored."""
 
     score_cutoff: float | Auto = Field(
-        "auto", description="low-pass of measured and predicted torque [Hz]; auto: 10, whatever the fit's cut-off"
+        "auto", description="low-pass of measured and predicted torque [Hz]; auto: 10, independent of signals.cutoff"
     )
 
 
 class ElasticSection(Section):
-    """Springs between motors and links; `elastic: true` takes all defaults."""
+    """Springs between motors and links; `elastic: true` uses all defaults."""
 
     coupling: Literal["complete", "reduced"] = Field("complete", description="reduced: without the rotors' gyroscopic torques")
     damping: bool = Field(False, description="damping inside the springs")
     preload: bool = Field(True, description="the zeros of motor and link encoders may differ")
-    rigid: list[str] = Field([], description="joints without a spring that matters; coupled drives: of its motor")
+    rigid: list[str] = Field([], description="joints that are modelled as rigid; coupled drives: joints with a rigid motor")
     encoder_step: PositiveFloat | Auto = Field(
         "auto", description="coarser encoder's step after the gear [rad or m]; auto: logs"
     )
-    least_counts: float = Field(10.0, ge=0, description="steps rms that a spring must move to be seen")
+    least_counts: float = Field(10.0, ge=0, description="rms deflection in encoder steps from which a spring is identified")
 
 
 class ModelSection(Section):
-    """What the model holds besides rigid bodies."""
+    """What the model contains besides rigid bodies."""
 
     friction: Auto | Literal["none"] | list[Any] | dict[str, list[Any]] = Field("auto", description="laws, or laws by joint")
     motor_friction: dict[str, list[Any]] = Field({}, description="motor-side laws of coupled axes, by joint")

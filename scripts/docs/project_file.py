@@ -23,10 +23,10 @@ INTRODUCTION = """# The project file
 
 Written by `scripts/docs/project_file.py` from the classes that read the file; do not edit.
 
-A project file (YAML, `-c project.yaml`) says what the URDF and the log cannot: foreign columns, units, gears, torque constants,
-locked joints. Every key may be left out; an unknown one is an error that names the nearest. `urdf-ident inspect LOG --robot
-ROBOT.urdf --write-project F` writes one to start from. Lists with a number per joint follow `robot.joints`, or the order of the
-unlocked joints in the URDF.
+A project file (YAML, `-c project.yaml`) holds what URDF and log do not: column names, units, gears, torque constants,
+locked joints, and settings. Every key is optional; an unknown key is an error that names the nearest known one.
+`urdf-ident inspect LOG --robot ROBOT.urdf --write-project F` writes a file to start from. Lists with a number per joint
+follow `robot.joints`, otherwise the order of the unlocked joints in the URDF.
 """
 
 

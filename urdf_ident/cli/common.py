@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=Commands,
-    help="Find the dynamic model that a robot really has, from its URDF and its logs.",
+    help="Identify the dynamic model of a real robot from its URDF and its logs.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,  # plain help: panels write a type after every flag
@@ -38,14 +38,12 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
-Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="The robot description.")]
-Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Files, folders, quoted globs, or stems of split logs.")]
+Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
+Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Log files, folders or quoted globs.")]
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Go on in spite of findings that refuse a log.")]
-SkipBadLogs = Annotated[
-    bool, typer.Option("--skip-bad-logs", help="Leave out logs to learn from that cannot be read or are refused.")
-]
+Force = Annotated[bool, typer.Option("--force", help="Use logs even if the checks refuse them.")]
+SkipBadLogs = Annotated[bool, typer.Option("--skip-bad-logs", help="Leave out logs that cannot be read or are refused.")]
 
 
 def _use_scratch(context: typer.Context, folder: Path | None) -> Path | None:
@@ -60,11 +58,11 @@ def _use_scratch(context: typer.Context, folder: Path | None) -> Path | None:
 Scratch = Annotated[
     Path | None,
     typer.Option(
-        "--scratch", metavar="DIR/", callback=_use_scratch, help="Keep samples in files there, for logs larger than memory."
+        "--scratch", metavar="DIR/", callback=_use_scratch, help="Keep samples in files in DIR, for logs larger than memory."
     ),
 ]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print everything: choices, tables, advice.")]
-Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="What `identify` wrote.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the details: settings chosen, tables, advice.")]
+Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="The result that `identify` wrote.")]
 
 
 def main() -> None:
@@ -85,7 +83,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
 
     Returns:
         The exit code: 0 done; 1 judged bad (the files are written); 2 wrong use, an input that cannot be used, or an output
-        that cannot be written; 70 a failure that nobody foresaw; 130 interrupted. Every error is one line on standard error.
+        that cannot be written; 70 an internal error; 130 interrupted. Every error is one line on standard error.
     """
     from ..files import inputs_protected
 
@@ -126,7 +124,7 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, OSError) and error.filename is not None:
         return f"a file or folder cannot be used ({error.strerror}), at {str(error.filename)[:200]!r}", WRONG_USE
     return (
-        f"unforeseen failure, {type(error).__name__}: {what}; please report it to {_maintainers()}, with the input and what "
+        f"internal error, {type(error).__name__}: {what}; please report it to {_maintainers()}, with the input and what "
         "`--debug` prints",
         UNFORESEEN,
     )
@@ -179,14 +177,14 @@ def _say_version(wanted: bool) -> None:
 
 @app.callback(
     epilog="Exit codes: 0 done; 1 judged bad (files are written); 2 wrong use, or an input or output that cannot be used; "
-    "70 unforeseen failure; 130 interrupted. `--debug` with any command shows the traceback of an error."
+    "70 internal error; 130 interrupted. `--debug` with any command shows the traceback of an error."
 )
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and leave.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Find the dynamic model that a robot really has, from its URDF and its logs."""
+    """Identify the dynamic model of a real robot from its URDF and its logs."""
 
 
 def open_project(config: Path | None) -> tuple[Project, Path]:

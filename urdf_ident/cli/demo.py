@@ -17,13 +17,13 @@ from .report import report_lines
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Of the motions, the noise and the URDF's errors.")
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of the motions, the noise and the errors of the URDF.")
     ] = 0,
     verbose: Verbose = False,
 ) -> None:
-    """Runs the whole tool, offline, on a bundled robot.
+    """Run the whole workflow offline on a bundled robot.
 
-    Excites, simulates, identifies, validates, exports; then open report.html.
+    Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
     """
     from ..pipeline.demo import run_demo
     from ..viz import motion_from

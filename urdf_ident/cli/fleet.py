@@ -18,19 +18,19 @@ from .report import NoReport
 )
 def fleet(
     urdf: Urdf,
-    folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="A folder of logs for each robot, or quoted globs.")],
+    folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="One folder of logs per robot, or quoted globs.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Robots that are identified at a time.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of robots to identify in parallel.")] = 1,
     no_report: NoReport = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compares many robots of one model: who stands out?
+    """Compare many robots of one model and find outliers.
 
-    Writes each robot's result to OUT/NAME, and fleet.json, fleet.svg and fleet.html to OUT; exit code 1 if a robot could not be
-    identified.
+    Writes each robot's result to OUT/NAME, and fleet.json, fleet.svg and fleet.html to OUT. The exit code is 1 if a robot could
+    not be identified.
     """
     from ..errors import MissingExtraError
     from ..files import check_output, check_writable

@@ -18,9 +18,11 @@ def check(
     urdf: Urdf,
     config: Config = None,
     as_json: AsJson = False,
-    fix: Annotated[Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physical URDF to F.")] = None,
+    fix: Annotated[
+        Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physically consistent URDF to F.")
+    ] = None,
 ) -> None:
-    """Checks a URDF: bodies, inertias, what is identifiable."""
+    """Check a URDF: joints, inertial parameters, what can be identified."""
     project, folder = open_project(config)
     if fix is not None:
         from ..export.fix import fix_urdf
@@ -51,7 +53,7 @@ def check(
 @command(app, "inspect run1.csv --robot arm.urdf", "inspect my_bag/ --robot arm.urdf --write-project project.yaml")
 def inspect(
     logs: Logs,
-    robot: Annotated[Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="The robot description.")] = None,
+    robot: Annotated[Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot.")] = None,
     config: Config = None,
     as_json: AsJson = False,
     write_project: Annotated[
@@ -59,14 +61,14 @@ def inspect(
         typer.Option(
             "--write-project",
             metavar="F",
-            help="Tell columns, units, gravity and torque constants from the numbers; write a project file.",
+            help="Infer columns, units, gravity and torque constants from the data, and write a project file.",
         ),
     ] = None,
     scratch: Scratch = None,
 ) -> None:
-    """Checks logs: are they good enough?
+    """Check whether logs are good enough.
 
-    Every finding comes with its remedy; exit code 1 if a log cannot be used.
+    Every finding comes with a remedy. The exit code is 1 if a log cannot be used.
     """
     from ..data.prepare import examine_logs
     from ..data.torque_constants.gains import resolve_gain

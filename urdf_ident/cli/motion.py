@@ -29,14 +29,15 @@ def design(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
     config: Config = None,
     after: Annotated[
-        Path | None, typer.Option("--after", metavar="identification.json", help="Earlier result: look for what is unknown.")
+        Path | None,
+        typer.Option("--after", metavar="identification.json", help="Earlier result: design for what it left unknown."),
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of q, v, a, tau and their limits.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Figure of q, v, a, tau and their limits.")] = None,
     family: Annotated[
-        str | None, typer.Option("--family", metavar="F", help="Instead of excitation.family: circle, points, sweeps, ...")
+        str | None, typer.Option("--family", metavar="F", help="Kind of motion: fourier, sweeps, poses, circle, ...")
     ] = None,
 ) -> None:
-    """Designs an exciting motion that keeps all limits."""
+    """Design an exciting motion within all limits."""
     from ..files import check_output, check_writable
     from ..result.load import load
 
@@ -63,13 +64,13 @@ def simulate(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="LOG.csv", help="The log to write.")],
     config: Config = None,
     truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="F", help="identification.json, or a YAML of rotors, friction, stiffness.")
+        Path | None, typer.Option("--truth", metavar="F", help="True parameters: identification.json, or a YAML file.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Of the sensors' noise.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the sensor noise.")] = None,
 ) -> None:
-    """Simulates the whole experiment in closed loop.
+    """Simulate the experiment in closed loop and write a log.
 
-    Friction that sticks, imperfect sensors; settings in the project file.
+    With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
     from ..files import check_output
     from ..motion.trajectories import read_trajectory, why_recorded
@@ -114,21 +115,23 @@ def play(
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
     config: Config = None,
     other: Annotated[
-        Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Drawn translucent over the first.")
+        Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Second URDF, drawn translucent over the first.")
     ] = None,
     beside: Annotated[
-        str | None, typer.Option("--beside", metavar="TRAJ_OR_LOG", help="Another motion, drawn translucent at the same time.")
+        str | None, typer.Option("--beside", metavar="TRAJ_OR_LOG", help="Second motion, drawn translucent beside the first.")
     ] = None,
     errors: Annotated[
         Path | None,
-        typer.Option("--errors", metavar="identification.json", help="Links take the colour of its torque error on the log."),
+        typer.Option("--errors", metavar="identification.json", help="Colour the links by the torque error of this result."),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="F", help="Write one offline page instead.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="F", help="Write an offline page instead of opening a viewer.")
+    ] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
 ) -> None:
-    """Shows the robot moving, in Meshcat.
+    """Show a motion or log in Meshcat.
 
-    Live until Ctrl-C, or as one offline page.
+    Runs until Ctrl-C, or writes an offline page.
     """
     from ..files import check_output, note_input
     from ..viz import motion_from
@@ -161,7 +164,7 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     ident = load(result)
     if ident.model.robot.joints != robot.joints:
         got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
-        raise ModelError("the result is of another robot", where=str(result), got=got, expected=expected)
+        raise ModelError("the result belongs to another robot", where=str(result), got=got, expected=expected)
     if not shown.measured:
         raise LogError("the motion holds no efforts to compare with", where=log, remedy="leave out --errors, or play a log")
     (recording,) = read_logs([log], ident.model.robot, ident.project)
@@ -171,16 +174,16 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
 @command(app, "export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")
 def export_motion(
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
-    target: Annotated[str, typer.Option("--for", metavar="ros2_control|urscript|franka", help="What drives the robot.")],
+    target: Annotated[str, typer.Option("--for", metavar="ros2_control|urscript|franka", help="Controller of the robot.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for scripts and README.txt.")],
     urdf: Annotated[
-        Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="The robot; the project file's if absent.")
+        Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot; default: that of the project file.")
     ] = None,
     config: Config = None,
 ) -> None:
-    """Writes what makes a real robot follow a motion.
+    """Write scripts that make a real robot follow a motion.
 
-    Slow approach, dry run, recording, and what to check first.
+    Includes a slow approach, a dry run, the recording, and a checklist.
     """
     from ..errors import LogError
     from ..export.on_robot import write_motion
@@ -193,7 +196,7 @@ def export_motion(
     motion = read_trajectory(trajectory, robot)
     if recorded := why_recorded(trajectory, motion):
         raise LogError(
-            "this is a recording, whose noise a robot would follow",
+            "this is a recording, and a robot would follow its noise",
             where=str(trajectory),
             got=recorded,
             expected="a planned motion, as `design` writes it",
@@ -202,7 +205,7 @@ def export_motion(
     check_writable(out)
     for path in write_motion(motion, robot, limits, target, out, project.excitation.build_collisions(robot, folder)):
         typer.echo(f"wrote {path}")
-    typer.echo(f"read {out / 'README.txt'} before anything moves")
+    typer.echo(f"read {out / 'README.txt'} before the robot moves")
 
 
 def run_design(
@@ -228,7 +231,7 @@ def run_design(
     typer.echo(found.summary())
     if found.trajectory.duration < SHORT:
         seconds = f"{found.trajectory.duration:.3g} s of motion"
-        typer.echo(f"note: {seconds} tell little: `inspect` warns below {SHORT:g} s and refuses below {SHORTEST:g} s")
+        typer.echo(f"note: {seconds} is short: `inspect` warns below {SHORT:g} s and refuses below {SHORTEST:g} s")
     if after is not None:
         typer.echo(forecast(after, found.trajectory, found.limits).summary())
     typer.echo(f"wrote {out}")

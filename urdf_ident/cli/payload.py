@@ -27,17 +27,17 @@ def payload(
     result: Result,
     logs: Logs,
     link: Annotated[
-        str | None, typer.Option("--link", metavar="LINK", help="Where the body sits; tool0 or the last link if absent.")
+        str | None, typer.Option("--link", metavar="LINK", help="Link that carries the body; default: tool0 or the last link.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="payload.json", help="The file to write; beside the result if absent.")
+        Path | None, typer.Option("-o", "--out", metavar="payload.json", help="Output file; default: beside the result.")
     ] = None,
-    static: Annotated[bool, typer.Option("--static", help="Poses at rest instead of motion: mass and centre of mass.")] = False,
+    static: Annotated[bool, typer.Option("--static", help="Use static poses: mass and centre of mass only.")] = False,
     method: Annotated[
-        str, typer.Option("--method", metavar="M", help="held: the unloaded model as it is; joint: with the loaded logs; auto.")
+        str, typer.Option("--method", metavar="M", help="held: keep the unloaded model; joint: estimate both together; auto.")
     ] = "auto",
     refit: Annotated[
-        str, typer.Option("--refit", metavar="F", help="Friction of the loaded logs alone: none, offset, friction, auto.")
+        str, typer.Option("--refit", metavar="F", help="Refit for the loaded logs: none, offset, friction, auto.")
     ] = "auto",
     gain_error: Annotated[
         float | None, typer.Option("--gain-error", metavar="E", help="Relative error of the torque constants, e.g. 0.01.")
@@ -45,9 +45,9 @@ def payload(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Weighs an unknown body that some logs carry.
+    """Identify an unknown tool or payload.
 
-    Mass, centre of mass and inertia with intervals, from a result of the unloaded robot.
+    Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
     from ..files import check_writable
     from ..pipeline.payload import weigh
@@ -106,14 +106,17 @@ def _written(ident: Identification, found: PayloadResult, target: Path) -> list[
 )
 def compare(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT", help="Two results; a URDF and a result; or results in order of time.")
+        list[Path],
+        typer.Argument(metavar="RESULT", help="Two results, a URDF and a result, or several results in order of time."),
     ],
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="F", help="Picture of the trend over three or more.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="F", help="Figure of the trend over three or more results.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compares results: has the robot changed?
+    """Compare results: has the robot changed?
 
-    A URDF and a result: what do the data contradict? Three and more results: how does friction change?
+    Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
     from ..errors import LogError
     from ..files import check_output

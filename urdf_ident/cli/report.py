@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
 MoreLogs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="LOG", help="Logs to show instead of those that were kept.", show_default=False),
+    typer.Argument(metavar="LOG", help="Logs to show instead of those of the result.", show_default=False),
 ]
 
 
@@ -25,11 +25,12 @@ def report(
     result: Result,
     logs: MoreLogs = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE.html", help="The page; report.html beside the result if absent.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE.html", help="Output file; default: report.html beside the result."),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Writes report.html again, also with other logs."""
+    """Write report.html again, optionally for other logs."""
     from ..result.load import load
 
     ident = with_logs(load(result), logs or [], force)
@@ -41,16 +42,16 @@ def plot(
     result: Result,
     pictures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PICTURE", help="torque, friction, parameters, bodies, residual, errors; all if absent."),
+        typer.Argument(metavar="PICTURE", help="torque, friction, parameters, bodies, residual, errors; default: all."),
     ] = None,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the pictures.")] = Path("pictures"),
-    kind: Annotated[str, typer.Option("--format", metavar="png|svg|pdf", help="Format of the files.")] = "png",
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("pictures"),
+    kind: Annotated[str, typer.Option("--format", metavar="png|svg|pdf", help="File format.")] = "png",
     log: Annotated[
-        list[str] | None, typer.Option("--log", metavar="LOG", help="Log to show instead of those kept; repeatable.")
+        list[str] | None, typer.Option("--log", metavar="LOG", help="Log to show instead of those of the result; repeatable.")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Writes single pictures of a result."""
+    """Write single figures of a result."""
     from ..errors import ModelError
     from ..result.load import load
     from ..result.plots.accessor import PICTURES

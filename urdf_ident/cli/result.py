@@ -49,31 +49,35 @@ def identify(
     logs: Logs,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
-    validate: Annotated[list[str] | None, typer.Option("--validate", metavar="LOG", help="Held-out log; repeatable.")] = None,
+    validate: Annotated[
+        list[str] | None, typer.Option("--validate", metavar="LOG", help="Log for validation only; repeatable.")
+    ] = None,
     sweeps: Annotated[
         list[str] | None,
-        typer.Option("--sweeps", metavar="LOG", help="Runs at constant speed both ways, one joint at a time; repeatable."),
+        typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
     ] = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Processes that share the work on the logs.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of processes.")] = 1,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Share it on a dask cluster instead.")
+        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")
     ] = None,
     scratch: Scratch = None,
     following: Annotated[
-        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Design the motion that tells most of what is unknown.")
+        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Also design the next motion, for what is still unknown.")
     ] = None,
     payload_logs: Annotated[
         list[str] | None,
-        typer.Option("--payload-logs", metavar="LOG", help="Logs that carry an unknown body, to be weighed too; repeatable."),
+        typer.Option("--payload-logs", metavar="LOG", help="Log with an unknown payload, to be identified too; repeatable."),
     ] = None,
-    payload_link: Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Where that body sits.")] = None,
+    payload_link: Annotated[
+        str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")
+    ] = None,
     no_report: NoReport = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """The main job: from URDF and logs to the identified model.
+    """Identify the model from a URDF and logs.
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
@@ -173,9 +177,9 @@ def validate(
     no_report: NoReport = False,
     scratch: Scratch = None,
 ) -> None:
-    """Scores a result on other logs.
+    """Validate a result on other logs.
 
-    Shows them in validation.html beside it; exit code 1 if worse than the URDF.
+    Writes validation.html beside the result. The exit code is 1 if the model is worse than the URDF.
     """
     from ..errors import OutputError
     from ..pipeline.validate import validate as score
@@ -202,10 +206,12 @@ def export(
     urdf: Annotated[Path | None, typer.Option("--urdf", metavar="F", help="Corrected URDF.")] = None,
     mjcf: Annotated[Path | None, typer.Option("--mjcf", metavar="F", help="MuJoCo model with damping and armature.")] = None,
     sdf: Annotated[Path | None, typer.Option("--sdf", metavar="F", help="SDFormat model for Gazebo and Drake.")] = None,
-    sidecar: Annotated[Path | None, typer.Option("--sidecar", metavar="F", help="What URDF cannot hold (YAML).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Even if the URDF has changed since the identification.")] = False,
+    sidecar: Annotated[Path | None, typer.Option("--sidecar", metavar="F", help="Friction and rotor inertia (YAML).")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Export even if the URDF has changed since the identification.")
+    ] = False,
 ) -> None:
-    """Writes a result in other formats."""
+    """Export a result as URDF, MJCF or SDF."""
     from ..files import check_output, note_input
     from ..result.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
     from ..result.load import load
@@ -245,4 +251,4 @@ def _offer(project: Project, ident: Identification) -> None:
         found = offer(ident, settings.options(ident.model.robot)["limits"], settings.duration)
     except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` says so when it is asked
         return
-    typer.echo(f"next: {found.sentence()} even with a random motion; --next TRAJ.csv designs a better one")
+    typer.echo(f"next: {found.sentence()}, even with a random motion; --next TRAJ.csv designs a better one")

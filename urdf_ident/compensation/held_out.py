@@ -179,8 +179,8 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
     words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * spread:.2g} %"
     enough = mean > max(LEAST_GAIN, spread)
     if len(kinds) == 1:
-        return best, words if enough else f"{words}: too little to tell, and used because it was asked for"
-    return (best, words) if enough else ("none", f"{words}: too little to be used")
+        return best, words if enough else f"{words}: not significant, used because it was requested"
+    return (best, words) if enough else ("none", f"{words}: not significant, not used")
 
 
 def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
@@ -193,8 +193,8 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")
-    verb, more = ("raises", "are better") if after > before else ("lowers", "are as good, which is too little to tell,")
-    return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and stay"
+    verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
+    return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and are kept"
 
 
 def _beyond_chance(folds: int) -> float:

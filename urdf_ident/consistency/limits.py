@@ -49,13 +49,13 @@ def limit_notes(
         )
     if centres:
         notes.append(
-            f"centre of mass of {', '.join(centres)} is held at the edge of the URDF's geometry: add what is mounted there, "
+            f"centre of mass of {', '.join(centres)} is limited by the URDF's geometry: add what is mounted there to the URDF, "
             "or set consistency.com_in_box: false"
         )
     if friction:
         notes.append(
-            f"friction of {', '.join(friction)} is held so that it does not drive; the data alone ask for less than none at "
-            "some speed: fewer laws there, or faster logs"
+            f"friction of {', '.join(friction)} is constrained to be dissipative; the data alone give negative friction at "
+            "some speed: list fewer laws there, or record faster logs"
         )
     notes += _missing(problem, solution, factor, weight, sorted({*masses, *centres}, key=bodies.index), bodies)
     costs = float(np.sqrt(solution.data_term / least)) - 1.0 if least > 0 else 0.0
@@ -91,11 +91,7 @@ def _missing(
     more = found.theta[0 : 10 * len(bodies) : 10] - problem.prior.theta0[0 : 10 * len(bodies) : 10]
     own = problem.prior.theta0[0 : 10 * len(bodies) : 10]
     words = [f"about {more[i]:.2g} kg on {bodies[i]}" for i in which if more[i] > _MISSING * own[i]]
-    return (
-        [f"the data ask for mass that the URDF does not know: {', '.join(words)} (a tool?); add it to the URDF"]
-        if words
-        else []
-    )
+    return [f"the data show mass that the URDF lacks: {', '.join(words)} (a tool?); add it to the URDF"] if words else []
 
 
 def _freed(prior: Prior, which: Sequence[int]) -> Prior:

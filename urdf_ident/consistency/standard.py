@@ -177,7 +177,7 @@ def consistent_parameters(
         solution, record = problem.solve(*factor, max(choice.chosen, floor)), choice.as_dict(floor)
     else:
         solution = problem.solve(*factor, USUAL_WEIGHT)
-        record = {"weight_choice": "the usual one: too short to hold anything out"}
+        record = {"weight_choice": "the default: the data are too short for held-out errors"}
     kept = {**solution.as_dict(), **record}
     least = fit_squares(factor, fit.base.independent, fit.params)
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
@@ -217,10 +217,10 @@ class HeldOutWeights:
     def as_dict(self, floor: float = 0.0) -> dict[str, Any]:
         """How a weight was chosen, for the result; ``floor``: the least one that the motion asks for."""
         word = f"held-out error over {len(self.errors[self.best])} folds"
-        doubtful = f": least at {self.best:g}, {self.chosen:g} is not significantly worse"
-        word += " is least" if self.chosen == self.best else doubtful
+        doubtful = f": smallest at {self.best:g}, {self.chosen:g} is not significantly worse"
+        word += " is smallest" if self.chosen == self.best else doubtful
         if floor > self.chosen:
-            word += f"; raised to {floor:g}, for the joints hardly turn back"
+            word += f"; raised to {floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
         return {"weight_choice": word, "weights_tried": table}
 
@@ -285,10 +285,10 @@ def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str
             continue
         word = f"{parameter.name} = {fit.params[row]:.3g} ± {fit.bse[row]:.2g} {parameter.unit}"
         (rotors if parameter.symbol == "Ia" else words).append(word)
-    notes = [f"held at 0, though the data alone ask for {', '.join(words)}"] if words else []
+    notes = [f"constrained to 0, although the data alone give {', '.join(words)}"] if words else []
     if rotors:
         notes.append(
-            f"held at 0, though the data alone ask for {', '.join(rotors)}: torque that is measured behind the gears does "
-            "not contain the rotors (then set model.rotor_inertia: false)"
+            f"constrained to 0, although the data alone give {', '.join(rotors)}: torque measured behind the gears does "
+            "not contain the rotors (in that case set model.rotor_inertia: false)"
         )
     return notes

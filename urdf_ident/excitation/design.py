@@ -375,7 +375,7 @@ def _idle(report: LimitReport) -> tuple[str, ...]:
     if not used or max(used) > 0.7:
         return ()
     return (
-        f"at most {100 * max(used):.0f} % of the speeds allowed are used: more harmonics or a shorter period would tell more",
+        f"at most {100 * max(used):.0f} % of velocity and acceleration limits are used: try more harmonics or a short period",
     )
 
 

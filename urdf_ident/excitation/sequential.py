@@ -121,13 +121,13 @@ class Forecast(ReadOnly):
         listed = ", ".join(self.labels[k] for k in named) + (", …" if unknown > len(named) else "")
         if unknown:
             verb = "is" if unknown == 1 else "are"
-            head = f"{unknown} of {len(self.labels)} base parameters {verb} unknown beyond the noise: {listed}"
+            head = f"{unknown} of {len(self.labels)} base parameters {verb} hidden by the noise: {listed}"
         else:
-            head = f"no base parameter is unknown beyond the noise, the weakest are {listed}"
+            head = f"no base parameter is hidden by the noise, the least certain are {listed}"
         gains = np.ones_like(self.before)  # what stays unknown gains nothing
         np.divide(self.before, self.after, out=gains, where=np.isfinite(self.after))
         gain = float(np.median(gains[weak]))
-        words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} weakest are {_times(gain)}"
+        words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} least certain are {_times(gain)}"
         rest = np.setdiff1d(np.arange(len(self.labels)), weak)
         return words + (f", the others {_times(float(np.median(gains[rest])))}" if len(rest) else "")
 
@@ -138,7 +138,7 @@ class Forecast(ReadOnly):
         now, then = self.standard_before[place] / masses, self.standard_after[place] / masses
         better = np.flatnonzero(then < NOTICEABLE * now)
         if not len(better):
-            return "masses by themselves hardly change: torque shows them only together with other parameters"
+            return "single masses hardly improve: torque only shows them in combination with other parameters"
         which = ", ".join(self.bodies[k] for k in better)
         return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
 

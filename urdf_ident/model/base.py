@@ -195,8 +195,8 @@ class BaseParameters(ReadOnly):
             Several lines of text.
         """
         lines = [
-            f"{len(self)} of {len(self.names)} parameters can be seen "
-            f"({len(self.dependent)} only in combination, {len(self.zero)} not at all; rank gap {self.rank_gap:.1e})"
+            f"{len(self.names)} standard parameters, {len(self)} base parameters "
+            f"({len(self.dependent)} regrouped, {len(self.zero)} not identifiable; rank gap {self.rank_gap:.1e})"
         ]
         for row in range(len(self) if limit is None else min(limit, len(self))):
             lines.append(f"  {self.combination(row)}")

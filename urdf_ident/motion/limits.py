@@ -68,7 +68,7 @@ class Limits:
                     where=f"joint '{self.joints[j]}'",
                     got=f"{getattr(self, kind)[j]:g}",
                     expected="more than 0",
-                    remedy="correct it, or leave it out where there is none",
+                    remedy="correct it, or remove it if there is no limit",
                 )
         freeze_arrays(self)
 

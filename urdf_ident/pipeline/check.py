@@ -142,7 +142,7 @@ def check_text(found: dict[str, Any]) -> str:
         bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
         rows.append([joint["name"], joint["type"], *bounds, body["name"], ", ".join(body["lumped_links"]) or "-"])
     lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
-    lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "lumped into it"], rows)
+    lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
     if found["locked"]:
         lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
     lines.append("")
@@ -152,11 +152,11 @@ def check_text(found: dict[str, Any]) -> str:
             lines.append(f"    {item['correction']}")
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
-        lines.append("  every inertial is physical")
+        lines.append("  all inertial parameters are physically consistent")
     lines += [f"  DOUBT joint '{item['joint']}': {item['message']}; {item['remedy']}" for item in found["doubts"]]
     if found["refused"]:
-        lines += [f"  STRICT READERS REFUSE {item}" for item in found["refused"]]
-        lines.append("  `urdf-ident check ROBOT.urdf --fix F` takes them out; exports never hold them")
+        lines += [f"  STRICT PARSERS REFUSE {item}" for item in found["refused"]]
+        lines.append("  `urdf-ident check ROBOT.urdf --fix F` removes them; exports never contain them")
     lines += ["", *_identifiable(found["identifiable"])]
     if found["springs"]:
         first = found["springs"][0]
@@ -174,36 +174,36 @@ def check_text(found: dict[str, Any]) -> str:
 def _identifiable(seen: dict[str, Any]) -> list[str]:
     """What perfect data could tell, and the simplest motion for each part of it."""
     lines = [
-        f"  {seen['base']} of {seen['parameters']} parameters (or combinations) can be identified: {len(seen['alone'])} alone, "
-        f"{len(seen['in_combination'])} others only in {seen['base'] - len(seen['alone'])} combinations; "
-        f"{len(seen['never'])} never act on a joint torque:",
+        f"  {seen['parameters']} standard parameters, {seen['base']} base parameters: {len(seen['alone'])} are identifiable "
+        f"individually, {len(seen['in_combination'])} only in {seen['base'] - len(seen['alone'])} combinations; "
+        f"{len(seen['never'])} never affect a joint torque:",
         "    " + (", ".join(seen["never"]) or "-"),
     ]
     if seen["blurred"]:
         lines.append(
-            f"  {len(seen['blurred'])} count as unseen or as combinations only because the URDF rounds its numbers "
-            "(1.5708 for a right angle): torque could not tell"
+            f"  {len(seen['blurred'])} of these would be identifiable only because the URDF rounds angles (1.5708 for a right "
+            "angle); they are treated as not identifiable"
         )
     if seen["rank_gap"] < CLEAR:
         lines.append(
-            f"  this is not clear (rank gap {seen['rank_gap']:.2g}): angles with few digits (1.57 for 1.570796) "
-            "make parameters that are none; write them in full"
+            f"  the rank is not clear (gap {seen['rank_gap']:.2g}): rounded angles (1.57 for 1.570796) add spurious "
+            "parameters; write them with all digits"
         )
     ranks = seen["geometric_rank"]
     if ranks is not None and ranks["geometry"] == ranks["regressor"]:
         lines.append(
-            f"  geometry alone finds the same {ranks['geometry']} inertial combinations; rank gap {seen['rank_gap']:.0e}"
+            f"  the kinematics give the same {ranks['geometry']} inertial base parameters; rank gap {seen['rank_gap']:.0e}"
         )
     elif ranks is not None:
         lines.append(
-            f"  geometry alone has {ranks['geometry']} inertial combinations, motion inside the joint limits shows "
-            f"{ranks['regressor']}: limits leave a joint no room, or angles are coarse"
+            f"  the kinematics give {ranks['geometry']} inertial base parameters, motion within the joint limits shows "
+            f"{ranks['regressor']}: a joint has hardly any range, or angles are rounded"
         )
     by_motion: dict[str, list[str]] = {}
     for item in seen["verdicts"][: seen["inertial"]]:
         if item["motion"]:
             by_motion.setdefault(item["motion"], []).append(item["name"])
-    lines.append("  the simplest motion that shows them well (friction and rotor inertia: each joint slowly and fast):")
+    lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")
     lines += [f"    {motion}: {', '.join(names)}" for motion, names in by_motion.items()]
     return lines
 

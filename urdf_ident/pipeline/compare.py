@@ -98,7 +98,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
             continue
         partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
         parameter = model.parameters[int(index)]
-        note = "with rotor inertia, which a URDF does not hold" if partners & rotors else ""
+        note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
         says = _Side(float(stated[row]), 0.0, np.inf)
         found = _Side(float(fit.params[row]), float(fit.bse[row]), _dof(ident, row))
         tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, says, found, note))
@@ -192,11 +192,11 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
     if change.kind != "friction":
         return change
     if np.isnan(spread):
-        return replace(change, note="how much its friction differs from log to log is not known: it may be temperature")
+        return replace(change, note="the spread of its friction between logs is unknown, so temperature may be the cause")
     size = f"± {spread:.2g} {change.unit}"
     if abs(change.difference) <= _WITHIN * spread:
-        return replace(change, note=f"within the spread from log to log ({size}): temperature rather than wear")
-    return replace(change, note=f"beyond the spread from log to log ({size}): wear, or another grease")
+        return replace(change, note=f"within the spread between logs ({size}): temperature rather than wear")
+    return replace(change, note=f"beyond the spread between logs ({size}): wear, or another lubricant")
 
 
 def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:

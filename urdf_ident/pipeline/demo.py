@@ -195,4 +195,8 @@ def _truths(ident: Identification, truth: Array) -> list[str]:
     base, error = ident.fit.base, ident.fit.bse
     inside = np.abs(ident.fit.params - base.of(truth)) <= 3 * error
     lines = table(["parameter", "truth", "wrong URDF", "identified"], rows)
-    return [*lines, f"  {int(inside.sum())} of {len(base)} base parameters within three standard errors of the truth"]
+    return [
+        *lines,
+        "  single masses are only partly determined by joint torques (`from data` in report.html); base parameters are:",
+        f"  {int(inside.sum())} of {len(base)} base parameters within three standard errors of the truth",
+    ]

@@ -207,15 +207,15 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
     if refit == "friction":
         far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / max(item[1][1], 1e-300), default=None)
         words = "" if far is None else f", most {far[0]} by {far[1][0]:+.3g} ± {far[1][1]:.2g}"
-        notes.append(f"friction of the loaded logs is not that of the unloaded ones: estimated anew{words}")
+        notes.append(f"friction of the loaded logs differs from that of the unloaded ones: estimated again{words}")
     if not errors.any() and given is None:
-        notes.append("torque constants count as exact; where they are not, 1 % of them is 1 % of the mass (--gain-error 0.01)")
+        notes.append("torque constants are assumed to be exact; an error of 1 % changes the mass by 1 % (--gain-error 0.01)")
     if not fit.converged:
-        notes.append("the load of friction did not converge: load-dependent friction is too large to be told from the payload")
+        notes.append("load-dependent friction did not converge: it is too large to be separated from the payload")
     unseen = int((~ident.fit.seen).sum())
     if unseen and fit.method == "held":
         notes.append(
-            f"{unseen} base parameters of the unloaded robot were not seen; what they do in these logs goes to the body"
+            f"{unseen} base parameters of the unloaded robot are unknown; their effect in these logs is attributed to the body"
         )
     loud = [name.split(":", 1)[-1] for name, times in _noisier(ident, fit).items() if times > _NOISIER]
     if loud:
@@ -318,11 +318,11 @@ def _verdict(
 ) -> dict[str, object]:
     if contrary:
         taken, own = -fit.params[0], fit.bse[0]
-        words = f"the torque is that of {-taken:.3g} ± {own:.2g} kg, which no body has: these logs differ in something else"
+        words = f"the logs imply a mass of {-taken:.3g} ± {own:.2g} kg, which is impossible: they differ in something else"
         told = ""
         if taken > _TOLD * own:
             place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
-            told = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot alone would do so)"
+            told = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
         remedy = (
             f"check whether loaded and unloaded logs were exchanged{told}, whether torque constants or offsets have "
             "changed, and how the unloaded model does on another unloaded log (`validate`)"
@@ -332,17 +332,17 @@ def _verdict(
     odd = ""
     if loudest and noisier[loudest] > _UNEXPLAINED:
         times = f"{noisier[loudest]:.2g} times the unloaded robot's"
-        odd = f"the residual of {loudest.split(':', 1)[-1]} is {times}: the body does not explain it"
+        odd = f"the residual of {loudest.split(':', 1)[-1]} is {times} and not explained by the body"
     if interval[0] <= 0 or not np.isfinite(error):
-        nothing = "0 kg lies inside the interval: these logs may carry nothing"
-        other = f"{odd}; does it sit on another link (--link), or have friction or torque constants changed?"
+        nothing = "the interval includes 0 kg: these logs may contain no payload"
+        other = f"{odd}; check whether it sits on another link (--link), or friction or torque constants have changed"
         return {"level": "poor", "reasons": [other if odd else nothing]}
     share = error / mass
     level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
     reasons = [f"the mass is known to ± {100 * share:.3g} %"]
     if odd:
         level = "poor" if level == "poor" else "usable"
-        reasons.append(f"{odd} (another torque constant, contact, a load that swings?), and errors hold what is random only")
+        reasons.append(f"{odd} (another torque constant, contact, a swinging load?); standard errors do not cover this")
     return {"level": level, "reasons": reasons}
 
 

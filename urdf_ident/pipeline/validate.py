@@ -74,14 +74,14 @@ class ValidationReport:
             if entry["trained_on"]
         ]
         said += [
-            f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing of other motions"
+            f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing about other motions"
             for entry in self.entries
             if entry.get("repeats")
         ]
         if self.expected:
             said += [
-                f"{entry['log']}: the error has jumped from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * _relative(entry):.1f} %: another tool, unit, temperature or robot?"
+                f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
+                f"{100 * _relative(entry):.1f} %; check for another tool, unit, temperature or robot"
                 for entry in self.entries
                 if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
             ]
@@ -93,14 +93,14 @@ class ValidationReport:
         ]
         if not self.compared and not all(entry["trained_on"] for entry in self.entries):
             said.append(
-                "not known: whether a log repeats the motion of a training log (its error then says nothing of other motions); "
-                "`identify --validate` compares them (rigid joints)"
+                "not checked: whether a log repeats the motion of a training log, which would make its error meaningless; "
+                "`identify --validate` checks this for rigid joints"
             )
         return (*said, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
         """Verdict and relative error, remarks, and a line a log: ours beside what the user had before."""
-        errors = ", ".join(f"{entry['log']} {100 * _relative(entry):.1f} %" for entry in self.entries)
+        errors = ", ".join(f"{100 * _relative(entry):.1f} % on {entry['log']}" for entry in self.entries)
         lines = [f"{self.level.upper()}: relative torque error {errors}", *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 

@@ -1,4 +1,4 @@
-"""What the report says: tables and sentences, taken from the result and nothing else."""
+"""Tables and sentences of the report, taken from the result alone."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..result.identification import Identification
 from ..result.lines import finding_words
 
 _VERDICT_WORDS = {
-    "identifiable": "the data tell this parameter by itself",
-    "weak": "the data say something, but less than half the parameter's size",
-    "only in combination": "the data tell a sum that this parameter is part of; its share is the URDF's",
-    "not identifiable": "these data say nothing; the value is what physics and the URDF leave",
+    "identifiable": "determined by the data",
+    "weak": "determined by the data, but with a standard error above 50 % of its size",
+    "only in combination": "the data determine a sum that contains it; its share of the sum is the URDF's",
+    "not identifiable": "the data say nothing about it; the value is the URDF's, within the physical constraints",
 }
 
 
@@ -48,7 +48,7 @@ def content(ident: Identification) -> dict[str, Any]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as people read it.
+    """A number formatted for readers.
 
     Args:
         value: The number.
@@ -70,11 +70,11 @@ def _facts(ident: Identification) -> list[tuple[str, str]]:
     fit = ident.fit
     logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
     return [
-        ("logs", f"{logs} learnt from, {len(ident.validation)} held out{left}"),
+        ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
         ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
         ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
-        ("can be seen", f"{len(fit.base)} combinations of {len(ident.theta)} parameters"),
-        ("condition", number(fit.condition, 3)),
+        ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
+        ("condition number", number(fit.condition, 3)),
         ("estimator", fit.method.upper()),
     ]
 
@@ -113,7 +113,7 @@ def _changes(ident: Identification) -> dict[str, Any] | None:
 
 
 def _errors(ident: Identification) -> list[dict[str, Any]]:
-    """Errors per joint over all held-out logs (RMS over logs), ours beside what the user had before."""
+    """Errors per joint over all held-out logs (RMS over logs), of the identified model and of the original URDF."""
     if not ident.validation:
         return []
     rows = []
@@ -168,7 +168,7 @@ def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
 
 
 def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
-    """Motions that would tell more, with the parameters that each would show; most first."""
+    """Motions that would determine more, with the parameters that each would show; most first."""
     wanting: dict[str, list[str]] = {}
     for verdict in ident.verdicts:
         if verdict.motion:

@@ -1,4 +1,4 @@
-"""All pictures of the report, each a small SVG that stays readable on a telephone."""
+"""All figures of the report, each a small SVG that stays readable on a phone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def body_pictures(ident: Identification) -> list[str]:
 
 
 def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
-    """Memory and spectrum of the residual.
+    """Autocorrelation and spectrum of the residual.
 
     Args:
         trace: Series of one log.

@@ -1,4 +1,4 @@
-"""What to know of a result first: the verdict in one sentence, and all in at most fourteen lines of a hundred columns."""
+"""The short summary of a result: the verdict in one sentence, and everything else in at most fourteen lines of 100 columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class JointError:
 
 
 def brief(ident: Record) -> str:
-    """Verdict, cause, remedy, error of each joint, what changed most and what is not known.
+    """Verdict, cause, remedy, error of each joint, what changed most and what is not identified.
 
     Returns:
         At most 14 lines of at most 100 columns.
@@ -43,7 +43,7 @@ def brief(ident: Record) -> str:
     shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
     table = _table(kind, shown, len(errors))
     ends = [
-        _line("changed most:", ", ".join(changes(ident)) or "no body by more than the data can tell"),
+        _line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
         _unknown(ident),
         *([_line("left out:", _left_out(ident))] if ident.left_out else []),
     ]
@@ -86,7 +86,7 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
 
 
 def changes(ident: Record) -> list[str]:
-    """What moved farthest from the URDF, of what the data had a say in.
+    """The largest changes from the URDF among parameters that the data contribute to.
 
     Returns:
         A few changes of mass or centre of mass in words, largest first.
@@ -165,17 +165,18 @@ def _left_out(ident: Record) -> str:
 
 
 def _unknown(ident: Record) -> str:
-    """What the data do not tell, the joints' own terms first: those are what a controller needs."""
+    """What the data do not determine; friction and rotor inertia first, because controllers need them."""
     rows = parameters(ident)
     lost = [row for row in rows if row.verdict == LOST]
     sums = sum(row.verdict == COMBINATION for row in rows)
     if not lost:
-        return _line("not known:", f"{sums} of {len(rows)} parameters only in combination" if sums else "nothing")
+        return _line("not identified:", f"{sums} of {len(rows)} parameters only in combination" if sums else "none")
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
     masses = [row.name for row in lost if row.symbol == "m"]
     names = ", ".join([*terms, *masses][:3])
-    counts = f"{len(lost)} of {len(rows)} parameters, {sums} more only in combination"
-    return _line("not known:", counts + (f"; {names}" if names else ""))
+    more = f", {sums} more only in combination" if sums else ""
+    counts = f"{len(lost)} of {len(rows)} parameters{more}"
+    return _line("not identified:", counts + (f"; {names}" if names else ""))
 
 
 def _line(label: str, words: str) -> str:
@@ -198,7 +199,7 @@ def _cut(line: str, *, force: bool = False) -> str:
 def _percent(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{100 * value:.1f} %" if value < 1 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
+    return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
 
 
 def _rms(values: list[float]) -> float:

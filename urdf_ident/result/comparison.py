@@ -79,8 +79,8 @@ class AddedBody:
         word = "more" if self.mass > 0 else "less"
         place = ", ".join(f"{1e3 * x:.0f}" for x in self.com)
         return (
-            f"first hypothesis: {abs(self.mass):.3g} ± {self.std_error:.2g} kg {word} on {self.link} at ({place}) mm explain "
-            f"{self.explained - self.left} of {self.explained} moved inertial numbers: a tool mounted, removed or unknown?"
+            f"likely cause: {abs(self.mass):.3g} ± {self.std_error:.2g} kg {word} on {self.link} at ({place}) mm explain "
+            f"{self.explained - self.left} of {self.explained} changed inertial parameters: was a tool mounted or removed?"
         )
 
 
@@ -125,9 +125,9 @@ class Comparison:
     def summary(self) -> str:
         """What has changed, in words, friction apart from inertia."""
         changed = self.changes
-        share = f"{len(self.tests)} numbers tested together at {100 * self.level:g} %"
+        share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
         if not changed:
-            return f"{self.robot}: no change beyond the errors of the two ({share})"
+            return f"{self.robot}: no significant change ({share})"
         verb = "contradicted" if self.names[0] == "URDF" else "changed"
         lines = [f"{self.robot}: {len(changed)} {verb} ({share})"]
         if self.hypothesis is not None:
@@ -139,6 +139,8 @@ class Comparison:
                 lines += [f"    {item.sentence()}" for item in mine[:12]]
                 if len(mine) > 12:
                     lines.append(f"    and {len(mine) - 12} more (--json)")
+        if any(item.what.endswith("+") for item in changed):
+            lines.append("  +: base parameter, in which other parameters are regrouped")
         return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
             values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
-    note = f"{', '.join(replaced)}: the file has the closest viscous and Coulomb friction over the logs' speeds"
+    note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"
     return EquivalentFriction(damping, friction, (note,) if replaced else ())
 
 

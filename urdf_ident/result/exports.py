@@ -85,7 +85,7 @@ def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
         UrdfError: A joint type that SDFormat lacks.
     """
     text, notes = _corrected(ident)
-    rotor = ("rotor inertia has no place in SDFormat: see joints.yaml",) if any(armature(ident).values()) else ()
+    rotor = ("SDFormat cannot hold rotor inertia: see joints.yaml",) if any(armature(ident).values()) else ()
     return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
 
 

@@ -146,13 +146,13 @@ class Fleet:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """How many stand out, and from when on a robot does, in words."""
+        """The number of outliers, and the deviation beyond which a robot is one, in words."""
         odd = sum(bool(self.departures(name)) for name in self.names)
-        count = f"{odd} of {len(self.names)} stand{'s' if odd == 1 else ''} out" if odd else "nobody stands out"
-        how = f"{self.tests} numbers tested together at {100 * self.level:g} %"
-        needed = "two robots differ or not, but none of them is the odd one: see `urdf-ident compare`"
+        count = f"{odd} outlier{'s' if odd > 1 else ''}" if odd else "no outliers"
+        how = f"{self.tests} quantities tested together at {100 * self.level:g} %"
+        needed = "of two robots, neither can be called the outlier: use `urdf-ident compare`"
         if np.isfinite(self.needed):
-            needed = f"a robot stands out beyond {self.needed:.2g} standard deviations of one more like the others"
+            needed = f"a robot is an outlier beyond {self.needed:.2g} standard deviations of the prediction from the others"
         return f"{len(self.names)} robots, {count} ({how})", needed
 
     @property

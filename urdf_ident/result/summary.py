@@ -25,7 +25,7 @@ _MOTIONS, _NAMED = 3, 4
 
 
 def details(ident: Record) -> str:
-    """What was found, what it is worth, what the data could not tell, and how everything was chosen.
+    """Estimates, their quality, what the data could not determine, and how every setting was chosen.
 
     Returns:
         Several lines of text, about 60 for a 6-axis arm.
@@ -35,8 +35,8 @@ def details(ident: Record) -> str:
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
         f"{robot.name}: {verdict.level.upper()} ({'; '.join(map(str, verdict.reasons))})",
-        f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} parameters, {len(fit.base)} of them (or of their "
-        f"combinations) can be seen, {weak} with more than 50 % standard error; condition {fit.condition:.3g}",
+        f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
+        f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
         f"  standard errors: {fit.covariance_kind}",
@@ -87,7 +87,7 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where friction that is learnt along the log makes the torque worse, and what to use there.
+    """Where tracking friction along the log increases the torque error.
 
     Args:
         validations: Entries of ``validation``.
@@ -107,7 +107,7 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         if worse or after["mean_rmse"] > LOSS * item["mean_rmse"]:
             where = f" on {', '.join(worse)}" if worse else ""
-            found.append(f"{item['log']}: adaptation loses{where}: use the static model there (ident.torque)")
+            found.append(f"{item['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
     return found
 
 
@@ -135,7 +135,7 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
     ]
     rows = [[joint, *errors.get(joint, ("-", "-")), *(cells.get((joint, *law), "-") for law in laws)] for joint in joints]
     legend = (
-        "% by which the joint's squared error rises without the law, or (not chosen) falls with it; - not distinguishable here"
+        "increase of the squared error without the law [%]; in brackets: not chosen, decrease with it; -: not distinguishable"
     )
     return ["", *table(header, rows), f"  {legend}"]
 
@@ -197,7 +197,7 @@ def _verdicts(ident: Record) -> list[str]:
         lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
     for motion, names in sorted(wanting.items(), key=lambda item: -len(item[1]))[:_MOTIONS]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        lines.append(f"  to see {', '.join(names[:_NAMED])}{more}: {motion}")
+        lines.append(f"  to identify {', '.join(names[:_NAMED])}{more}: {motion}")
     if len(wanting) > _MOTIONS:
         lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
     return lines
@@ -207,10 +207,10 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
     """How many combinations the data need, and what it costs to do without the others."""
     needed = len(essential["names"])
     if needed == count:
-        return f"all {count} combinations are essential ({essential['rule']})"
+        return f"all {count} base parameters are essential ({essential['rule']})"
     growth = 100 * (essential["held_out"] - 1)
     return (
-        f"{needed} of {count} combinations are essential: without the others the held-out error changes by {growth:+.2g} % "
+        f"{needed} of {count} base parameters are essential: without the others the held-out error changes by {growth:+.2g} % "
         f"({essential['rule']})"
     )
 
@@ -288,8 +288,8 @@ def _joints(ident: Record) -> list[str]:
     ]
     straight = min((item.term.straight for item in ident.model.terms if isinstance(item.term, Law)), default=np.inf)
     if speeds:
-        far = f" (from {straight:g} times them on with the square root of the speed)" if np.isfinite(straight) else ""
-        lines.append(f"  friction was seen at these speeds, beyond them it goes on as straight lines{far}: {', '.join(speeds)}")
+        far = f" (beyond {straight:g} times these speeds with the square root of speed)" if np.isfinite(straight) else ""
+        lines.append(f"  trained speeds, beyond which friction is extrapolated linearly{far}: {', '.join(speeds)}")
     return lines
 
 
@@ -300,6 +300,6 @@ def _cross(ident: Record) -> list[str]:
     rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
     lines = table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
     if ident.held_out_errors is not None:
-        with_prior = f"with the URDF as prior, as exported, {100 * ident.held_out_errors.mean():.1f} %"
-        lines.append(f"  relative: of the data alone {100 * cross['relative']:.1f} %, {with_prior}")
+        with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
+        lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")
     return lines

@@ -1,7 +1,7 @@
-"""How far a result can be trusted: one place, computed from evidence, each reason with an id and a remedy.
+"""The verdict on a result, computed from evidence in this one place; each reason has an id and a remedy.
 
-A result is GOOD when it predicts another motion well and nothing speaks against it; POOR when it should not be used;
-USABLE in between. A small residual on the training data alone never makes a result good.
+A result is GOOD if it predicts another motion well and there is no objection, POOR if it should not be used, and
+USABLE in between. A small residual on the training data alone never makes a result GOOD.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 #: Range of the identified gravity torque, in multiples of the URDF's, that needs no explanation.
 GRAVITY = (0.55, 1.8)
-#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two: on simulated arms
-#: friction and noise with memory leave factors open that are 50 and more such errors away.
+#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
+#: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
 SCALE_TOLD = 0.01
 #: Friction at the trained speed, and torque at the velocity limits, beyond which a model is not to be used.
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
@@ -55,7 +55,7 @@ OUTSTANDING = (
 )
 
 
-#: Reasons that say how large an error is, and those that say that it is too large, and not where it comes from.
+#: Reasons that state the size of an error, and those that state that it is too large without naming its cause.
 _ERRORS = ("held-out-error", "cross-validation")
 _WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
 
@@ -66,7 +66,7 @@ class Reason:
 
     Attributes:
         id: Short fixed word for programs.
-        level: The best level that it leaves possible: "good" (it speaks for the result), "usable" or "poor".
+        level: The best level that it permits: "good" (it supports the result), "usable" or "poor".
         text: What was found.
         remedy: What to do about it, or None.
     """
@@ -94,7 +94,7 @@ class ResultVerdict:
 
     @property
     def cause(self) -> Reason | None:
-        """The gravest reason that is not good news; None for a good result."""
+        """The gravest reason against the result; None for a good result."""
         return next((reason for reason in self.reasons if reason.level != "good"), None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def judge(ident: Record) -> ResultVerdict:
     """Weighs the evidence of a result.
 
     Returns:
-        The verdict; the gravest reasons first, and of those that are as grave causes before the error that they explain.
+        The verdict; the gravest reasons first, and among equally grave ones causes before the errors that they explain.
     """
     outside = list(_outside(ident))
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
@@ -146,13 +146,15 @@ def _outside(ident: Record) -> Iterator[Reason]:
             yield Reason(
                 "data-alone",
                 "usable",
-                f"without the URDF the data predict what is held out with an error of {size}",
+                f"the data alone, without the URDF as prior, predict held-out data with an error of {size}",
                 "record a richer motion: urdf-ident design --after",
             )
         if doubt is None or error > GOOD_ERROR:
             yield _error("cross-validation", error, "in cross-validation")
     else:
-        yield Reason("not-validated", "usable", "not validated: no held-out data", "give another motion with --validate")
+        yield Reason(
+            "not-validated", "usable", "not validated: no held-out data", "give a log of another motion with --validate"
+        )
     if scores and not other:
         names = ", ".join(item["log"] for item in scores)
         yield Reason(
@@ -172,7 +174,7 @@ def _outside(ident: Record) -> Iterator[Reason]:
             "joint-worse-than-urdf",
             "usable",
             f"worse than the URDF on {', '.join(joints)}",
-            "look at the sign, scale and order of these joints in the logs, then record a richer motion",
+            "check sign, scale and column order of these joints in the logs, then record a richer motion",
         )
     lost = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["urdf_friction_mean_rmse"]]
     if lost and not worse:
@@ -188,13 +190,13 @@ def _outside(ident: Record) -> Iterator[Reason]:
         yield Reason(
             "constraints-cost",
             "good",
-            f"the exported model is more than 5 % worse than the fit on {', '.join(apart)} (held by {active})",
-            "see the limits that are active: consistency.mass_factor, consistency.com_in_box",
+            f"the exported model is more than 5 % worse than the unconstrained fit on {', '.join(apart)} (limited by {active})",
+            "check the active constraints: consistency.mass_factor, consistency.com_in_box",
         )
 
 
 def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Joints whose error on a log that was held out is not good, and larger than that of the URDF as it came."""
+    """Joints whose error on a held-out log is not good, and larger than that of the original URDF."""
     found: dict[str, str] = {}
     for item in scores:
         for joint in item["per_joint"]:
@@ -212,14 +214,14 @@ def _no_other_motion(evidence: Evidence) -> Reason | None:
         return Reason(
             "motion-repeated",
             "usable",
-            "the logs hold one motion that repeats: no other motion is tested",
+            "all logs contain the same repeated motion, so that no other motion was tested",
             "record another motion and give it with --validate",
         )
     if evidence.reversals is not None and evidence.reversals <= HARDLY_TURNS:
         return Reason(
             "motion-hardly-turns",
             "usable",
-            f"the joints hardly turn back ({evidence.reversals:.2g} × on average), so no part of the motion tests another one",
+            f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",
             "record a longer or faster motion, or give another one with --validate",
         )
     return None
@@ -239,7 +241,7 @@ def error_level(value: float) -> str:
 
 def _error(id: str, value: float, where: str) -> Reason:
     level = error_level(value)
-    remedy = None if level == "good" else "look at the joints with the largest error and at the findings about the logs"
+    remedy = None if level == "good" else "check the joints with the largest errors and the findings about the logs"
     return Reason(id, level, f"relative torque error {100 * value:.1f} % {where}", remedy)
 
 
@@ -254,8 +256,8 @@ def _physics(ident: Record) -> Iterator[Reason]:
         yield Reason(
             "parameters-unseen",
             "usable",
-            f"{unseen} of {len(ident.fit.base)} base parameters {verb} not seen by the data",
-            "move every joint, or lock those that cannot" if share < 0.5 else "record a richer motion",
+            f"{unseen} of {len(ident.fit.base)} base parameters {verb} not excited by the motion",
+            "move every joint, or lock those that cannot move" if share < 0.5 else "record a richer motion",
         )
 
 
@@ -293,7 +295,7 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             yield Reason(
                 "torque-uncertain",
                 level,
-                f"standard error of the torque elsewhere {100 * mean:.0f} % (mean over joints, "
+                f"standard error of the torque on other motions {100 * mean:.0f} % (mean over joints, "
                 f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)",
                 "record a richer motion: urdf-ident design --after",
             )
@@ -302,8 +304,8 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "torque-from-urdf",
             "usable",
-            f"the data alone leave {100 * evidence.unaided[joint]:.0f} % of the torque of {joint} elsewhere open, "
-            "and the URDF fills it in",
+            f"on other motions the data alone leave {100 * evidence.unaided[joint]:.0f} % of the torque of {joint} open, "
+            "and the URDF's values fill the gap",
             "record a richer motion: urdf-ident design --after",
         )
     if evidence.one_way:
@@ -311,15 +313,16 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "one-way",
             "usable",
-            f"no reversals of {names}: Coulomb friction and offset look the same there, friction the other way is unknown",
-            "record motions both ways",
+            f"{names} moved in one direction only: Coulomb friction and offset cannot be separated, and friction in the other "
+            "direction is unknown",
+            "record motions in both directions",
         )
 
 
 def _odd_gravity(evidence: Evidence) -> dict[str, float]:
-    """Gravity torques that a wrong scale may explain: of most joints, or of one whose scale the data do not tell.
+    """Gravity torques that a wrong scale may explain: of most joints, or of one whose scale the data do not determine.
 
-    Where the other joints' efforts tell a joint's scale, its gravity torque differs because the URDF's masses are wrong.
+    Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
     """
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
     if 2 * len(odd) > len(evidence.gravity):
@@ -334,7 +337,7 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "scale-unproven",
             "usable",
-            "the URDF's inertial parameters are placeholders, so the scale rests on the log's unit",
+            "the URDF's inertial parameters are placeholders, so the scale depends on the unit of the log alone",
             "check drive.gain and log.units",
         )
     elif odd:
@@ -342,12 +345,14 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "gravity-scale",
             "usable",
-            f"gravity torque against the URDF's: {words}",
-            "check the unit of effort, drive.gain, drive.reduction, and tools that the URDF lacks",
+            f"gravity torque differs from the URDF's: {words}",
+            "check the unit of the efforts, drive.gain, drive.reduction, and tools missing in the URDF",
         )
     if evidence.masses and not evidence.placeholders:
         words = ", ".join(f"{body} {value:.2g} ×" for body, value in evidence.masses.items())
-        yield Reason("mass-far", "usable", f"masses far from the URDF's: {words}", "check units, gains and missing tools")
+        yield Reason(
+            "mass-far", "usable", f"masses differ strongly from the URDF's: {words}", "check units, gains and missing tools"
+        )
     strong = {joint: value for joint, value in evidence.friction.items() if value > FRICTION_LIMIT}
     if strong:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in strong.items())
@@ -372,5 +377,5 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
             "usable",
             f"the residual of {item.joint} in part {item.part} of {item.log} is "
             f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts",
-            "was there a payload, contact, a held brake, another temperature or gain? Leave the log out, or cut it",
+            "check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part",
         )

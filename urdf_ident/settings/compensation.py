@@ -12,16 +12,16 @@ Input = Literal["deformation", "deformation_rate", "position", "velocity", "acce
 
 
 class CompensationSection(Section):
-    """What no rigid model explains: a residual read from two encoders."""
+    """Prediction of the residual of the rigid model from two encoders."""
 
     residual: Literal["none", "rbf", "gmr", "auto"] = Field(
-        "none", description="learnt from the deformation of the gears; auto: what predicts held-out motions best, or none"
+        "none", description="model of the residual; auto: the one that predicts held-out motions best, or none"
     )
     inputs: tuple[Input, ...] = Field(
-        ("deformation", "deformation_rate"), min_length=1, description="what it reads; others over-fit"
+        ("deformation", "deformation_rate"), min_length=1, description="inputs of the residual model; others over-fit"
     )
-    rounds: int = Field(20, ge=1, description="of friction, links and residual, at most; they stop when they have converged")
-    seed: int = Field(0, ge=0, description="of the mixture's first guess")
+    rounds: int = Field(20, ge=1, description="maximum number of iterations over friction, links and residual")
+    seed: int = Field(0, ge=0, description="random seed of the Gaussian mixture")
 
     @field_validator("inputs")
     @classmethod

@@ -27,25 +27,29 @@ class ConsistencySection(Section):
         description="auto is lmi: physically consistent bodies, close to the prior; minimum_norm and frozen fit exactly, "
         "consistent or not; essential moves only what estimation.essential keeps",
     )
-    prior: Literal["urdf"] = Field("urdf", description="what the solution stays close to")
+    prior: Literal["urdf"] = Field("urdf", description="prior that the solution stays close to")
     distance: Literal["auto", "entropic", "euclid", "plain"] = Field(
         "auto",
         description="from the prior: entropic (lmi, its auto), euclid in the prior's standard deviations (lmi; minimum_norm, "
         "its auto), plain in SI units, kg added to kg·m² (minimum_norm)",
     )
-    weight: PositiveFloat | Auto = Field("auto", description="of the prior; auto: by held-out error over logs or parts in time")
+    weight: PositiveFloat | Auto = Field(
+        "auto", description="weight of the prior; auto: by held-out error over logs or blocks of time"
+    )
     point_to_set: PositiveFloat | None = Field(
-        None, description="instead of a weight: squared residual allowed above the least possible, as a fraction"
+        None, description="instead of a weight: allowed increase of the squared residual over its minimum, as a fraction"
     )
-    relative_std: float = Field(0.3, gt=0, description="how wrong the URDF's inertials may be, as a fraction")
-    mass_std: float = Field(0.3, gt=0, description="how wrong the URDF's masses may be, as a fraction")
-    total_mass: float | tuple[float, float] | None = Field(None, description="of all moving bodies [kg], or (least, most)")
-    com_in_box: bool = Field(True, description="centres of mass stay inside the URDF's geometry, where it draws all of a body")
+    relative_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's inertial parameters")
+    mass_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's masses")
+    total_mass: float | tuple[float, float] | None = Field(
+        None, description="total mass of the moving bodies [kg], or (lowest, highest)"
+    )
+    com_in_box: bool = Field(True, description="keep centres of mass inside the URDF's geometry, if it covers the whole body")
     mass_factor: float | None = Field(
-        10.0, gt=1, description="no body is more than this many times as heavy as in the URDF, or as light; null: no limit"
+        10.0, gt=1, description="largest factor by which a mass may differ from the URDF's; null: no limit"
     )
-    ellipsoids: bool = Field(False, description="all matter stays inside the ellipsoids around that geometry")
-    keep_children: bool = Field(False, description="links behind fixed joints weigh exactly what the URDF says")
+    ellipsoids: bool = Field(False, description="keep the mass distribution inside ellipsoids around that geometry")
+    keep_children: bool = Field(False, description="keep the inertial parameters of links behind fixed joints as in the URDF")
 
     @model_validator(mode="after")
     def _one_way(self) -> ConsistencySection:

@@ -10,14 +10,14 @@ from .section import Section
 
 
 class EssentialSection(Section):
-    """Which base parameters the data need; a rule alone may be given in its place."""
+    """Which base parameters are essential; may be given as the rule alone."""
 
     rule: Literal["f-test", "relative_std", "ratio", "none"] = Field(
         "f-test",
-        description="f-test: by residual and held-out error; relative_std: largest relative standard error at most the limit; "
+        description="f-test: by residual and held-out error; relative_std: largest relative standard error within the limit; "
         "ratio: largest over smallest at most the limit",
     )
-    limit: PositiveFloat | None = Field(None, description="of relative_std [%] (6 if absent) and of ratio (10 if absent)")
+    limit: PositiveFloat | None = Field(None, description="limit of relative_std [%] (default 6) or of ratio (default 10)")
 
     @model_validator(mode="before")
     @classmethod
@@ -32,16 +32,16 @@ class EssentialSection(Section):
 
 
 class EstimationSection(Section):
-    """Which estimator."""
+    """The estimator and its standard errors."""
 
     method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls"] = Field(
         "auto",
-        description="auto: WLS, row groups weighted by their residual; IRLS where outliers would outweigh it; "
+        description="auto: WLS, row groups weighted by their residual; IRLS where outliers would dominate; "
         "IV where reference and controller are known and show that noise on the motion biases WLS; "
         "ml: weighted by the scatter between periods; tls: noise of the positions counted in the regressor",
     )
-    loss: Literal["tukey", "huber"] = Field("tukey", description="of IRLS; tukey gives outliers no weight at all")
+    loss: Literal["tukey", "huber"] = Field("tukey", description="loss function of IRLS; tukey gives outliers no weight at all")
     covariance: Literal["auto", "model", "hac", "jackknife", "bootstrap", "period", "log"] = Field(
-        "auto", description="of standard errors; auto: what counts the noise's autocorrelation, by the residuals"
+        "auto", description="how standard errors are computed; auto: with the autocorrelation of the residuals"
     )
-    essential: EssentialSection = Field(EssentialSection(), description="which base parameters the data need")
+    essential: EssentialSection = Field(EssentialSection(), description="which base parameters are essential")

@@ -166,7 +166,7 @@ class FrictionChanges(ReadOnly):
         """
         found = self._absurd(speed, load) + self._bodies()
         if not self.known:
-            found.append("friction between logs: one log, so its spread is not known; record on another day to learn it")
+            found.append("friction between logs: unknown from a single log; record another one on another day")
         found += self._drifting()
         return found
 

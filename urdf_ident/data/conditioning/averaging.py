@@ -68,8 +68,8 @@ class Averaged(ReadOnly):
         """What was done, in one line."""
         return (
             f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
-            f"({self.harmonics / self.seconds:.3g} Hz) hold the motion, {100 * self.missing:.2g} % of its acceleration is "
-            f"noise or left out; torque noise by their scatter {', '.join(f'{x:.2g}' for x in self.noise)} N·m or N"
+            f"({self.harmonics / self.seconds:.3g} Hz) represent the motion, {100 * self.missing:.2g} % of its acceleration is "
+            f"noise or left out; torque noise from their scatter {', '.join(f'{x:.2g}' for x in self.noise)} N·m or N"
             + (f"; {self.outliers} outliers of it left out" if self.outliers else "")
         )
 

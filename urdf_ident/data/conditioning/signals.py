@@ -161,7 +161,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
     automatic = config.decimate == "auto" or "decimate" in config.chosen
     reason = (
-        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, for friction reverses faster than the filtered motion"
+        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
     )
     why_rows += f": {reason if automatic else 'as configured'}"
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
@@ -180,7 +180,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
     else:
         segments, why["rest"] = _one_period(_held([tiled], robot, config)[0], around, factor, config)
-        why["velocity"] = "exact derivatives of the harmonics, which stand for the positions instead of the low-pass"
+        why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
 
@@ -252,7 +252,7 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     cutoff = float(np.median(wishes))
     reason = choices[0][1].split(", ", 1)[1]
     if config.cutoff == "auto" and len(recordings) > 1:
-        reason = f"the median of what {len(wishes)} logs ask for ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
+        reason = f"median over {len(wishes)} logs ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
     decimate = _row_rate(cutoff) if config.decimate == "auto" else config.decimate
     odd = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
     velocity, words = sources[odd or 0]

@@ -88,8 +88,8 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
     if alike < _OPPOSITE:
         return [_upside_down(robot, laden, abs(alike))]
     if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
-        words = f"the efforts are {ratio:.3g} times what the URDF's masses weigh"
-        remedy = "is `log.units.effort` right (A, mA, N·m; motor side: log.side.effort), drive.gain, drive.reduction?"
+        words = f"the efforts are {ratio:.3g} times the gravity torque of the URDF's masses"
+        remedy = "check `log.units.effort` (A, mA, N·m; motor side: log.side.effort), drive.gain and drive.reduction"
         return [Finding("effort-scale", "warning", None, None, words, remedy, ratio, alike)]
     return doubts(robot, case, reading)
 
@@ -106,10 +106,12 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
         if steady and not _WEIGHTS[0] < effort.mean() / weight < _WEIGHTS[1]:
             times = float(effort.mean()) / weight
             words = (
-                f"on average the effort of this joint is {times:.3g} times the weight that it carries by the URDF: scale, "
-                "counterweight or masses are others"
+                f"on average the effort of this joint is {times:.3g} times the weight that it carries according to the URDF: "
+                "scale, counterweight or masses differ"
             )
-            remedy = "check drive.gain and the URDF's masses; a counterweight is an offset, and the masses rest on the URDF"
+            remedy = (
+                "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
+            )
             name = robot.joints[j]
             found.append(Finding("effort-scale", "warning", name, None, words, remedy, times, 0.5, ("effort-scale",)))
     return found
@@ -166,12 +168,12 @@ def _computed(left: float) -> Finding:
         f"the URDF's inertias without any friction leave {100 * left:.3g} % of the efforts unexplained: they were computed "
         "(a target, a simulation), not measured"
     )
-    remedy = "log the measured current or torque: a target says what the controller's model expects"
+    remedy = "log the measured current or torque: a target only shows what the controller's model expects"
     return Finding("effort-commanded", "warning", None, None, words, remedy)
 
 
 def _weightless() -> Finding:
-    words = "the efforts show inertia and do not hold the robot against gravity"
+    words = "the efforts contain inertial torques, but do not hold the robot against gravity"
     remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
     return Finding("effort-without-gravity", "refused", None, None, words, remedy)
 
@@ -179,8 +181,8 @@ def _weightless() -> Finding:
 def _upside_down(robot: Robot, laden: bool, certainty: float) -> Finding:
     gravity = -np.asarray(robot.model.gravity.linear) + 0.0
     vector = ", ".join(f"{value:.4g}" for value in gravity)
-    words = f"gravity along [{vector}] in the base frame is what the efforts work against, if the URDF's centres of mass"
-    remedy = f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`"
+    words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
+    remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
     if laden:
         remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
     return Finding("gravity-direction", "refused", None, None, f"{words} are about right", remedy, 180.0, certainty)

@@ -10,8 +10,8 @@ class FindingKind:
     """One kind of finding.
 
     Attributes:
-        severity: What it usually is: one of ``findings.SEVERITIES``; some are worse where more of the log is concerned.
-        meaning: What is the matter.
+        severity: Its usual severity, one of ``findings.SEVERITIES``; some are worse where more of the log is concerned.
+        meaning: What is wrong.
         remedy: What can be done.
         size: What the finding's ``size`` measures, with its unit; empty where it has none.
     """
@@ -30,13 +30,15 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "too-few-rows": FindingKind("refused", "Fewer than 100 usable rows.", "Record more."),
         "values-impossible": FindingKind(
-            "repaired", "Values that are not finite or above 1e7.", "Check the sensor or its sentinel."
+            "repaired", "Values that are not finite or above 1e7; left out.", "Check the sensor and its error value."
         ),
-        "values-spike": FindingKind("repaired", "Single samples far from their neighbours.", "Check the connection."),
+        "values-spike": FindingKind(
+            "repaired", "Single samples far from their neighbours; left out.", "Check the connection of the sensor."
+        ),
         "values-sentinel": FindingKind(
             "repaired",
-            "One value, far from its neighbours again and again, that stands for none.",
-            "What does the logger write where it has no value?",
+            "One value that occurs repeatedly, far from its neighbours, and stands for missing data; left out.",
+            "Check which value the logger writes for missing data.",
         ),
         "values-missing": FindingKind(
             "repaired", "Rows whose position or effort is missing.", "None needed; above 5 % record again."
@@ -45,7 +47,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "repaired", "Missing values of a signal that is not required, interpolated.", "None needed."
         ),
         "signal-dropped": FindingKind(
-            "repaired", "A signal that is not required has too many holes and is not used.", "Check it."
+            "repaired", "A signal that is not required has too many gaps and is not used.", "Check it."
         ),
         "channel-missing": FindingKind(
             "refused", "More than 5 % of a joint's positions or efforts are missing.", "Check the column."
@@ -59,48 +61,50 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     },
     "Time": {
         "time-unit": FindingKind(
-            "refused", "The intervals are no robot's in seconds.", "`log: {units: {time: ms}}`, or `log.rate`."
+            "refused", "The time column cannot be in seconds.", "`log: {units: {time: ms}}`, or `log.rate`."
         ),
         "clock-stands": FindingKind("refused", "The time column does not increase.", "Check `log.columns.time`."),
         "time-backwards": FindingKind("refused", "Time runs backwards.", "Check the time column, or split the log."),
         "time-out-of-order": FindingKind("repaired", "Single rows out of order in time, left out.", "None needed."),
         "stamps-repeated": FindingKind("repaired", "Rows with the time of the row before, left out.", "None needed."),
         "samples-repeated": FindingKind(
-            "repaired", "Rows that repeat the sample before them during a motion, left out.", "None."
+            "repaired", "Rows that repeat the sample before them during a motion, left out.", "None needed."
         ),
         "samples-lost": FindingKind(
             "info",
             "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it.",
-            "None needed; of a warning: log the device's own stamps.",
+            "None needed; for a warning, log the device's own stamps.",
         ),
         "runs-joined": FindingKind(
             "repaired",
-            "The joints are elsewhere from one row to the next: runs in one file, split there.",
+            "The joints jump from one row to the next: several runs in one file; split there.",
             "None needed.",
         ),
         "clock-jitter": FindingKind("repaired", "The device's even clock was recovered from uneven stamps.", "None needed."),
         "clock-uneven": FindingKind(
             "repaired",
             "Uneven intervals; the log is resampled. Refused where most rows come in bursts.",
-            "None needed; of a refusal: log the device's own stamps.",
+            "None needed; if refused, log the device's own stamps.",
         ),
         "clock-gaps": FindingKind("repaired", "Pauses in the clock; the log is split there.", "None needed."),
     },
     "Motion and channels": {
-        "position-wrapped": FindingKind("repaired", "Positions jump by whole turns; joined.", "None needed."),
+        "position-wrapped": FindingKind("repaired", "Positions jump by whole turns; unwrapped.", "None needed."),
         "position-unit": FindingKind("refused", "Positions are in degrees or millimetres.", "`log: {units: {position: deg}}`."),
-        "position-beyond-limit": FindingKind("warning", "Positions leave the URDF's limits.", "Check zeros, signs and units."),
+        "position-beyond-limit": FindingKind("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units."),
         "at-rest": FindingKind("refused", "The robot does not move.", "Record a motion that moves every joint."),
         "too-short": FindingKind("refused", "Less than 1 s of motion.", "Record 5 s or more."),
         "short": FindingKind("warning", "Less than 5 s of motion.", "Record 5 s or more."),
-        "joint-at-rest": FindingKind("warning", "A joint does not move; its friction cannot be seen.", "Move it, or lock it."),
+        "joint-at-rest": FindingKind(
+            "warning", "A joint does not move; its friction cannot be identified.", "Move it, or lock it."
+        ),
         "effort-missing": FindingKind("refused", "The log holds no efforts.", "Log them, or name their columns."),
         "effort-dead": FindingKind(
             "refused", "A joint moves and its effort never changes.", "Check the column and its sensor."
         ),
         "effort-clipped": FindingKind(
             "warning",
-            "An effort stands at the end of its range; the rows are left out.",
+            "An effort is at the end of its range; the rows are left out.",
             "Widen the range of the sensor or the logger.",
             "share of the rows",
         ),
@@ -114,33 +118,35 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "The effort of a joint comes in coarse steps.", "Log it with more digits.", "step [unit of the effort]"
         ),
         "effort-commanded": FindingKind(
-            "warning", "The efforts are a target, or computed from the URDF.", "Log the measured ones."
+            "warning", "The efforts are a target, or computed from the URDF.", "Log the measured efforts."
         ),
-        "effort-twice": FindingKind("refused", "One effort stands in the columns of two joints.", "Check the columns."),
+        "effort-twice": FindingKind("refused", "The same effort is in the columns of two joints.", "Check the columns."),
         "effort-unsigned": FindingKind("refused", "An effort is logged without its sign.", "Log it with its sign."),
         "position-held": FindingKind(
-            "warning", "A position comes at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
+            "warning", "A position is logged at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
         ),
         "effort-held": FindingKind(
             "warning",
-            "An effort comes at a lower rate than the others, or than its motion asks for.",
+            "An effort is logged at a lower rate than the others, or than its motion requires.",
             "Log it at the rate of the positions.",
             "its rate [Hz]",
         ),
         "effort-slewed": FindingKind(
             "warning",
-            "An effort never changes faster than by so much a second, and often by just that.",
-            "Log what the motor gave, without a limit of its rate.",
+            "The rate of change of an effort is limited, and often at that limit.",
+            "Log the effort without a rate limit.",
             "rate [unit of the effort per s]",
         ),
         "effort-constant": FindingKind("warning", "The effort of a joint at rest never changes.", "Check the column."),
         "constants-unknown": FindingKind(
             "warning",
-            "Torque constants are not known; efforts are not compared with the URDF (`inspect` only).",
+            "Torque constants are unknown; efforts are not compared with the URDF (`inspect` only).",
             "Give logs with and without the payload together, or `drive.gain`.",
         ),
-        "effort-beyond-limit": FindingKind("warning", "Above twice the effort limit.", "Is it a current, or motor-side?"),
-        "not-usable": FindingKind("refused", "Conditioning leaves nothing.", "See the message."),
+        "effort-beyond-limit": FindingKind(
+            "warning", "An effort exceeds twice the URDF's limit.", "Check whether it is a current or on the motor side."
+        ),
+        "not-usable": FindingKind("refused", "No usable data are left after conditioning.", "See the message."),
     },
     "Velocities": {
         "velocity-agrees": FindingKind("info", "The logged velocity is dq/dt.", "None needed."),
@@ -160,7 +166,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     },
     "Physics": {
         "effort-sign": FindingKind(
-            "refused", "The effort of a joint (or of all) has the wrong sign.", "A negative `drive.gain`."
+            "refused", "The effort of one joint, or of all joints, has the wrong sign.", "Use a negative `drive.gain`."
         ),
         "position-sign": FindingKind("refused", "The position of a joint has the wrong sign.", "Reverse its column."),
         "axis-sign": FindingKind(
@@ -168,100 +174,103 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "joints-exchanged": FindingKind("refused", "Columns of two joints are exchanged.", "Correct the order of the columns."),
         "position-zero": FindingKind(
-            "refused", "The zero of a joint is not the URDF's.", "`drive: {joint_offset: [...]}`.", "what has to be added [rad]"
+            "refused",
+            "The zero of a joint is not that of the URDF.",
+            "`drive: {joint_offset: [...]}`.",
+            "offset to be added [rad]",
         ),
         "position-nonlinear": FindingKind(
             "warning",
-            "The positions of a joint are off by a wave along its travel.",
+            "The positions of a joint have a periodic error along its travel.",
             "Check the mounting and calibration of the encoder.",
             "amplitude [rad or m]",
         ),
         "position-play": FindingKind(
             "warning",
-            "The positions of a joint stand still when it turns back, and then lag.",
-            "Look for play between joint and encoder.",
-            "play [rad or m]",
+            "The positions of a joint stand still at reversals, and then lag.",
+            "Check for backlash between joint and encoder.",
+            "backlash [rad or m]",
         ),
         "position-scale": FindingKind(
             "warning",
-            "The positions of a joint are too large or too small for what the other joints' efforts feel.",
+            "The positions of a joint are too large or too small to match the efforts of the other joints.",
             "Check its gear ratio and the counts of its encoder.",
-            "part by which they are too large",
+            "fraction by which they are too large",
         ),
         "position-late": FindingKind(
             "warning",
-            "The positions of a joint come later, or earlier, than the motion that the other joints' efforts feel.",
-            "Log what its encoder measures at the time of the others.",
-            "delay [s], negative where they are early",
+            "The positions of a joint lag or lead the motion that the efforts of the other joints show.",
+            "Check filter, rate and clock of its encoder.",
+            "delay [s], negative if they lead",
         ),
         "joint-origin": FindingKind(
             "warning",
             "The axis of a joint is not where the URDF has it on its parent link.",
-            "Check the joint's `<origin>`: is it the URDF of this very robot?",
+            "Check that the URDF is of this very robot, and the joint's `<origin>`.",
             "distance [m]",
         ),
         "joint-axis": FindingKind(
             "warning",
-            "The axis of a joint leans against the URDF's.",
-            "Check the joint's `<origin>` and `<axis>`: is it the URDF of this very robot?",
+            "The axis of a joint is tilted against the URDF's.",
+            "Check that the URDF is of this very robot, and the joint's `<origin>` and `<axis>`.",
             "angle [rad]",
         ),
         "effort-crosstalk": FindingKind(
-            "warning", "A part of one joint's effort is in another's.", "Check wiring, columns, `drive.reduction`."
+            "warning", "The effort of one joint contains a part of another's.", "Check wiring, columns, `drive.reduction`."
         ),
         "time-scale": FindingKind(
             "refused",
-            "The clock is wrong by a factor: dq/dt is k times all velocities, or inertia and gravity disagree.",
+            "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree.",
             "Correct the time column's unit or `log.rate`.",
-            "real seconds for one second",
+            "true duration of one logged second [s]",
         ),
         "gravity-direction": FindingKind(
-            "refused", "Gravity comes from another side.", "`robot: {gravity: [x, y, z]}`.", "angle [°]"
+            "refused", "The direction of gravity differs from the URDF's base.", "`robot: {gravity: [x, y, z]}`.", "angle [°]"
         ),
         "effort-without-gravity": FindingKind(
             "refused",
-            "The efforts do not hold the robot, or a part of the gravity torque is missing in them.",
+            "The efforts do not contain the gravity torque, or only a part of it.",
             "Log the whole joint torque.",
-            "part of the URDF's gravity torque that is missing",
+            "missing fraction of the URDF's gravity torque",
         ),
         "effort-scale": FindingKind(
             "refused",
-            "The effort of a joint is scaled against the others'.",
+            "The scale of a joint's effort does not match that of the others.",
             "Correct its `drive.gain`.",
             "factor of the logged effort",
         ),
         "effort-scale-open": FindingKind(
             "info",
-            "The log does not tell the scale of some joints' efforts: no other joint's effort foretells it.",
+            "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
             "If in doubt, hold a known load with these joints.",
         ),
         "spring": FindingKind(
             "warning",
-            "A joint carries a torque that depends on its position and is no gravity.",
-            "None with `model: {friction: auto}`; else list `spring` or `balancer`.",
+            "A joint carries a torque that depends on its position but is not gravity.",
+            "None needed with `model: {friction: auto}`; otherwise list `spring` or `balancer`.",
         ),
         "effort-delay": FindingKind(
             "warning", "The efforts lag the positions.", "Check the log's filters and clocks.", "delay [s]"
         ),
         "effort-asymmetric": FindingKind(
-            "warning", "Positive and negative efforts of a joint have another scale.", "Check both directions of its sensor."
+            "warning", "Positive and negative efforts of a joint differ in scale.", "Check both directions of its sensor."
         ),
         "effort-saturates": FindingKind(
             "warning",
             "Large efforts of a joint, or of all joints, are too small for the motion.",
             "Widen the range of the sensor.",
-            "part of the largest effort",
+            "fraction of the largest effort",
         ),
         "effort-bandwidth": FindingKind(
             "warning",
-            "The efforts were filtered below what the motion asks for.",
+            "The efforts were filtered below the bandwidth of the motion.",
             "Log unfiltered efforts.",
             "bandwidth [Hz]",
         ),
         "physics-undecided": FindingKind(
             "warning",
-            "Something of the above is wrong, and the log does not decide which: see `candidates`.",
-            "The remedy says what would decide it.",
+            "One of the above is wrong, but the log does not show which: see `candidates`.",
+            "The remedy names a test that distinguishes them.",
             "gain, a sum of logarithms",
         ),
     },
@@ -273,18 +282,24 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "gain, a sum of logarithms",
         ),
         "effort-drift": FindingKind(
-            "warning", "Friction, offset or scale of the efforts drift.", "Warm up; record again.", "gain, a sum of logarithms"
+            "warning",
+            "Friction, offset or scale of the efforts drift.",
+            "Warm up, then record again.",
+            "gain, a sum of logarithms",
         ),
         "contact": FindingKind(
-            "warning", "A part of the log is not the robot's own dynamics.", "Cut it out.", "gain, a logarithm"
+            "warning", "A part of the log contains torques that are not the robot's own.", "Cut it out.", "gain, a logarithm"
         ),
         "log-differs": FindingKind(
-            "warning", "One log contradicts the others.", "Leave it out, or find what was changed.", "gain, a sum of logarithms"
+            "warning",
+            "One log contradicts the others.",
+            "Leave it out, or find out what was changed.",
+            "gain, a sum of logarithms",
         ),
         "logs-disagree": FindingKind(
             "warning",
-            "Logs contradict each other, and the data do not say which is wrong.",
-            "Inspect each alone.",
+            "Logs contradict each other, but the data do not show which one is wrong.",
+            "Inspect each log by itself.",
             "gain, a sum of logarithms",
         ),
     },
@@ -303,9 +318,10 @@ def page() -> str:
         "Every finding of `urdf-ident inspect --json` and `identify --json` has a stable `id`. This page is generated from",
         "`urdf_ident/data/quality/catalogue.py` by `python scripts/docs/findings.py`.",
         "",
-        "`info` says what was seen; `repaired` was put right; `warning` is a doubt, said in the summary; `refused` ends",
-        "`identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none, `rows`,",
-        "a `message`, a `remedy`, a `size` where one is stated here, and a `certainty` from 0 to 1 where causes were compared.",
+        "`info` is for information only; `repaired` was corrected; `warning` is a doubt that the summary repeats; `refused`",
+        "ends `identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none,",
+        "`rows`, a `message`, a `remedy`, a `size` where the table names one, and a `certainty` from 0 to 1 where causes were",
+        "compared.",
         "",
     ]
     for title, kinds in KNOWN.items():

@@ -54,7 +54,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
                 f"the effort comes in steps of {step:.3g}, {100 * step / spread:.0f} % of its standard deviation",
                 joint=joint,
                 size=step,
-                remedy="log it with more digits; a slower, longer log averages part of the steps out",
+                remedy="log it with more digits; a slower, longer log partly averages out the steps",
             )
 
 
@@ -196,7 +196,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
                 "effort-commanded",
                 "warning",
                 f"the efforts are the controller's {name.split('_')[0]} target, sample by sample: computed, not measured",
-                remedy="log the measured current or torque: a target says what the controller's model expects",
+                remedy="log the measured current or torque: a target only shows what the controller's model expects",
             )
             return
 
@@ -208,7 +208,7 @@ def check_held(state: Examination, robot: Robot) -> None:
         state: The log.
         robot: Its joints.
     """
-    remedy = "log it at the rate of the others: as it is it comes late by half its interval"
+    remedy = "log it at the rate of the others; as logged it lags by half its interval"
     recording = state.recording
     for j, words, rate in _slower(recording.time, recording.position):
         state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)

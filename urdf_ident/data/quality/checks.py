@@ -71,7 +71,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 "warning",
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, the URDF allows {limits[j]:.4g}",
                 joint=robot.joints[j],
-                remedy="is it a current, or on the motor side? See `log: {units: ..., side: ...}`",
+                remedy="check whether it is a current or on the motor side: `log: {units: ..., side: ...}`",
             )
 
 
@@ -163,7 +163,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
             "at-rest",
             "refused",
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
-            remedy="record a motion that moves every joint; a log at rest shows gravity alone",
+            remedy="record a motion that moves every joint; a log at rest shows only gravity",
         )
         return
     if seconds < SHORTEST:
@@ -175,7 +175,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state.add(
             "joint-at-rest",
             "warning",
-            f"the joint does not move{exact}: its friction cannot be seen",
+            f"the joint does not move{exact}: its friction cannot be identified",
             joint=robot.joints[j],
             remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
         )
@@ -210,7 +210,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
             state.add(
                 "effort-clipped",
                 "warning",
-                f"{100 * own.mean():.3g} % of the efforts stand at the end of their range "
+                f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
                 f"({levels[0]:.4g} to {levels[-1]:.4g}), as if clipped; left out",
                 joint=robot.joints[j],
                 at=np.flatnonzero(own),

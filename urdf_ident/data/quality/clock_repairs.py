@@ -55,7 +55,7 @@ def check_time_unit(state: Examination) -> None:
         guess = None
     remedy = f"in the project file: `log: {{units: {{time: {guess}}}}}`" if guess else ""
     remedy += f"{', or ' if guess else ''}if it counts samples `log: {{rate: <Hz>}}` without a time column"
-    state.add("time-unit", "refused", f"the time goes up by {typical:.4g} a row: not seconds of a robot's log", remedy=remedy)
+    state.add("time-unit", "refused", f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
 
 
 def repair_order(state: Examination) -> None:
@@ -177,8 +177,7 @@ def split_joined_runs(state: Examination) -> None:
     state.add(
         "runs-joined",
         "repaired",
-        f"at {len(at)} place(s) the joints are elsewhere from one row to the next: runs joined into one file; "
-        "the log is split there",
+        f"at {len(at)} place(s) the joints jump from one row to the next: several runs in one file; the log is split there",
         at=at + 1,
     )
 
@@ -209,10 +208,10 @@ def check_lost_rows(state: Examination) -> None:
         state.add(
             "samples-lost",
             "warning",
-            f"at {len(lost)} place(s) all joints go a multiple of their way within one row: about {rows} rows are missing, and "
-            "the time stamps do not show it",
+            f"at {len(lost)} place(s) all joints move several steps within one row: about {rows} rows are missing, and the "
+            "time stamps do not show it",
             at=lost,
-            remedy="log the device's own time stamps: these count rows, and velocities and accelerations are wrong there",
+            remedy="log the device's own time stamps; these only count rows, so velocities and accelerations are wrong there",
         )
 
 

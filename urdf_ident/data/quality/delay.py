@@ -92,9 +92,9 @@ class Delay:
         """One sentence."""
         between = f"{1e3 * self.low:.3g} to {1e3 * self.high:.3g} ms"
         if self.flat:
-            return "not distinguishable from other parameters: the motion does not tell a delay of the efforts"
+            return "not distinguishable from other parameters: this motion does not determine a delay of the efforts"
         if not self.decided:
-            return f"no delay of the efforts of practical size: {1e3 * self.seconds:.2g} ms ({between})"
+            return f"no significant delay of the efforts: {1e3 * self.seconds:.2g} ms ({between})"
         return (
             f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"
         )
@@ -352,9 +352,9 @@ def late_against_others(seconds: float, joint: str | None = None) -> Finding:
         The finding.
     """
     whose, others = ("the effort of this joint", "joints") if joint else ("the efforts of this log", "logs")
-    way = f"{1e3 * abs(seconds):.3g} ms {'later' if seconds > 0 else 'earlier'}"
-    words = f"{whose} come{'s' if joint else ''} {way} after the motion than in the other {others}"
-    remedy = "check its filter, its rate and its clock: `signals.delay` shifts all joints and logs alike"
+    verb = "lag" if seconds > 0 else "lead"
+    words = f"{whose} {verb}{'s' if joint else ''} the motion by {1e3 * abs(seconds):.3g} ms compared with the other {others}"
+    remedy = "check filter, rate and clock of this channel; `signals.delay` shifts all joints and logs alike and does not help"
     return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
 
 

@@ -130,7 +130,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                     words,
                     joint=joint,
                     at=np.flatnonzero(stuck),
-                    remedy="what does the logger write where it has no value?",
+                    remedy="check which value the logger writes for missing data",
                 )
             x[stuck] = np.nan
             spikes = _spikes(x, _SPIKE[name])

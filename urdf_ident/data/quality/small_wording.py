@@ -1,4 +1,4 @@
-"""Small faults (:mod:`first_order`) in words: what, how large, what else it may be, and what to do."""
+"""Messages of small faults (:mod:`first_order`): what, how large, what else it may be, and what to do."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ _RIVAL = 0.7
 #: Words and remedy of small faults.
 _SMALL = {
     "position-zero": (
-        "the zero of this joint is not the URDF's: about {signed} have to be added",
+        "the zero of this joint is not that of the URDF: about {signed} must be added",
         "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {{joint_offset: [...]}}`",
     ),
     "position-scale": (
-        "the positions of this joint are too {wide} by about {ratio} for what the other joints' efforts feel",
-        "check its gear ratio and the counts or units of its encoder; the same ratio is in efforts made of motor currents",
+        "the positions of this joint are too {wide} by about {ratio} to match the efforts of the other joints",
+        "check its gear ratio and the counts or units of its encoder; the ratio also affects efforts computed from currents",
     ),
     "position-nonlinear": (
-        "the positions of this joint are off by a wave of about {size} along its travel",
-        "check how the encoder is mounted (centre, tilt) and its calibration",
+        "the positions of this joint have a periodic error of about {size} along its travel",
+        "check how the encoder is mounted (eccentricity, tilt) and its calibration",
     ),
     "position-play": (
-        "the positions of this joint stand still when it turns back and then lag by about {size}",
-        "look for play between joint and encoder",
+        "the positions of this joint stand still at reversals and then lag by about {size}",
+        "check for backlash between joint and encoder",
     ),
     "position-late": (
-        "the positions of this joint come {late} than the motion that the other joints' efforts feel",
-        "log what its encoder measures at the time of the others: check its filter, its rate, its clock; a target is early",
+        "the positions of this joint are {late} than the motion that the efforts of the other joints show",
+        "check filter, rate and clock of its encoder; early positions may be a target instead of a measurement",
     ),
     "joint-origin": (
         "the axis of this joint is about {size} away from where the URDF has it on its parent link",
-        "is it the URDF of this very robot? check the joint's <origin> (xyz)",
+        "check that the URDF is of this very robot, and the joint's <origin> (xyz)",
     ),
     "joint-axis": (
-        "the axis of this joint leans by about {lean} against the URDF's",
-        "is it the URDF of this very robot? check the joint's <origin> (rpy) and <axis>",
+        "the axis of this joint is tilted by about {lean} against the URDF's",
+        "check that the URDF is of this very robot, and the joint's <origin> (rpy) and <axis>",
     ),
     "effort-crosstalk": (
-        "the effort of {other} is in the effort logged for this joint",
-        "check wiring and columns; are motors coupled (`drive.reduction`)? are the axes and lengths of the URDF the robot's?",
+        "the effort logged for this joint contains a part of the effort of {other}",
+        "check wiring and columns, couplings between motors (`drive.reduction`), and axes and lengths in the URDF",
     ),
     "effort-saturates": (
         "the large efforts of {whose} are too small for the motion",
-        "widen the range of the sensor or the logger; are the torque constants right at high currents?",
+        "widen the range of the sensor or the logger; check the torque constants at high currents",
     ),
     "effort-asymmetric": (
-        "positive and negative efforts of this joint have another scale, by {part}",
-        "check the zero and both directions of the current sensor, or the conversion of signs",
+        "positive and negative efforts of this joint differ in scale by {part}",
+        "check zero and gain of the current sensor in both directions, and the conversion of signs",
     ),
     "effort-without-gravity": (
-        "{missing}the gravity torque of the URDF is missing in the efforts",
+        "{missing}the gravity torque of the URDF is missing from the efforts",
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
 }
@@ -84,7 +84,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     words, remedy = _SMALL[best.id]
     if less:
         rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
-        remedy += "; a clock that is wrong by a factor, or gravity from another side, look alike"
+        remedy += "; a clock that is wrong by a factor, or another direction of gravity, would look the same"
     unit = "m" if best.id == "joint-origin" or (names and robot.prismatic[best.joints[0]]) else "rad"
     other = names[-1] if names else ""
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
@@ -102,8 +102,9 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         part=f"{200 * best.size:+.2g} %",
         late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
-    message = f"{told}; so {after:.3g} % of a joint's effort stay unexplained on held-out parts, as logged {before:.3g} %" + (
-        f"; the same of {', '.join(same)} would explain about as much" if same else ""
+    message = (
+        f"{told}; corrected, {after:.3g} % of a joint's effort remain unexplained on held-out parts, as logged {before:.3g} %"
+        + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
     size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"

@@ -1,4 +1,4 @@
-"""Findings against physics in words: what, how large, how certain, and what to write in the project file."""
+"""Messages of the findings about physics: what, how large, how certain, and what to write in the project file."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .stationarity import Change
 SEVERE = 1.0
 #: A reading that leaves more than this share of what stayed unexplained is no reason to refuse a log.
 CLEAR = 0.85
-#: What names a cause, and what would tell it from others.
+#: The name of a cause, and a test that distinguishes it from others.
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
     "position-sign": ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "axis-sign": (
-        "the sense of {joints} (position and effort)",
+        "the direction of {joints} (position and effort)",
         "compare one pose with the URDF on screen (`urdf-ident play`)",
     ),
     "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
     "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
-    "time-scale": ("the clock", "compare the log's length with a watch"),
+    "time-scale": ("the clock", "compare the duration of the log with a watch"),
     "effort-delay": ("a delay of the efforts", "record faster reversals"),
-    "gravity-direction": ("the direction of gravity", "say how the base is mounted"),
+    "gravity-direction": ("the direction of gravity", "check how the base is mounted"),
     "spring": ("no fault, but a spring or balancer on {joints}", "hold that joint still at several poses"),
     "effort-without-gravity": ("efforts without gravity", "hold the robot still: the efforts must carry it"),
 }
@@ -60,7 +60,7 @@ def cause(robot: Robot, found: Hypothesis) -> str:
 
 
 def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
-    """A fault that the evidence decides.
+    """A fault whose cause the evidence determines.
 
     Args:
         robot: Names of the joints.
@@ -78,7 +78,7 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
 
 
 def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
-    """A fault whose cause the evidence does not decide.
+    """A fault whose cause the evidence does not determine.
 
     Args:
         id: Its id.
@@ -91,7 +91,7 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
     """
     causes = [step.found, *step.rivals]
     shown = "; ".join(cause(robot, item) for item in causes[:6])
-    words = "one of these is wrong" if step.gain > SEVERE else "one of these may be wrong"
+    words = "one of the following is wrong" if step.gain > SEVERE else "one of the following may be wrong"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
     severity = "refused" if _refuses(step, sound) else "warning"
@@ -100,8 +100,8 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
         severity,
         None,
         None,
-        f"{words}, and the log does not decide which: {shown}; {_evidence(step)}",
-        f"to decide: {', or '.join(list(tests)[:3])}",
+        f"{words}, but the log does not show which: {shown}; {_evidence(step)}",
+        f"to find out: {', or '.join(list(tests)[:3])}",
         step.gain,
         step.certainty,
         ids,
@@ -111,7 +111,7 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
 def against(
     robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
 ) -> Finding:
-    """A reading that the URDF's inertias ask for, and that free inertias neither need nor exclude.
+    """An interpretation that the URDF's inertias support, and that free inertias neither need nor exclude.
 
     Args:
         robot: Names of the joints.
@@ -127,19 +127,19 @@ def against(
     alone = {item.id for item in causes} == {found.id}
     shown = " or ".join(cause(robot, item) for item in causes[:4])
     words = (
-        f"{shown} may be wrong: read so the URDF's inertias leave {100 * after:.3g} % of the efforts unexplained, as logged "
+        f"{shown} may be wrong: corrected, the URDF's inertias leave {100 * after:.3g} % of the efforts unexplained, as logged "
         f"{100 * before:.3g} %; other centres of mass and inertias would explain it too"
     )
     tests = " or ".join(list(dict.fromkeys(_NOUNS[item.id][1] for item in causes))[:3])
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None
     ids = tuple(dict.fromkeys(item.id for item in causes))
     id = found.id if alone else "physics-undecided"
-    remedy = f"to decide: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
+    remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
     return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids)
 
 
 def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
-    """The log does not tell the scale of some joints' efforts.
+    """The log does not determine the scale of some joints' efforts.
 
     Args:
         robot: Names of the joints.
@@ -154,8 +154,8 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
         "info",
         robot.joints[next(iter(factors))] if len(factors) == 1 else None,
         None,
-        f"other factors on these efforts would explain the log about as well: {shown}; their scale rests on `drive.gain` and "
-        "the log's unit",
+        f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
+        "the unit of the log",
         "if in doubt, hold a known load with these joints",
         None,
         None,
@@ -175,8 +175,12 @@ _CHANGES = {
     "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
     "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
     "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
-    "zeros or inertias": ("log-differs", "a zero, the load or the robot", "find what was changed before or after it"),
-    "contact": ("contact", "something beside the robot's own dynamics", "cut the part out: contact, a held brake, a hand?"),
+    "zeros or inertias": ("log-differs", "a zero, the load or the robot", "find out what was changed before or after it"),
+    "contact": (
+        "contact",
+        "a torque that is not the robot's own",
+        "cut this part out; was there contact, a dragging brake, a hand?",
+    ),
 }
 
 
@@ -214,15 +218,15 @@ def changes(robot: Robot, change: Change) -> Finding:
 
 
 def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
-    """A log that shows another robot than the others.
+    """A log that is not consistent with the others.
 
     Args:
         robot: Names of the joints.
         kind: What differs: payload, friction or gain.
-        gain: What one set of parameters less explains, as a sum of logarithms.
+        gain: How much worse one common set of parameters fits, as a sum of logarithms.
         joint: Where most of it is.
         alone: Whether it is the only odd one.
-        own: What the log alone says of itself.
+        own: Findings about the log by itself.
 
     Returns:
         The finding.
@@ -231,14 +235,14 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     certainty = float(1 - np.exp(-4 * gain))
     what = _CHANGES[kind][1]
     if alone:
-        cause = "" if own else f": {what} is another, most on this joint"
+        cause = "" if own else f": {what} differs, most on this joint"
         return Finding(
             "log-differs",
             severity,
             robot.joints[joint],
             None,
             f"this log contradicts the others{cause}",
-            "leave it out, or find what was changed before or after it",
+            "leave it out, or find out what was changed before or after it",
             gain,
             certainty,
             (_CHANGES[kind][0],),
@@ -248,8 +252,8 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
         severity,
         robot.joints[joint],
         None,
-        f"the logs contradict each other: {what} is another",
-        "inspect them one by one, or record one more to tell which is the odd one",
+        f"the logs contradict each other: {what} differs",
+        "inspect them one by one, or record another one to find out which one is wrong",
         gain,
         certainty,
         (_CHANGES[kind][0],),
@@ -270,8 +274,8 @@ def _refuses(step: Step, sound: bool) -> bool:
 def _evidence(step: Step) -> str:
     before, after = (100 * item.part for item in (step.before, step.after))
     if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
-        return "as logged, friction would drive the joint"
-    return f"so {after:.3g} % of the efforts stay unexplained on held-out parts, as logged {before:.3g} %"
+        return "as logged, friction would have to accelerate the joint"
+    return f"corrected, {after:.3g} % of the efforts remain unexplained on held-out parts, as logged {before:.3g} %"
 
 
 _Worded = tuple[str, str, float | None]
@@ -279,9 +283,9 @@ _Worded = tuple[str, str, float | None]
 
 def _effort_sign(robot: Robot, step: Step) -> _Worded:
     whose = _joints(robot, step.found.joints)
-    remedy = "reverse it by a negative drive.gain, or its sign in the log"
+    remedy = "reverse it by a negative drive.gain, or correct its sign in the log"
     if len(step.found.joints) == robot.n:
-        remedy += "; where gravity is right as logged, the controller took more friction off the efforts than there is"
+        remedy += "; if gravity is right as logged, the controller subtracted more friction from the efforts than there is"
     return (f"the effort of {whose} has the wrong sign", remedy, None)
 
 
@@ -302,7 +306,7 @@ def _axis_sign(robot: Robot, step: Step) -> _Worded:
 def _effort_scale(robot: Robot, step: Step) -> _Worded:
     whose, factor = _joints(robot, step.found.joints), float(np.exp(-step.found.size))
     return (
-        f"the effort of {whose} is {factor:.3g} times what the other joints' efforts ask for",
+        f"the effort of {whose} is {factor:.3g} times what the efforts of the other joints imply",
         f"multiply its drive.gain by {1 / factor:.3g}, or check its unit",
         factor,
     )
@@ -311,7 +315,7 @@ def _effort_scale(robot: Robot, step: Step) -> _Worded:
 def _position_zero(robot: Robot, step: Step) -> _Worded:
     whose, zero = _joints(robot, step.found.joints), float(step.found.size)
     return (
-        f"the zero of {whose} is not the URDF's: {zero:+.3g} rad ({np.degrees(zero):+.3g}°) have to be added",
+        f"the zero of {whose} is not that of the URDF: {zero:+.3g} rad ({np.degrees(zero):+.3g}°) must be added",
         f"in the project file: `drive: {{joint_offset: [...]}}` with {zero:.4g} for it",
         zero,
     )
@@ -322,7 +326,7 @@ def _exchanged(robot: Robot, step: Step) -> _Worded:
     what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
     key = ("effort", "position", "position and log.columns.effort")[int(step.found.size)]
     return (
-        f"{what} look exchanged: what is logged for {i} fits {j}, what is logged for {j} fits {i}",
+        f"{what} of {i} and {j} appear to be exchanged",
         f"correct the order of the columns (their names, or log.columns.{key})",
         None,
     )
@@ -335,9 +339,9 @@ def _time_scale(robot: Robot, step: Step) -> _Worded:
 
 
 def _like_a_clock(size: float) -> str:
-    """What looks like a wrong clock: motion tells gravity times time squared over length (Froude's number), and no more."""
-    gravity = f", or the efforts hold {100 * size**2:.3g} % of gravity's torque" if size < 1 else ""
-    return f"where the clock is right the URDF's lengths are {size**2:.3g} times the robot's{gravity}"
+    """What looks like a wrong clock: motion determines only gravity times time squared over length (Froude's number)."""
+    gravity = f", or the efforts contain only {100 * size**2:.3g} % of the gravity torque" if size < 1 else ""
+    return f"if the clock is right, the URDF's lengths are {size**2:.3g} times those of the robot{gravity}"
 
 
 def _delay(robot: Robot, step: Step) -> _Worded:
@@ -352,16 +356,16 @@ def _gravity(robot: Robot, step: Step) -> _Worded:
     cosine = float(new @ old) / max(float(np.linalg.norm(new) * np.linalg.norm(old)), 1e-300)
     vector = ", ".join(f"{value:.4g}" for value in new)
     return (
-        f"gravity along [{vector}] in the base frame explains the efforts",
-        f"if the robot is mounted so, say it in the project file: `robot: {{gravity: [{vector}]}}`",
+        f"the efforts fit a gravity vector of [{vector}] in the base frame",
+        f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`",
         float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))),
     )
 
 
 def _spring(robot: Robot, step: Step) -> _Worded:
     whose = _joints(robot, step.found.joints)
-    remedy = "nothing to do with `model: {friction: auto}`; where laws are listed, add spring or balancer for it"
-    return (f"{whose} carries a torque that depends on its position and is no gravity: a spring or balancer", remedy, None)
+    remedy = "none needed with `model: {friction: auto}`; if laws are listed, add spring or balancer for it"
+    return (f"{whose} carries a torque that depends on its position but is not gravity: a spring or balancer", remedy, None)
 
 
 def _weightless(robot: Robot, step: Step) -> _Worded:

@@ -195,7 +195,7 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
     if not found:
         held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
         raise LogError(
-            "no topic of the bag tells joint positions",
+            "no topic of the bag contains joint positions",
             where=str(path),
             got=held or "no topics",
             expected="sensor_msgs/JointState",
@@ -264,7 +264,7 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
     elif _stand(samples):
-        notes.append("the stamps of the headers stand while the joints move: the time of recording is used")
+        notes.append("the header stamps do not change while the joints move: the recording time is used")
         stamps = received
     first = stamps[0]
     return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])

@@ -289,7 +289,7 @@ def _described(
     roles = found.efforts.roles()
     gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone)
     if not roles:
-        notes.append("no columns follow the torques that the URDF expects: the log seems to hold no efforts")
+        notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names outlive a column that is added
         columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}

@@ -120,8 +120,10 @@ def select_friction(
     build = for_folds(build, converged.statistics)
     steady = _steady(counts)
     if len(steady) == model.n:
-        turned = f"joints that turn back {np.median(counts):g} times (median)"
-        reason = f"{turned} do not tell friction laws apart (that takes {FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint)"
+        turned = f"{np.median(counts):g} reversals of the joints (median)"
+        reason = (
+            f"{turned} are too few to select friction laws ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)"
+        )
         return _simple(model, reason)
     visits = _Visits(progress, model.n)
     chosen = list(chosen_by_data(model))
@@ -135,7 +137,7 @@ def select_friction(
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
-            return _simple(model, "one log that is too short to be cut into parts cannot tell friction laws apart")
+            return _simple(model, "a single log that is too short to be split is not enough to select friction laws")
         search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
@@ -230,7 +232,7 @@ def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
     if not steady:
         return ()
     names = ", ".join(model.robot.joints[axis] for axis in sorted(steady))
-    return (f"friction: auto: {names} turn back too seldom to tell laws apart and keep viscous, Coulomb and offset",)
+    return (f"friction: auto: {names} reverse too rarely to select laws and keep viscous, Coulomb and offset",)
 
 
 def _state(wide: Wide, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:

@@ -177,7 +177,7 @@ class StructureSearch:
             joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
                 one, spare = search.judge(state[axis], key), (axis, key) in kept
-                reason = "not missed, but kept: gravity would stand in for it" if spare else one.reason
+                reason = "kept without a gain, because gravity parameters would otherwise replace it" if spare else one.reason
                 chosen = spare or key in state[axis]
                 found.append(Trial(joint, *key, one.law.shapes, chosen, one.gain, one.std_error, reason))
         return tuple(found)

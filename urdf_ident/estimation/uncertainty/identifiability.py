@@ -179,15 +179,15 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
         text = ""
         if kind == NEVER:
             text = (
-                "no motion shows it as the robot stands; mounted at a slant, gravity would"
+                "no motion shows it in this mounting; with a tilted base, gravity would"
                 if tilted[k] != NEVER
-                else ("no joint torque ever shows it: weigh the link, or put a force sensor under the base")
+                else ("no joint torque depends on it: weigh the link, or put a force sensor under the base")
             )
         elif kind != ALONE:
             text = (
-                "only mounting the robot at a slant shows it alone"
+                "only a tilted base shows it individually"
                 if tilted[k] == ALONE
-                else ("no motion takes it apart: only other knowledge of a part does (a weighed link, a data sheet)")
+                else ("no motion separates it: that needs other data (a weighed link, a data sheet)")
             )
         found.append((k, name, kind, text))
     return found
@@ -249,7 +249,7 @@ def _advice(
             found[row] = words, ""
         elif after > NOTHING or after > before / _BESIDE:
             best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
-            found[row] = "", f"its torque is too small beside this noise: {best}"
+            found[row] = "", f"its torque is too small compared with the noise: {best}"
         else:
             found[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
     return found

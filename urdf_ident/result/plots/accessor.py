@@ -229,7 +229,7 @@ class Plots:
         logs = self._ident.traces.logs if self._ident.traces is not None else ()
         if not logs:
             raise ModelError(
-                "the series of the logs are not at hand",
+                "the torque series of the logs are not available",
                 expected="series.json beside identification.json",
                 remedy="`urdf-ident report OUT/identification.json LOG...` makes them from logs",
             )
