@@ -46,7 +46,7 @@ def test_a_tool_that_the_urdf_does_not_know_is_named_with_its_mass() -> None:
     assert f"{last} is at its limit" in found
     assert "raise consistency.mass_factor" in found
     assert "above that of the unconstrained fit: the limits above" in found
-    hint = next(line for line in found.splitlines() if "mass that the URDF does not know" in line)
+    hint = next(line for line in found.splitlines() if "mass that the URDF lacks" in line)
     said = float(hint.split("about ")[1].split(" kg")[0])
     assert f"on {last}" in hint
     assert said == pytest.approx(tool, rel=0.4)

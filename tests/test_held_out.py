@@ -259,7 +259,7 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
 def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_path: Path) -> None:
     """Their gears lose nothing, those of the log do."""
     result = with_sweeps(work, "blind", tmp_path)
-    assert "the laws found in the logs are better and stay" in " ".join(result.stdout.split())
+    assert "the laws found in the logs are better and are kept" in " ".join(result.stdout.split())
     data = json.loads((tmp_path / "identification.json").read_text())
     assert np.mean(data["compensation"]["sweeps"]) > np.mean(data["compensation"]["none"])
     assert data["compensation"]["laws"] == "logs"

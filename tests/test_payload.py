@@ -143,7 +143,7 @@ def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robo
     assert found.sources["contradiction"] == pytest.approx(MASS, rel=0.02)
     assert found.verdict["level"] == "poor"
     what, why = found.verdict["reasons"]
-    assert "which no body has" in what
+    assert "which is impossible" in what
     assert "exchanged (a tool of 1.5 kg at (0.02" in why
     assert not found.shown
     assert found.as_dict()["set_payload"] == {}

@@ -143,8 +143,8 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
     assert len(rounded.base(tolerance=1e-9)) > len(found)
     assert geometric_rank(rounded.robot, True) == geometric_rank(exact.robot, True)
     text = check_text(check(rounded))
-    assert "rounds its numbers" in text
-    assert "rounds its numbers" not in check_text(check(exact))
+    assert "rounds angles" in text
+    assert "rounds angles" not in check_text(check(exact))
     # What is neglected is as small as the angles' error: no torque sensor would notice.
     theta, rng = np.random.default_rng(0).normal(size=len(rounded.names)), np.random.default_rng(1)
     q, v, a = rng.normal(size=(3, 50, 4))

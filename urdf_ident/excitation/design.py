@@ -375,7 +375,8 @@ def _idle(report: LimitReport) -> tuple[str, ...]:
     if not used or max(used) > 0.7:
         return ()
     return (
-        f"at most {100 * max(used):.0f} % of velocity and acceleration limits are used: try more harmonics or a short period",
+        f"at most {100 * max(used):.0f} % of the velocity and acceleration limits are used: "
+        "use more harmonics or a shorter period",
     )
 
 
