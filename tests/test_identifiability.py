@@ -91,8 +91,8 @@ def test_only_a_slant_shows_the_first_links_moments() -> None:
     for name, item in found.items():
         k = model.names.index(name)
         if item.level == LOST:
-            assert ("slant" in item.advice) == (slanted.kinds[k] != "never")
-    assert "slant" in found["mx_shoulder_link"].advice
+            assert ("tilted base" in item.advice) == (slanted.kinds[k] != "never")
+    assert "tilted base" in found["mx_shoulder_link"].advice
     assert "weigh" in found["m_shoulder_link"].advice
 
 
