@@ -233,7 +233,7 @@ def headline(ident: Record) -> Headline:
     found = judge(ident)
     error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
     if found.cause is None:
-        return Headline(found.level, error or "nothing speaks against it", "")
+        return Headline(found.level, error or "no objection", "")
     cause = found.cause.text if not error or error == found.cause.text else f"{found.cause.text}; {error}"
     return Headline(found.level, cause, found.cause.remedy or _log_remedy(ident) or _motion(ident))
 

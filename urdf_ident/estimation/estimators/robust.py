@@ -213,8 +213,8 @@ class Outliers:
         """What was found, in a sentence."""
         joint = self.group.split(":", 1)[-1]
         return (
-            f"{100 * self.share:.2g} % of the torque samples of {joint} stand alone, {FAR:g} times farther off than the model "
-            f"is wrong elsewhere, and hold {100 * self.power:.3g} % of its squared residual"
+            f"{100 * self.share:.2g} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual error "
+            f"away, with {100 * self.power:.3g} % of its squared residual"
         )
 
 

@@ -79,7 +79,7 @@ def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Pale
     _lines(axis, trace.lag, trace.memory, joints, palette)
     axis.axhline(0.0, color=palette.soft, linewidth=0.6)
     axis.set_xlim(0.0, float(trace.lag[-1]))
-    dress(axis, palette, title="memory of the residual", x="lag [s]", y="autocorrelation")
+    dress(axis, palette, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
     legend(axis, palette, ncols=2 if len(joints) > 4 else 1, loc="upper right")
 
 
