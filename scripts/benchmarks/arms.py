@@ -17,6 +17,7 @@ RMS torque:
 - oracle: exported over ridge regression in the true structure with the best of some weights of the prior;
 - tangents: the same, the oracle's friction going on beyond the trained speeds as the package's does, along its tangents (the
   true curve beyond the data is what no log tells; the rest of "oracle" is the estimator's own loss);
+- attainable, below the table: what the oracle along tangents itself is over the others, by chance of single motions;
 - inside: share of measured samples inside the 95 % prediction interval (all, reversals, fastest tenth), and its median
   width over that of the oracle's residual;
 - covered: share of 95 % intervals of the inertial base parameters, where finite, that hold the truth.
@@ -496,6 +497,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
                 f"{ratio('tangents', 90):>22} "
                 f"{inside:>20} {mean('width'):6.2f} {100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
             )
+    lines += _attainable(rows)
     refused = [row for row in rows if "refused" in row]
     judged = [(float(row["exported"]) / float(row["baseline"]), row) for row in rows if "exported" in row]
     worse = sorted((pair for pair in judged if pair[0] > WORSE), key=lambda pair: -pair[0])
@@ -503,6 +505,22 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
     lines += [f"  {row['kind']} {row['seed']} {row['family']}: × {ratio:.2f}, said {row['level']}" for ratio, row in worse]
     lines += [f"refused: {row['kind']} {row['seed']}: {row['refused']}" for row in refused]
     return "\n".join(lines)
+
+
+def _attainable(rows: Sequence[dict[str, float | str]]) -> list[str]:
+    """What the oracle along tangents comes to itself: an estimator without structure or weight to choose does no better."""
+    lines = []
+    for key, level in (("simple", 1.02), ("baseline", WORSE), ("oracle", None)):
+        pairs = [(float(row["tangents"]), float(row["exported"]), float(row[key])) for row in rows if key in row]
+        if not pairs:
+            continue
+        known, own, other = np.array(pairs).T
+        ratio = known / other
+        line = f"true structure along tangents over {key}: median {np.median(ratio):.3f}, worst {ratio.max():.3f}"
+        if level is not None:
+            line += f", above {level} in {(ratio > level).sum()} of {len(ratio)} (exported: {(own > level * other).sum()})"
+        lines.append(line)
+    return lines
 
 
 def main() -> None:
