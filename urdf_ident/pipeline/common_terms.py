@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -72,18 +73,14 @@ def require_covariance(ident: Identification) -> None:
         )
 
 
-def inertial_rows(ident: Identification) -> tuple[list[int], list[int]]:
-    """Base parameters of links and rotors.
+def inertial_rows(ident: Identification) -> list[int]:
+    """Base parameters of links and rotors alone.
 
     Returns:
-        Their rows, and the standard parameters that they may hold.
+        Their rows.
     """
-    model = ident.model
-    names = [k for k in range(len(model.names)) if k < model.n_inertial or model.parameters[k].rotor]
-    allowed = np.zeros(len(model.names), dtype=bool)
-    allowed[names] = True
-    rows = [r for r, parts in enumerate(ident.fit.base.projection) if not np.any(parts[~allowed])]
-    return rows, names
+    other = [k >= ident.model.n_inertial and not parameter.rotor for k, parameter in enumerate(ident.model.parameters)]
+    return np.flatnonzero(~np.any(ident.fit.base.projection[:, other], axis=1)).tolist()
 
 
 def translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
@@ -208,3 +205,69 @@ def row_dof(ident: Identification, row: Array) -> float:
     own = row**2 * np.diag(ident.fit.covariance)
     dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
     return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """Something that all results tell.
+
+    Attributes:
+        kind: "friction", "offset" or "inertia".
+        where: The joint or body.
+        what: In words.
+        unit: Of its value.
+        rows: Of each result its coefficients of that one's base parameters, shape (b,) each.
+    """
+
+    kind: str
+    where: str
+    what: str
+    unit: str
+    rows: tuple[Array, ...]
+
+
+def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
+    """Friction at two speeds and the offset of every joint, whatever laws describe them.
+
+    Args:
+        results: Of robots of one model.
+
+    Returns:
+        Those that the data of all tell.
+    """
+    robot, load, found = results[0].model.robot, usual_load(results), []
+    for j, joint in enumerate(robot.joints):
+        unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
+        usual = min(usual_speed(item, j) for item in results)
+        for word, share in SPEEDS.items():
+            rows = tuple(friction_row(item, j, share * usual, load) for item in results)
+            found.append(Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
+        even = tuple(offset_row(item, j, load) for item in results)
+        found.append(Quantity("offset", joint, "offset of the torque", unit, even))
+    return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
+
+
+def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
+    """Base parameters of the first robot that all the others tell, too.
+
+    Args:
+        results: Of robots of one model.
+
+    Returns:
+        Those that the data of all tell.
+    """
+    first = results[0]
+    unit = np.eye(len(first.fit.base))
+    rows = {row: [unit[row]] for row in inertial_rows(first)}
+    for item in results[1:]:
+        own, coefficients = translated(first, item, list(rows))
+        rows = {row: [*rows[row], other] for row, other in zip(own, coefficients, strict=True)}
+    found = []
+    for row, parts in rows.items():
+        parameter = first.model.parameters[int(first.fit.base.independent[row])]
+        found.append(Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, tuple(parts)))
+    return [item for item in found if _seen(item.rows, results)]
+
+
+def _seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
+    return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, results, strict=True))

@@ -27,9 +27,10 @@ from ..statistics.distributions import student_tail
 from .common_terms import (
     LEVEL,
     SPEEDS,
+    friction_quantities,
     friction_row,
+    inertial_quantities,
     inertial_rows,
-    offset_row,
     require_covariance,
     require_same_robot,
     row_dof,
@@ -105,7 +106,8 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
-            for word, speed in _speeds(ident, ident, j).items():
+            for word, share in SPEEDS.items():
+                speed = share * usual_speed(ident, j)
                 level_row = friction_row(ident, j, speed, usual_load([ident]))
                 says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 found = _Side(float(level_row @ fit.params), row_error(ident, level_row), row_dof(ident, level_row))
@@ -201,47 +203,24 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
 
 def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     """Base parameters of the earlier result, as functions of both."""
-    rows, _ = inertial_rows(before)
-    own, shared = translated(before, after, rows)
     tests = []
-    for row, other in zip(own, shared, strict=True):
-        index = int(before.fit.base.independent[row])
-        parameter, mine = before.model.parameters[index], before.fit.params[row]
-        if before.fit.seen[row] and after.fit.seen[np.flatnonzero(np.abs(other) > 1e-12)].all():
-            old = _Side(float(mine), float(before.fit.bse[row]), _dof(before, row))
-            new = _Side(float(other @ after.fit.params), row_error(after, other), row_dof(after, other))
-            tests.append(_test("inertia", parameter.owner, before.fit.base.labels[row], parameter.unit, old, new))
+    for item in inertial_quantities([before, after]):
+        pairs = zip((before, after), item.rows, strict=True)
+        old, new = (_Side(float(row @ one.fit.params), row_error(one, row), row_dof(one, row)) for one, row in pairs)
+        tests.append(_test(item.kind, item.where, item.what, item.unit, old, new))
     return tests
-
-
-def _speeds(before: Identification, after: Identification, j: int) -> dict[str, float]:
-    usual = min(usual_speed(before, j), usual_speed(after, j))
-    return {word: share * usual for word, share in SPEEDS.items()}
 
 
 def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     tests = []
-    prismatic, load = before.model.robot.prismatic, usual_load([before, after])
-    for j, joint in enumerate(before.model.robot.joints):
-        unit = "N" if prismatic[j] else "N·m"
-        rows = []
-        for word, speed in _speeds(before, after, j).items():
-            pair = [friction_row(item, j, speed, load) for item in (before, after)]
-            rows.append(("friction", f"friction, {word} ({speed:.2g} {'m/s' if prismatic[j] else 'rad/s'})", pair))
-        rows.append(("offset", "offset of the torque", [offset_row(item, j, load) for item in (before, after)]))
-        for kind, what, (one, two) in rows:
-            if not (one.any() or two.any()):
-                continue
-            seen = before.fit.seen[np.flatnonzero(one)].all() and after.fit.seen[np.flatnonzero(two)].all()
-            if seen:
-                pairs = ((before, one), (after, two))
-                spread, more = _spread(pairs)
-                sides = []
-                for item, row in pairs:
-                    error = np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
-                    sides.append(_Side(float(row @ item.fit.params), float(error), row_dof(item, row)))
-                test = _test(kind, joint, what, unit, sides[0], sides[1])
-                tests.append(_judged_by_spread(test, spread))
+    for item in friction_quantities([before, after]):
+        pairs = list(zip((before, after), item.rows, strict=True))
+        spread, more = _spread(pairs)
+        sides = []
+        for one, row in pairs:
+            error = np.sqrt(max(float(row @ one.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
+            sides.append(_Side(float(row @ one.fit.params), float(error), row_dof(one, row)))
+        tests.append(_judged_by_spread(_test(item.kind, item.where, item.what, item.unit, sides[0], sides[1]), spread))
     return tests
 
 
@@ -253,8 +232,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     robot = before.model.robot
     link = default_link(robot)
     body, frame = moving_link(robot, link)
-    rows, _ = inertial_rows(before)
-    own, shared = translated(before, after, rows)
+    own, shared = translated(before, after, inertial_rows(before))
     keep = [k for k, row in enumerate(own) if before.fit.seen[row]]
     own, other = [own[k] for k in keep], np.array([shared[k] for k in keep])
     difference = other @ after.fit.params - before.fit.params[own]

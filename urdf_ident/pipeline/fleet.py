@@ -10,7 +10,7 @@ anew, so that it does not hide another.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from glob import glob, has_magic
 from itertools import compress
@@ -34,29 +34,14 @@ from ..statistics.distributions import student_quantile
 from ..statistics.fleet import FEWEST, Departures, departures, random_effects
 from .common_terms import (
     LEVEL,
-    SPEEDS,
-    friction_row,
-    inertial_rows,
-    offset_row,
+    Quantity,
+    friction_quantities,
+    inertial_quantities,
     require_covariance,
     require_same_robot,
     row_error,
-    translated,
-    usual_load,
-    usual_speed,
 )
 from .identify import identify
-
-
-@dataclass(frozen=True, eq=False)
-class _Quantity:
-    """Something that every robot has: its coefficients of each result's base parameters, shape (b,)."""
-
-    kind: str
-    where: str
-    what: str
-    unit: str
-    rows: tuple[Array, ...]
 
 
 def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Fleet:
@@ -79,7 +64,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     for item in items:
         require_same_robot(items[0].model.robot, item.model.robot)
         require_covariance(item)
-    wanted = [*_friction(items), *_inertia(items)]
+    wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
     error = np.array([_errors(quantity, items) for quantity in wanted]).T
     told = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
@@ -226,40 +211,7 @@ def _standing_out(value: Array, error: Array, families: Sequence[NDArray[np.bool
     return odd
 
 
-def _friction(items: Sequence[Identification]) -> list[_Quantity]:
-    """Friction at two speeds and the offset of every joint, whatever laws describe them."""
-    robot, load, found = items[0].model.robot, usual_load(items), []
-    for j, joint in enumerate(robot.joints):
-        unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
-        usual = min(usual_speed(item, j) for item in items)
-        for word, share in SPEEDS.items():
-            rows = tuple(friction_row(item, j, share * usual, load) for item in items)
-            found.append(_Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
-        even = tuple(offset_row(item, j, load) for item in items)
-        found.append(_Quantity("offset", joint, "offset of the torque", unit, even))
-    return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, items)]
-
-
-def _inertia(items: Sequence[Identification]) -> list[_Quantity]:
-    """Base parameters of the first robot that all the others tell, too."""
-    first = items[0]
-    unit = np.eye(len(first.fit.base))
-    rows = {row: [unit[row]] for row in inertial_rows(first)[0]}
-    for item in items[1:]:
-        own, coefficients = translated(first, item, list(rows))
-        rows = {row: [*rows[row], other] for row, other in zip(own, coefficients, strict=True)}
-    found = []
-    for row, parts in rows.items():
-        parameter = first.model.parameters[int(first.fit.base.independent[row])]
-        found.append(_Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, tuple(parts)))
-    return [item for item in found if _seen(item.rows, items)]
-
-
-def _seen(rows: Sequence[Array], items: Sequence[Identification]) -> bool:
-    return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, items, strict=True))
-
-
-def _errors(quantity: _Quantity, items: Sequence[Identification]) -> list[float]:
+def _errors(quantity: Quantity, items: Sequence[Identification]) -> list[float]:
     """Standard errors of a quantity; friction's are those of a mean over a robot's logs.
 
     A robot with one log does not know how much its friction differs from log to log, and borrows that of the others.
