@@ -20,7 +20,6 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.stored import model_from_dict
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import true_plant
@@ -133,7 +132,7 @@ def test_every_row_holds_one_motor_and_one_spring() -> None:
     fit = fit_base(accumulate(stiff, "exact", [exact_segment("wrist")], RowFilter(1)), base)
     np.testing.assert_allclose(fit.params, base.of(truth_of(stiff)), rtol=1e-7, atol=1e-7)
     assert {stiff.names[k] for k in base.zero} >= {"Km_j2", "Dm_j2"}
-    again = model_from_dict(json.loads(json.dumps(stiff.as_dict())))
+    again = ElasticModel.from_dict(json.loads(json.dumps(stiff.as_dict())))
     assert again.fingerprint == stiff.fingerprint
     units = {p.name: p.unit for p in model.parameters}
     assert (units["Km_j2"], units["Iam_j3"], units["K_j1"]) == ("N·m/rad", "kg·m²", "N·m/rad")

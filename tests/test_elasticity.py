@@ -17,7 +17,6 @@ from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes
-from urdf_ident.model.stored import model_from_dict
 from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction
@@ -310,7 +309,7 @@ def test_torque_is_the_sum_of_rows_and_needs_no_stiffness() -> None:
 
 def test_a_reloaded_model_has_the_same_columns() -> None:
     model = model_of("spatial", damping=True, coupling="reduced", rows="sum", rigid=["j2"], encoder_step=1e-5)
-    again = model_from_dict(json.loads(json.dumps(model.as_dict())))
+    again = ElasticModel.from_dict(json.loads(json.dumps(model.as_dict())))
     assert isinstance(again, ElasticModel)
     assert again.names == model.names
     assert again.fingerprint == model.fingerprint

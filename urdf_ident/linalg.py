@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import check_shape
+from .errors import UrdfIdentError, check_shape
 
 #: Of 64-bit floats; shapes and units are in the docstrings.
 Array = NDArray[np.float64]
@@ -56,6 +56,28 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
     found = np.asarray(values, dtype=float)
     check_shape(name, found.shape, expected)
     return found
+
+
+def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) -> Array:
+    """Numbers of n joints.
+
+    Args:
+        name: The argument's name, for the message.
+        values: Shape (n,), or one number for all.
+        n: How many.
+        error: What to raise.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        UrdfIdentError: They are not finite, or not n; of the given kind.
+    """
+    numbers = np.asarray(values, dtype=float)
+    numbers = np.full(n, float(numbers)) if numbers.ndim == 0 else numbers
+    if numbers.shape != (n,) or not np.isfinite(numbers).all():
+        raise error(f"{name} needs {n} finite numbers", got=numbers.tolist(), remedy="give one per joint")
+    return numbers
 
 
 def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool = False) -> Array:

@@ -90,9 +90,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
 
 
 def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
-    if segment.tau is None:
-        raise LogError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
-    tau = segment.tau[:, j] if segment.external is None else segment.tau[:, j] + segment.external[:, j]
+    tau = segment.total[:, j]
     v = segment.v[:, j]
     others = np.abs(np.delete(segment.v, j, axis=1)).max(axis=1, initial=0.0)
     moving = (np.abs(v) > _REST) & (others < np.maximum(_STILL * np.abs(v), _REST))

@@ -165,10 +165,7 @@ def thinned(log: PreparedLog) -> list[Segment]:
     """
     every, out = log.conditioned.factor, []
     for part in log.segments:
-        if part.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        total = part.tau if part.external is None else part.tau + part.external
-        smooth = lowpass(total, part.rate, min(log.conditioned.cutoff, log.conditioned.row_cutoff))
+        smooth = lowpass(part.total, part.rate, min(log.conditioned.cutoff, log.conditioned.row_cutoff))
         qm, vm, am = (None if x is None else x[::every] for x in (part.qm, part.vm, part.am))
         q, v, a = part.q[::every], part.v[::every], part.a[::every]
         out.append(Segment(part.log, part.start, part.rate / every, q, v, a, smooth[::every], qm, vm, am))

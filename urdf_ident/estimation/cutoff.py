@@ -18,7 +18,7 @@ from ..data.conditioning.filters import HIGHEST, lowpass, score_band
 from ..data.conditioning.signals import SignalConfig
 from ..data.prepare import PreparedLog, carrying, prepare_logs
 from ..data.recording import Recording
-from ..errors import EstimationError, LogError
+from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -167,10 +167,7 @@ def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], judge: float, pr
         theta = base.embedded(fit.params)
         squares, count = np.zeros(model.n), 0
         for part in log.segments:
-            if part.tau is None:
-                raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-            total = part.tau if part.external is None else part.tau + part.external
-            error = lowpass(total - model.torque_along(theta, part), part.rate, judge)
+            error = lowpass(part.total - model.torque_along(theta, part), part.rate, judge)
             squares += np.sum(error**2, axis=0)
             count += len(part)
         found.append(float(np.sqrt(squares / max(count, 1)).mean()))

@@ -6,7 +6,6 @@ and in the gains, nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
-from ..linalg import Array
+from ..linalg import Array, one_each
 from ..samples import ReadOnly
 from ..sending import SentOnce
 
@@ -77,11 +76,12 @@ class Drive(SentOnce, ReadOnly):
             raise ModelError(
                 "drive.reduction is singular", remedy="every motor must move some joint, independently of the others"
             )
-        gains = _vector("drive.gain", gain, n, 1.0)
+        gains = one_each("drive.gain", 1.0 if gain is None else gain, n, ModelError)
         if (gains == 0).any():
             raise ModelError("drive.gain is zero", remedy="give the torque per unit of logged effort")
         origin = gain_origin or ("effort is a torque" if gain is None else "project file")
-        return cls(matrix, gains, _vector("drive.joint_offset", offset, n, 0.0), origin)
+        zeros = one_each("drive.joint_offset", 0.0 if offset is None else offset, n, ModelError)
+        return cls(matrix, gains, zeros, origin)
 
     @property
     def n(self) -> int:
@@ -185,12 +185,3 @@ class Drive(SentOnce, ReadOnly):
         reduction, gain, offset = (np.array(data[key], dtype=float) for key in ("reduction", "gain", "joint_offset"))
         error = data.get("gain_error")
         return cls(reduction, gain, offset, data["gain_origin"], None if error is None else np.array(error, dtype=float))
-
-
-def _vector(name: str, values: ArrayLike | Sequence[float] | None, n: int, default: float) -> Array:
-    vector = np.full(n, default) if values is None else np.asarray(values, dtype=float)
-    if vector.ndim == 0:
-        vector = np.full(n, float(vector))
-    if vector.shape != (n,) or not np.isfinite(vector).all():
-        raise ModelError(f"{name} needs {n} finite numbers", got=np.atleast_1d(vector).tolist(), remedy="give one per joint")
-    return vector

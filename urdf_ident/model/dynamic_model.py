@@ -394,11 +394,12 @@ class DynamicModel(SentOnce):
         reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
         robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
         object.__setattr__(robot, "path", data.get("path", robot.path))
-        model = cls(robot, friction="none", rotor_inertia=False, drive=Drive.from_dict(data["drive"]))
+        options: Mapping[str, Any] = data.get("elastic", {"rotor_inertia": False})
+        model = cls(robot, friction="none", drive=Drive.from_dict(data["drive"]), **options)
         terms = []
         for item in data["terms"]:
-            options = {key: value for key, value in item.items() if key not in ("axis", "side")}
-            terms.append(AppliedTerm(term_from_dict(options), robot.index(item["axis"]), item["side"]))
+            law = {key: value for key, value in item.items() if key not in ("axis", "side")}
+            terms.append(AppliedTerm(term_from_dict(law), robot.index(item["axis"]), item["side"]))
         return model.with_terms(terms).with_reference(reference)
 
     @cached_property

@@ -34,7 +34,7 @@ from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
 from .row_groups import RowGroup
 from .springs import SPRING_TERMS, Damping, Preload, Stiffness
-from .terms import AppliedTerm, RotorInertia, term_from_dict
+from .terms import AppliedTerm, RotorInertia
 
 COUPLINGS = ("complete", "reduced")
 ROWS = ("motor", "sum")
@@ -350,28 +350,6 @@ class ElasticModel(DynamicModel):
             "least_counts": self.least_counts,
         }
         return {**super().as_dict(), "elastic": options}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ElasticModel:
-        """Builds the model that :meth:`as_dict` described.
-
-        Args:
-            data: Its result.
-
-        Returns:
-            The model; its columns are equal to the last bit.
-        """
-        robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
-        object.__setattr__(robot, "path", data.get("path", robot.path))
-        model = cls(robot, drive=Drive.from_dict(data["drive"]), friction="none", **data["elastic"])
-        springs = {term.name: term for term in SPRING_TERMS}
-        terms = []
-        for item in data["terms"]:
-            law = {key: value for key, value in item.items() if key not in ("axis", "side")}
-            term = springs[law["term"]]() if law["term"] in springs else term_from_dict(law)
-            terms.append(AppliedTerm(term, robot.index(item["axis"]), item["side"]))
-        reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
-        return model.with_terms(terms).with_reference(reference)  # type: ignore[return-value]
 
 
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from ..friction import AxisMotion, Term, friction_term
 from ..linalg import Array
+from .springs import SPRING_TERMS
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
     Raises:
         ModelError: Unknown name or shape.
     """
-    return RotorInertia() if data.get("term") == RotorInertia.name else friction_term(data)
+    known = {kind.name: kind for kind in (RotorInertia, *SPRING_TERMS)}
+    return known[data["term"]]() if data.get("term") in known else friction_term(data)
 
 
 def with_rotor_terms(spec: Any) -> Any:

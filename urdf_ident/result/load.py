@@ -16,8 +16,9 @@ from ..files import read_text
 from ..fileset import finish
 from ..linalg import Array
 from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
-from ..model.stored import model_from_dict
 from ..project import parse_project
 from ..provenance import versions
 from ..statistics.changes import FrictionChanges
@@ -83,7 +84,8 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         KeyError: An entry is missing.
         ShapeError: Entries do not fit each other.
     """
-    model = model_from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
+    kind = ElasticModel if data["model"].get("elastic") else DynamicModel
+    model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, p = data["state"], len(model.names)
     fit = _fit(data, model.names)
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..files import write_text
 from ..linalg import Array
-from ..model.inertia import from_com
+from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly
 from .file import plain
 
@@ -25,6 +25,8 @@ UNITS = ("kg", "m", "m", "m", *("kg·m²",) * 6)
 DENSITY = 2000.0
 #: Decimals of metres that a controller is told: 1e-34 is rounding where the data say nothing.
 _DIGITS = 9
+#: The six numbers of an inertia in the order of :func:`.symmetric`.
+_SYMMETRIC = [0, 1, 3, 2, 4, 5]
 _PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
 
 
@@ -86,8 +88,7 @@ class PayloadResult(ReadOnly):
     @property
     def inertia(self) -> Array:
         """About the centre of mass, along the link's axes, shape (3, 3) [kg·m²]."""
-        xx, xy, xz, yy, yz, zz = self.value[4:]
-        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        return symmetric(self.value[4:][_SYMMETRIC])
 
     @property
     def exported_inertia(self) -> Array:
@@ -101,8 +102,7 @@ class PayloadResult(ReadOnly):
         sphere = 0.4 * self.mass * (self.mass / (4 / 3 * np.pi * DENSITY)) ** (2 / 3)
         usual = sphere * np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0])
         trust = sphere**2 / (sphere**2 + self.std_error[4:] ** 2)  # 0 where the standard error is infinite
-        xx, xy, xz, yy, yz, zz = trust * self.value[4:] + (1 - trust) * usual
-        mixed = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        mixed = symmetric((trust * self.value[4:] + (1 - trust) * usual)[_SYMMETRIC])
         moments = np.linalg.eigvalsh(mixed)
         consistent = moments[0] > 0 and moments[0] + moments[1] > moments[2]
         return mixed if consistent else self.inertia

@@ -21,7 +21,6 @@ import numpy as np
 from ..data.conditioning.recursive import welch
 from ..data.conditioning.signals import lowpass
 from ..data.prepare import PreparedLog
-from ..errors import LogError
 from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -123,7 +122,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     keys = ("exported", "urdf", "urdf_friction")
     times, kept, errors, begin = [], [], [], 0
     for part in log.segments:
-        total = _measured(log.name, part)
+        total = part.total
         rows = slice(begin, begin + len(part))
         begin = rows.stop
         factor = max(1, int(part.rate / (4.0 * cutoff)))
@@ -176,7 +175,7 @@ def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfi
 
 def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
     """Velocities, and torque without that of the bodies, of every so manieth sample of a piece."""
-    torque = lowpass(_measured(part.log, part), part.rate, cutoff)[::stride]
+    torque = lowpass(part.total, part.rate, cutoff)[::stride]
     thin = _thinned(part, stride)
     return thin.v, torque - model.torque_along(bodies, thin)
 
@@ -226,12 +225,6 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
 
 def _trace(item: Mapping[str, Any]) -> LogTrace:
     return LogTrace(**{key: _array(value) if isinstance(value, list) else value for key, value in item.items()})
-
-
-def _measured(name: str, part: Segment) -> Array:
-    if part.tau is None:
-        raise LogError("no torque or current in the log", where=name, remedy="name the effort columns")
-    return part.tau if part.external is None else part.tau + part.external
 
 
 def _thinned(part: Segment, stride: int) -> Segment:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, SimulationError, check_shape
 from ..linalg import Array, shaped
+from ..model.inertia import symmetric
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
@@ -227,5 +228,4 @@ def _inertia(ten: Array, body: str) -> pin.Inertia:
         return pin.Inertia.FromDynamicParameters(ten)
     if np.any(ten[1:4] != 0):
         raise ModelError("first moments without mass", where=f"body '{body}'", got=ten[1:4].tolist(), remedy="give it a mass")
-    xx, xy, yy, xz, yz, zz = ten[4:]
-    return pin.Inertia(0.0, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    return pin.Inertia(0.0, np.zeros(3), symmetric(ten[4:]))

@@ -59,46 +59,32 @@ def player_page(
     rate, position = frames(motion, robot)
     shapes, notes = robot_shapes(robot)
     first = course(robot, shapes, position)
-    extent = [first.extent]
-    commands = [
-        *robot_commands(robot, shapes, first.base, "/robot"),
-        *inertia_commands(robot, first.base, "/inertia/robot", _INERTIA),
-    ]
-    movers = [[f"/robot/{name}", f"/inertia/robot/{name}"] for name in _joint_paths(robot)]
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
-    trail, step = trail_commands("/trail/robot", first.tip, rate, thickness)
-    trails = [_trail("/trail/robot", step)] if trail else []
-    commands += trail
-    poses, legend, same = [first.poses], [], True
+    drawn = _Drawn()
+    drawn.add_robot("robot", robot, shapes, first, _INERTIA)
+    drawn.add_trail("robot", first, rate, thickness)
+    legend, same = [], True
     if beside is not None:
         other = other or robot
     if other is not None:
         moved = position if beside is None else frames_at(beside, robot, len(position), rate)
         second, more, note = _other_course(robot, other, moved)
         same = _alike(first, second, 1e-6 * reach(robot))
-        commands += [
-            *robot_commands(other, more, second.base, "/other", ghost=True),
-            *inertia_commands(other, second.base, "/inertia/other", OTHER),
-        ]
-        movers += [[f"/other/{name}", f"/inertia/other/{name}"] for name in _joint_paths(other)]
+        drawn.add_robot("other", other, more, second, OTHER, ghost=True)
         if not same:
-            trail, step = trail_commands("/trail/other", second.tip, rate, thickness, OTHER)
-            trails += [_trail("/trail/other", step)] if trail else []
-            commands += trail
-        poses.append(second.poses)
-        extent.append(second.extent)
+            drawn.add_trail("other", second, rate, thickness, OTHER)
         names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
         legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
         notes += note
     near = None
     if collisions is not None:
-        near, things, more_extent = surroundings(
-            collisions, position, first.base, np.concatenate(extent), thickness, measured=motion.measured
+        near, things, around = surroundings(
+            collisions, position, first.base, np.concatenate(drawn.extent), thickness, measured=motion.measured
         )
-        commands += things
-        extent.append(more_extent)
+        drawn.commands += things
+        drawn.extent.append(around)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
-    points = outermost(np.concatenate(extent))
+    points = outermost(np.concatenate(drawn.extent))
     data: dict[str, Any] = {
         "title": robot.name,
         "subtitle": motion.name,
@@ -107,20 +93,47 @@ def player_page(
         "frames": len(position),
         "joints": _joint_entries(robot),
         "values": _float32(position),
-        "movers": movers,
-        "poses": _float32(np.concatenate(poses, axis=1)),
-        "trails": trails,
+        "movers": drawn.movers,
+        "poses": _float32(np.concatenate(drawn.poses, axis=1)),
+        "trails": drawn.trails,
         "legend": legend,
         "robots": ["/robot"] if other is None else ["/robot", "/other"],
-        "speed": _speed(first, rate) if trails else None,
+        "speed": _speed(first, rate) if drawn.trails else None,
         "camera": _camera(points),
-        "layers": _layers(trails, other is not None, collisions, near, masses=other is not None and same),
+        "layers": _layers(bool(drawn.trails), other is not None, collisions, near, masses=other is not None and same),
         "errors": _errors(error_frames(motion, len(position), rate)),
         "nearest": None if near is None else nearest_entry(near, first.base, _float32),
-        "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
+        "commands": [_packed(command) for command in [*drawn.commands, *stage_commands(points, first.foot, first.base)]],
     }
     title = f"{robot.name}: {motion.name}"
     return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
+
+
+class _Drawn:
+    """What the page shows so far: commands of the scene, what moves in it and how, trails, and how far all reaches."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self.movers: list[list[str]] = []
+        self.poses: list[Array] = []
+        self.trails: list[dict[str, Any]] = []
+        self.extent: list[Array] = []
+
+    def add_robot(
+        self, name: str, robot: Robot, shapes: tuple[Visual, ...], found: Course, inertia: Colour, *, ghost: bool = False
+    ) -> None:
+        self.commands += robot_commands(robot, shapes, found.base, f"/{name}", ghost=ghost)
+        self.commands += inertia_commands(robot, found.base, f"/inertia/{name}", inertia)
+        joints = [joint_path(robot, j) for j in range(robot.n)]
+        self.movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
+        self.poses.append(found.poses)
+        self.extent.append(found.extent)
+
+    def add_trail(self, name: str, found: Course, rate: float, thickness: float, colour: Colour | None = None) -> None:
+        path = f"/trail/{name}"
+        trail, step = trail_commands(path, found.tip, rate, thickness, colour)
+        self.commands += trail
+        self.trails += [{"path": path, "step": step, "per_step": _TRAIL_INDICES}] if trail else []
 
 
 def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Visual, ...], tuple[str, ...]]:
@@ -148,18 +161,10 @@ def _alike(first: Course, second: Course, tolerance: float) -> bool:
     )
 
 
-def _joint_paths(robot: Robot) -> list[str]:
-    return [joint_path(robot, j) for j in range(robot.n)]
-
-
 def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
     revolute, prismatic = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
     kinds = [prismatic if slides else revolute for slides in robot.prismatic]
     return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
-
-
-def _trail(path: str, step: int) -> dict[str, Any]:
-    return {"path": path, "step": step, "per_step": _TRAIL_INDICES}
 
 
 def _speed(found: Course, rate: float) -> dict[str, Any]:
@@ -188,21 +193,19 @@ def _camera(points: Array) -> dict[str, Any]:
 
 
 def _layers(
-    trails: list[dict[str, Any]], other: bool, collisions: Collisions | None, near: Nearest | None, *, masses: bool
+    trails: bool, other: bool, collisions: Collisions | None, near: Nearest | None, *, masses: bool
 ) -> list[dict[str, Any]]:
-    layers = []
-    if collisions is not None and (collisions.world.names or collisions.world.tool is not None):
-        layers.append({"label": "world", "hint": "what the robot keeps away from", "paths": ["/world"], "on": True})
-    if near is not None:
-        hint = "the two things that are nearest to each other"
-        layers.append({"label": "distance", "hint": hint, "paths": ["/nearest"], "on": True})
-    if trails:
-        layers.append({"label": "trail", "hint": "path of the tip", "paths": ["/trail"], "on": True})
-    if other:
-        layers.append({"label": "other", "hint": "the other robot", "paths": ["/other", "/inertia/other"], "on": True})
+    """What can be shown and hidden, and what of it is there."""
+    world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
+    listed = (
+        (world, "world", "what the robot keeps away from", ["/world"]),
+        (near is not None, "distance", "the two things that are nearest to each other", ["/nearest"]),
+        (trails, "trail", "path of the tip", ["/trail"]),
+        (other, "other", "the other robot", ["/other", "/inertia/other"]),
+    )
+    layers = [{"label": label, "hint": hint, "paths": paths, "on": True} for there, label, hint, paths in listed if there]
     hint = "solid ellipsoids of even density with each link's mass and inertia"
-    layers.append({"label": "inertia", "hint": hint, "paths": ["/inertia"], "on": masses, "fades_robot": True})
-    return layers
+    return [*layers, {"label": "inertia", "hint": hint, "paths": ["/inertia"], "on": masses, "fades_robot": True}]
 
 
 def _assemble(title: str, data: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import SimulationError
 from ...friction import Coulomb, Offset, Stribeck, Viscous
-from ...linalg import Array
+from ...linalg import Array, one_each
 from ..friction_truth import FrictionTruth
 
 
@@ -83,9 +83,9 @@ class MotorFriction:
         """
         laws = []
         for law, name, values in ((Viscous, "viscous", viscous), (Coulomb, "coulomb", coulomb), (Offset, "offset", offset)):
-            numbers = vector(name, values, n)
+            numbers = one_each(name, values, n, SimulationError)
             laws += [law.of(numbers)] if numbers.any() else []
-        excess = vector("stribeck", stribeck, n)
+        excess = one_each("stribeck", stribeck, n, SimulationError)
         laws += [Stribeck.of(excess, velocity=stribeck_speed)] if excess.any() else []
         return cls(FrictionTruth(n, tuple(laws)), width)
 
@@ -179,25 +179,3 @@ class MotorPD:
         gravity = self.plant.gravity(q)
         position, speed = self.plant.at_motors(q), self.plant.at_motors(v)
         return np.asarray(self.kp * (position + gravity / self.plant.stiffness) + self.kd * speed + gravity)
-
-
-def vector(name: str, values: ArrayLike, n: int) -> Array:
-    """One finite number per joint; a single number stands for all.
-
-    Args:
-        name: The argument's name, for the message.
-        values: A number, or shape (n,), any unit.
-        n: Number of joints.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        SimulationError: Wrong length, or not finite.
-    """
-    numbers = np.asarray(values, dtype=float)
-    if numbers.ndim == 0:
-        numbers = np.full(n, float(numbers))
-    if numbers.shape != (n,) or not np.isfinite(numbers).all():
-        raise SimulationError(f"{name} needs {n} finite numbers", got=numbers.tolist(), remedy="give one per joint")
-    return numbers

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import SimulationError, check_shape
-from ...linalg import Array, shaped
+from ...linalg import Array, one_each, shaped
 from ...model.inertia import to_com
 from ...model.robot import Robot
 from ...model.rotors import joint_axes
 from ...samples import ReadOnly
 from ...simulation import gauss
-from .drive import MotorFriction, MotorLaw, vector
+from .drive import MotorFriction, MotorLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,9 @@ class ElasticPlant:
     ) -> None:
         n = robot.n
         self.robot, self.n = robot, n
-        self.stiffness, self.rotor_inertia = vector("stiffness", stiffness, n), vector("rotor_inertia", rotor_inertia, n)
-        self.ratio, self.damping = vector("ratio", ratio, n), vector("damping", damping, n)
+        each = partial(one_each, n=n, error=SimulationError)
+        self.stiffness, self.rotor_inertia = each("stiffness", stiffness), each("rotor_inertia", rotor_inertia)
+        self.ratio, self.damping = each("ratio", ratio), each("damping", damping)
         self.geared = np.eye(n) if geared is None else np.asarray(geared, dtype=float)
         check_shape("geared", self.geared.shape, (n, n))
         self._joints = np.linalg.inv(self.geared)
