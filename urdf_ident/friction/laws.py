@@ -67,9 +67,6 @@ class Offset(Law):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (np.ones_like(motion.v),)
 
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic),)
-
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         return () if scale.motor else (cls(),)
@@ -90,9 +87,6 @@ class Coulomb(Law):
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.sign(self.width),)
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic),)
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -121,9 +115,6 @@ class Stribeck(Law):
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.sign(self.width) * np.exp(-((np.abs(motion.v) / self.velocity) ** self.exponent)),)
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic),)
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -239,9 +230,6 @@ class Presliding(Law):
         radius = 0.5 * self.width
         return (q - play(q, radius, float(q[0]) - radius * start)) / radius if len(q) else q
 
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic),)
-
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         return [cls(width=way) for way in scale.ways]
@@ -280,9 +268,6 @@ class Dahl(Law):
             keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
             span *= 2
         return np.asarray(add + keep * start)
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic),)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,6 @@ class Balancer(Conservative):
     def potential(self, q: Array) -> Sequence[Array]:
         return -np.cos(q), np.sin(q)
 
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N", "N") if prismatic else ("N·m", "N·m")
-
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         return () if scale.motor or scale.slides else (cls(),)

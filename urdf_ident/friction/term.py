@@ -89,7 +89,7 @@ class Term:
         raise NotImplementedError
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        """SI units of the parameters.
+        """SI units of the parameters; torques or forces unless the law says otherwise.
 
         Args:
             prismatic: True for a prismatic joint.
@@ -97,7 +97,7 @@ class Term:
         Returns:
             One unit a column.
         """
-        raise NotImplementedError
+        return ("N" if prismatic else "N·m",) * len(self.symbols)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the name and the fixed shapes."""

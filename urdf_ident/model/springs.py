@@ -52,9 +52,6 @@ class Preload(Term):
     def columns(self, axis: AxisMotion) -> Array:
         return np.ones((len(axis.q), 1))
 
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N",) if prismatic else ("N·m",)
-
 
 SPRING_TERMS = (Stiffness, Damping, Preload)
 #: Symbols of their parameters, after the gear and at the motor.
