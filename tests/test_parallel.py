@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Timer
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.learn import HeadStart
 from urdf_ident.project import Project
+from urdf_ident.provenance import computing
 from urdf_ident.scratch import samples_in
 from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
@@ -102,8 +104,8 @@ def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeyp
 
     def counted(task: sending.Task, known: set[str]) -> tuple[str, list[str], sending.Parcel]:
         made = message(task, known)
-        head, arrays = made[2]
-        sent[0] += len(head) + sum(len(array) for array in arrays)
+        head, _, arrays = made[2]
+        sent[0] += len(head) + arrays.nbytes
         return made
 
     def result() -> int:
@@ -224,10 +226,27 @@ def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.Monkey
 
 def test_workers_of_another_version_are_refused_by_name() -> None:
     class Client:
-        def run(self, _function):
-            return {"tcp://a:1": parallel.package_version(), "tcp://b:2": "0.0.1"}
+        other: ClassVar[dict[str, str]] = {}
 
-    with pytest.raises(SchedulerError, match=r"tcp://b:2.*0\.0\.1"):
+        def run(self, _function):
+            return {"tcp://a:1": computing(), "tcp://b:2": {**computing(), **self.other}}
+
+    parallel._check_workers(Client(), "tcp://s:0")
+    for name in ("urdf-ident", "numpy", "source"):
+        Client.other = {name: "0.0.1"}
+        with pytest.raises(SchedulerError, match=rf"tcp://b:2.*{name} 0\.0\.1.*{computing()[name]}"):
+            parallel._check_workers(Client(), "tcp://s:0")
+    with pytest.raises(SchedulerError, match="numpy missing"):  # a worker that came later
+        parallel._work_there({name: version for name, version in computing().items() if name != "numpy"})
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module 'urdf_ident'"), Exception("AttributeError('computing')")])
+def test_a_worker_without_the_package_or_with_one_that_does_not_know_the_question_is_one_line(error: Exception) -> None:
+    class Client:
+        def run(self, _function):
+            raise error
+
+    with pytest.raises(SchedulerError, match=r"lacks this version.*(No module|computing)"):
         parallel._check_workers(Client(), "tcp://s:0")
 
 

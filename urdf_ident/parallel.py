@@ -11,18 +11,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import pairwise
+from socket import gethostname
 from threading import Event
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
 from .processes import Helper
+from .provenance import computing
 from .scratch import lend, scratch_folder
 from .sending import Task, leave, work
 
@@ -88,7 +90,7 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
 
     Raises:
         SchedulerError: A process was ended from outside; samples are in a scratch folder; the scheduler does not answer, has no
-            workers, or one of another version of this package.
+            workers, or one of another version of this package or of what it computes with.
         MissingExtraError: A scheduler without the extra ``cluster``.
     """
     if scheduler is not None:
@@ -245,7 +247,7 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
             where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place], "priority": -later}
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
-                return _Answer(client.submit(_work_there, *message, pure=False, **where), place, client.nthreads)
+                return _Answer(client.submit(_work_there, computing(), *message, pure=False, **where), place, client.nthreads)
 
         try:
             yield _Crew(submit, _Places(client.nthreads))
@@ -303,8 +305,9 @@ class _Places:
         return list(self.held) or [None]
 
 
-def _work_there(*message: Any) -> Any:
-    """:func:`.sending.work` on a cluster."""
+def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
+    """:func:`.sending.work` on a cluster, whose workers may have come after the first were looked at."""
+    _check_versions(asking, computing(), f"the worker on {gethostname()}")
     _keep_memory()
     return work(*message)
 
@@ -322,24 +325,30 @@ def _keep_memory() -> None:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Workers of another version would compute something else."""
-    versions = client.run(package_version)
-    if not versions:
+    """Workers of other versions would compute something else."""
+    try:
+        found = client.run(computing)
+    except Exception as error:  # it lacks the package, or has one that does not know the question
+        raise SchedulerError(
+            "a worker lacks this version of urdf-ident",
+            where=address,
+            got=str(error)[:200],
+            remedy="install the same version in the environment of every worker",
+        ) from error
+    if not found:
         raise SchedulerError("the scheduler has no workers", where=address, remedy=f"start some: `dask worker {address}`")
-    own = package_version()
-    for worker, version in sorted(versions.items()):
-        if version != own:
-            raise SchedulerError(
-                "a worker has another version of urdf-ident",
-                where=worker,
-                got=version,
-                expected=own,
-                remedy="install the same version there",
-            )
+    for worker, theirs in sorted(found.items()):
+        _check_versions(computing(), theirs, worker)
 
 
-def package_version() -> str:
-    """Version of the package, with its fingerprint where the source is at hand."""
-    from .provenance import versions
-
-    return str(versions()["urdf-ident"])
+def _check_versions(own: Mapping[str, str], theirs: Mapping[str, str], worker: str) -> None:
+    other = [name for name in {**own, **theirs} if own.get(name) != theirs.get(name)]
+    if other:
+        here, there = (", ".join(f"{name} {some.get(name, 'missing')}" for name in other) for some in (own, theirs))
+        raise SchedulerError(
+            "a worker has another version of urdf-ident, or of what it computes with",
+            where=worker,
+            got=there,
+            expected=here,
+            remedy="install the same version there",
+        )

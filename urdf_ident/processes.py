@@ -5,11 +5,10 @@ from __future__ import annotations
 import pickle
 import signal
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import count, islice
+from itertools import count
 from multiprocessing import Process
 from queue import PriorityQueue
 from socket import MSG_WAITALL, socket, socketpair
@@ -19,9 +18,6 @@ from typing import Any
 import numpy as np
 
 from .errors import SchedulerError
-
-#: Arrays that are filled by one call, at most.
-_AT_ONCE = 512
 
 
 class Helper:
@@ -115,24 +111,21 @@ def _send(link: socket, content: Any) -> None:
 
 
 def _receive(link: socket) -> Any:
-    (sizes,) = _filled(link, [np.empty(int(_filled(link, [np.empty(1, int)])[0][0]), int)])
-    head, *buffers = _filled(link, [np.empty(size, np.uint8) for size in sizes])
+    (parts,) = _filled(link, np.empty(1, int))
+    head, *buffers = [_filled(link, np.empty(size, np.uint8)) for size in _filled(link, np.empty(parts, int))]
     return pickle.loads(head, buffers=buffers)
 
 
-def _filled(link: socket, arrays: list[Any]) -> list[Any]:
-    """Arrays filled with what comes, many at once: each call waits for its turn among this process's threads.
+def _filled(link: socket, array: Any) -> Any:
+    """An array filled with what comes.
 
     Raises:
         EOFError: The other end is gone.
     """
-    left = deque(memoryview(array).cast("B") for array in arrays if array.nbytes)
+    left = memoryview(array.view(np.uint8))
     while left:
-        count = link.recvmsg_into(list(islice(left, _AT_ONCE)), 0, MSG_WAITALL)[0]
-        if not count:
+        came = link.recv_into(left, 0, MSG_WAITALL)
+        if not came:
             raise EOFError
-        while left and count >= left[0].nbytes:
-            count -= left.popleft().nbytes
-        if count:
-            left[0] = left[0][count:]
-    return arrays
+        left = left[came:]
+    return array

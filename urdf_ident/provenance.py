@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from functools import lru_cache
 from importlib import metadata
+from pathlib import Path
 
 _PACKAGES = ("urdf-ident", "pin", "numpy", "scipy", "cvxpy", "clarabel")
 
@@ -22,6 +24,19 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+@lru_cache(maxsize=1)
+def computing() -> dict[str, str]:
+    """What two processes must have in common to compute the same numbers.
+
+    Returns:
+        :func:`versions` without Python's, and a hash of this package's modules.
+    """
+    found = {name: version for name, version in versions().items() if name != "python"}
+    folder = Path(__file__).parent
+    modules = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.py"))
+    return {**found, "source": sha256(b"".join(name.encode() + path.read_bytes() for name, path in modules))[:12]}
 
 
 def sha256(data: bytes) -> str:
