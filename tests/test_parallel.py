@@ -394,6 +394,22 @@ def test_an_answer_is_waited_for_as_long_as_its_worker_lives(monkeypatch: pytest
     assert large.broken_off == 5  # 0.04, 0.08, ... 0.64 s
 
 
+def test_a_cluster_that_loses_all_workers_for_good_or_its_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_LOOK", 0.01)
+    monkeypatch.setattr(parallel, "_ALONE", 0.05)
+    with pytest.raises(SchedulerError, match="no workers any more"):
+        parallel._Answer(Awaited(5.0, 7), None, set).result()
+
+    class Client:
+        status = "running"
+
+    with pytest.raises(OSError, match="the work's own"), parallel._scheduler_there(Client(), "tcp://s:0"):
+        raise OSError("the work's own")
+    Client.status = "closed"
+    with pytest.raises(SchedulerError, match=r"tcp://s:0.*was lost"), parallel._scheduler_there(Client(), "tcp://s:0"):
+        raise RuntimeError("ConnectionPool is closed")
+
+
 def asks_and_waits(path: str) -> None:
     with parallel.workers(2):
         pids = parallel.each(square, range(4))

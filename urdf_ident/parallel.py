@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,6 +20,7 @@ from importlib import import_module
 from itertools import pairwise
 from socket import gethostname
 from threading import Event
+from time import monotonic
 from typing import Any, TypeVar
 
 from .errors import MissingExtraError, SchedulerError
@@ -37,6 +38,8 @@ _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 _PATIENCE = 10.0
 #: After so long without an answer a worker of a cluster may be gone [s].
 _LOOK = 0.5
+#: So long a cluster without workers is waited for to start others [s].
+_ALONE = 60.0
 #: Parts that a worker's share of the items is sent in: while it works on one the next is packed, and a lost one costs no more.
 #: Those of what is begun for later are smaller: what is waited for comes in between.
 _PARTS, _LATER = 2, 4
@@ -245,15 +248,33 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         def submit(place: str | None, later: bool, *message: Any) -> Any:
             # In order, for an answer may name what came with the one before; and nowhere else, for others lack the logs.
             where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place], "priority": -later}
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), there():
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
-                return _Answer(client.submit(_work_there, computing(), *message, pure=False, **where), place, client.nthreads)
+                return _Answer(client.submit(_work_there, computing(), *message, pure=False, **where), place, alive, there)
 
+        def alive() -> dict[str, Any]:
+            with there():
+                return dict(client.nthreads())
+
+        there = partial(_scheduler_there, client, address)
         try:
-            yield _Crew(submit, _Places(client.nthreads))
+            yield _Crew(submit, _Places(alive))
         finally:
-            with suppress(OSError):  # the scheduler may be gone
+            with suppress(SchedulerError, OSError), there():
                 client.run(leave, leave())
+
+
+@contextmanager
+def _scheduler_there(client: Any, address: str) -> Iterator[None]:
+    """Inside, what fails because the scheduler is gone says so: dask has many errors for it."""
+    try:
+        yield
+    except Exception as error:
+        if client.status == "running":
+            raise
+        raise SchedulerError(
+            "the scheduler was lost while it was needed", where=address, remedy="start it and its workers again, then this"
+        ) from error
 
 
 class _Answer:
@@ -263,27 +284,47 @@ class _Answer:
         future: Of dask.
         place: Address of the worker; None: any.
         alive: Gives the addresses of the workers that there are.
+        there: Inside, errors tell whether the scheduler is gone.
     """
 
-    def __init__(self, future: Any, place: str | None, alive: Callable[[], Container[str]]) -> None:
-        self.future, self.place, self.alive, self.done = future, place, alive, Event()
+    def __init__(
+        self,
+        future: Any,
+        place: str | None,
+        alive: Callable[[], Collection[str]],
+        there: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.future, self.place, self.alive, self.there, self.done = future, place, alive, there, Event()
         future.add_done_callback(lambda _: self.done.set())
 
     def result(self) -> Any:
-        """Waits for it; :class:`_LostError` where the worker is gone."""
+        """Waits for it; :class:`_LostError` where the worker is gone.
+
+        Raises:
+            SchedulerError: The scheduler is gone, or all workers are and no others come.
+        """
         from asyncio import TimeoutError as NoAnswerError
 
-        patience = 4.0 * _LOOK
+        patience, seen = 4.0 * _LOOK, monotonic()
         while True:
             done = self.done.wait(_LOOK)
             if done and self.future.status in ("error", "cancelled"):
-                return self.future.result()  # raises the work's own error
+                with self.there():
+                    return self.future.result()  # raises the work's own error
             if done and self.future.status == "finished":
-                with suppress(NoAnswerError):
+                with suppress(NoAnswerError), self.there():
                     return self.future.result(patience)
                 patience *= 2.0  # a large answer that is on its way is not to be broken off again
-            if self.place is not None and self.place not in self.alive():
+            alive = self.alive()
+            if self.place is not None and self.place not in alive:
                 raise _LostError
+            seen = monotonic() if alive else seen
+            if monotonic() - seen > _ALONE:
+                raise SchedulerError(
+                    "the scheduler has no workers any more",
+                    got=f"none for {_ALONE:.0f} s",
+                    remedy="start others (with a nanny, which starts a lost one anew), then this again",
+                )
 
 
 class _Places:
