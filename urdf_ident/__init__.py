@@ -1,4 +1,4 @@
-"""Find the dynamic model that a robot really has, from its URDF and its logs.
+"""Identify the dynamic model of a real robot from its URDF and its logs.
 
 The public names are loaded on first use, so that ``import urdf_ident`` costs nothing.
 """

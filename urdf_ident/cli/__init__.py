@@ -1,6 +1,6 @@
 """The command line: each command reads, calls the library, prints and writes; nothing is computed here.
 
-One module a group of commands; ``urdf-ident --help`` lists the groups in the order of the imports below.
+One module per group of commands; :data:`.help.ORDER` is the order of ``urdf-ident --help``.
 """
 
 from . import demo, fleet, judge, motion, payload, report, result  # each registers its commands

@@ -242,7 +242,7 @@ def _nothing_against(ident: Identification) -> bool:
 
 
 def _offer(project: Project, ident: Identification) -> None:
-    """One line on what another motion would tell; nothing where none can be planned."""
+    """One line on what another motion would determine; nothing where none can be planned."""
     from ..errors import LimitError, ModelError
     from ..excitation.sequential import offer
 

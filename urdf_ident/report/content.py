@@ -177,9 +177,16 @@ def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
 
 
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
-    rows = [{"log": log["name"], "severity": "left out", "words": log["why"]} for log in ident.left_out]
+    """Findings about the logs, the gravest first; one that several logs share is listed once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for log in ident.left_out:
+        found.setdefault(("left out", str(log["why"])), []).append(str(log["name"]))
     for log in ident.inputs:
         for finding in log["findings"]:
-            rows.append({"log": log["name"], "severity": finding["severity"], "words": finding_words(finding)})
+            found.setdefault((finding["severity"], finding_words(finding)), []).append(str(log["name"]))
     order = {"left out": 0, "refused": 1, "warning": 2}
+    rows = [
+        {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
+        for (severity, words), logs in found.items()
+    ]
     return sorted(rows, key=lambda row: order.get(row["severity"], 3))

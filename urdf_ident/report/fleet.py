@@ -1,4 +1,4 @@
-"""The page of a fleet: who stands out in what, with a picture of every quantity that tells something."""
+"""The page of a fleet: outliers, with a figure of every informative quantity."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -30,5 +32,12 @@ def rendered(name: str, **values: Any) -> str:
     svg(lambda figure: None, 1.0, 1.0, "")  # says so at once where matplotlib is missing
     loader = FunctionLoader(lambda file: files(__package__).joinpath(file).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["number"] = number
+    environment.filters.update(number=number, code=_code)
     return environment.get_template(name).render(**values)
+
+
+def _code(text: str) -> Any:
+    """Text as HTML, with parts in backquotes as code."""
+    from markupsafe import Markup
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" -&gt; ", " → "))

@@ -1,1 +1,1 @@
-"""The result of an identification: what it is, how it is written down, how it reads on one screen."""
+"""The result of an identification: its records, verdict, summary and files."""

@@ -174,7 +174,7 @@ def _unknown(ident: Record) -> str:
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
     masses = [row.name for row in lost if row.symbol == "m"]
     names = ", ".join([*terms, *masses][:3])
-    more = f", {sums} more only in combination" if sums else ""
+    more = f", {sums} only in combination" if sums else ""
     counts = f"{len(lost)} of {len(rows)} parameters{more}"
     return _line("not identified:", counts + (f"; {names}" if names else ""))
 
@@ -248,6 +248,6 @@ def _log_remedy(ident: Record) -> str:
 
 
 def _motion(ident: Record) -> str:
-    """The motion that would tell most of what is unknown."""
+    """The motion that would determine most of the unknown parameters."""
     motions = [verdict.motion for verdict in ident.verdicts if verdict.motion]
     return max(dict.fromkeys(motions), key=motions.count) if motions else ""

@@ -107,7 +107,7 @@ def write_sidecar(ident: Record, path: str | Path) -> Path:
 
 
 def _known(row: ParameterRow) -> dict[str, Any]:
-    """How well one parameter is known, as plain data; a standard error only where the data tell one."""
+    """The uncertainty of one parameter as plain data; a standard error only where the data determine it."""
     error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
     ends = [float(row.low), float(row.high)]
     return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}

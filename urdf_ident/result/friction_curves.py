@@ -118,7 +118,7 @@ def _trained(ident: Record, j: int) -> tuple[float, float]:
 
 
 def _interval(ident: Record, columns: Array, alpha: float) -> Array:
-    """Interval of a function of theta that only friction parameters are in; infinite where the data cannot tell it."""
+    """Interval of a function of theta that depends on friction parameters only; infinite where the data do not determine it."""
     base = ident.fit.base
     rows = columns[:, base.independent]
     found = functional_interval(ident.fit, ident.factor, rows, alpha)

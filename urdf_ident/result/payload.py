@@ -114,7 +114,7 @@ class PayloadResult(ReadOnly):
 
     @property
     def assumed(self) -> str:
-        """What stands in exports without being known; empty if the data show all of the body, or none."""
+        """What exports contain without it being identified; empty if the data determine all of the body, or none."""
         unknown = [name for name, verdict in zip(QUANTITIES, self.verdicts, strict=True) if verdict == "not identifiable"]
         if not (unknown and self.shown):
             return ""
@@ -186,7 +186,7 @@ class PayloadResult(ReadOnly):
 
 
 def controller_lines(body: PayloadResult) -> dict[str, str]:
-    """The line that tells common controllers of the payload; centre of mass in the frame of the link.
+    """The payload command of common controllers; centre of mass in the frame of the link.
 
     Args:
         body: The payload.

@@ -220,7 +220,7 @@ class Record(ReadOnly):
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What these data tell of every standard parameter, and what motion would tell more; in the order of theta."""
+        """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
         rate = float(self.signals.get("decimate", 0.0)) or 100.0
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
 

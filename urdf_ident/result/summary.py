@@ -34,7 +34,8 @@ def details(ident: Record) -> str:
     verdict = judge(ident)
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
-        f"{robot.name}: {verdict.level.upper()} ({'; '.join(map(str, verdict.reasons))})",
+        f"{robot.name}: {verdict.level.upper()}",
+        *(f"  {reason}" for reason in verdict.reasons),
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),

@@ -77,7 +77,7 @@ class Reason:
     remedy: str | None = None
 
     def __str__(self) -> str:
-        return self.text if self.remedy is None else f"{self.text}: {self.remedy}"
+        return self.text if self.remedy is None else f"{self.text} -> {self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The currency of estimation and its solution: triangular factors instead of rows, least squares, folds.
+"""Triangular factors that replace the rows of the data, least squares on them, and folds.
 
 :mod:`.rows` makes the factors from prepared logs, :mod:`.statistic` holds and merges them, :mod:`.fit` solves them.
 """
