@@ -322,7 +322,9 @@ def test_an_output_folder_that_cannot_be_written(work: Path) -> None:
 
 
 def test_a_held_out_log_that_was_learnt_from(work: Path, out: Path) -> None:
-    assert_refused(identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the logs", "leave it out")
+    assert_refused(
+        identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the training logs", "leave it out"
+    )
 
 
 def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:

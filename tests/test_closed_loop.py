@@ -116,7 +116,7 @@ def test_auto_stays_with_least_squares_where_it_is_not(folder: Path) -> None:
 
 def test_auto_does_not_guess_a_controller(folder: Path) -> None:
     found = identified(folder, project("auto", controller={}))
-    assert found.estimation == {"method": "wls", "why": "no outliers that matter"}
+    assert found.estimation == {"method": "wls", "why": "no relevant outliers"}
 
 
 def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:

@@ -300,5 +300,5 @@ def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> 
     )
     assert_refused(result, 2, "the sweeps drive no joint|no runs at constant speed", "bidirectional")
     log, sweeps = (read_recording(work / name, model.robot) for name in ("log1.csv", "sweeps.csv"))
-    with pytest.raises(LogError, match=r"sweeps\.csv: this held-out log is also one of the logs to learn from"):
+    with pytest.raises(LogError, match=r"sweeps\.csv: this held-out log is also one of the training logs"):
         ui.identify(model, [log], sweeps=[sweeps], held_out=[sweeps])

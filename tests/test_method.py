@@ -109,7 +109,7 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
 
 
 def test_auto_stays_with_wls_on_a_good_log(spoilt: Path) -> None:
-    assert of_library(spoilt, "good", "laws").estimation == {"method": "wls", "why": "no outliers that matter"}
+    assert of_library(spoilt, "good", "laws").estimation == {"method": "wls", "why": "no relevant outliers"}
 
 
 # --- outliers -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from urdf_ident.data.readers import read
 from urdf_ident.data.readers.formats import open_table
 from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
+from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -330,6 +331,13 @@ def test_split_log_with_parts_of_different_length(tmp_path: Path, robot: Robot) 
     np.savetxt(tmp_path / "run1_curr.csv", np.ones((4, 3)), delimiter=",")
     with pytest.raises(LogError, match=r"differ in length.*got 4 rows.*expected 5"):
         read_recording(tmp_path / "run1", robot, split_layout())
+
+
+def test_a_missing_joint_may_stand_there_under_another_name(tmp_path: Path) -> None:
+    robot = Robot.from_urdf(robot_path("generic_6axis"))
+    header = ",".join(["t", *(f"q_{joint}" for joint in robot.joints)]).replace("joint_3", "joint_33")
+    with pytest.raises(LogError, match="if 'q_joint_33' is this joint, correct the name"):
+        read_recording(write(tmp_path, f"{header}\n{','.join('0' * (robot.n + 1))}\n"), robot)
 
 
 def test_split_log_with_a_missing_part(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
     assert len(text.splitlines()) <= 14
     assert max(map(len, text.splitlines())) <= 100
     assert "POOR" in text.splitlines()[0]
-    assert "  do: word" in text
+    assert "  to do: word" in text
 
 
 def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:

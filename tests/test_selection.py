@@ -417,7 +417,7 @@ def test_parts_in_time_where_there_is_one_log(robot: Robot) -> None:
     found = choose(model, prepared(model, make_logs(robot, TRUTH, 1, seconds=40.0)))
     assert len(found.folds) == 5
     assert all("[" in fold for fold in found.folds)
-    assert "parts in time" in found.notes[0]
+    assert "blocks of time" in found.notes[0]
     assert laws_of(found.model, 0) >= {"coulomb", "cubic"}
 
 
@@ -434,7 +434,7 @@ def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp
     assert model.automatic
     result = identify(model, logs, progress=lambda name, done, total: visits.append((name, done, total)))
     assert laws_of(result.model, 2) >= {"coulomb", "presliding"}
-    assert any(note.startswith("friction: auto: laws chosen") for note in result.solver["notes"])
+    assert any(note.startswith("friction: auto: laws selected") for note in result.solver["notes"])
     counts = [(done, total) for name, done, total in visits if "friction laws" in name]
     assert len(counts) >= 3
     assert all(first[0] < second[0] for first, second in pairwise(counts))

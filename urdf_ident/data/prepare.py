@@ -290,4 +290,4 @@ def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, .
     if payload is None or any(payload.on(log.name) for log in logs):
         return ()
     names = ", ".join(log.name for log in logs)
-    return (f"no log to learn from carries the payload: drive.payload.logs is {', '.join(payload.logs)}, the logs are {names}",)
+    return (f"no training log carries the payload: drive.payload.logs is {', '.join(payload.logs)}, the logs are {names}",)

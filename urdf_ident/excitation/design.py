@@ -125,7 +125,7 @@ class Design(ReadOnly):
         lines = [
             f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
             f"criterion {self.criterion} = {readable(self.criterion, self.value)}, condition number {self.condition:.4g}",
-            f"columns: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
+            f"column scaling: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
             *closest_lines(self.report, self.clearance),
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])

@@ -144,7 +144,7 @@ def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) ->
     for recording in held_out:
         if recording.sha256 in learnt:
             raise LogError(
-                "this held-out log is also one of the logs to learn from",
+                "this held-out log is also one of the training logs",
                 where=recording.path or recording.name,
                 remedy="leave it out of one of the two lists",
             )

@@ -165,7 +165,7 @@ def _refuse_learnt(learnt: Mapping[str, str], logs: Sequence[Recording]) -> None
     for log in logs:
         if log.sha256 in learnt:
             raise LogError(
-                "this log is one that the unloaded model was learnt from",
+                "this log is one of the training logs of the unloaded model",
                 where=log.path or log.name,
                 got=learnt[log.sha256],
                 remedy="name logs that carry the payload",

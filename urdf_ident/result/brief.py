@@ -50,7 +50,7 @@ def brief(ident: Record) -> str:
     room = LINES - len(table) - len(ends)
     name = ident.model.robot.name
     head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
-    remedy = _wrapped(f"  do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
+    remedy = _wrapped(f"  to do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
     return "\n".join([*head, *remedy, *table, *ends])
 
 

@@ -207,13 +207,13 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     allowed = frequency[(noise <= NOISE_SHARE * motion_power) & (frequency >= motion_end)]
     noise_limit = float(allowed[-1]) if len(allowed) else motion_end
     cutoff = min(max(motion_end, min(noise_limit, HEADROOM * motion_end)), ceiling)
-    why = f"the motion's acceleration falls into the noise at {motion_end:.3g} Hz; "
+    why = f"the acceleration signal falls below the noise at {motion_end:.3g} Hz; "
     if cutoff >= ceiling:
         why += f"bounded by a fifth of the rate ({rate:.4g} Hz)"
     elif cutoff < HEADROOM * motion_end * 0.999:
         why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of its power"
     else:
-        why += f"{HEADROOM:g} times that keeps 96 % of the last of it"
+        why += f"{HEADROOM:g} times that keeps 96 % of the signal there"
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
 
 

@@ -277,7 +277,7 @@ def _row_rate(cutoff: float) -> float:
 
 
 def _rate_words(clock: Clock) -> str:
-    how = "taken as it is" if clock.even else f"resampled from a clock that varies by {100 * clock.jitter:.2g} % of a period"
+    how = "as logged" if clock.even else f"resampled from a clock that varies by {100 * clock.jitter:.2g} % of a period"
     why = f"{clock.rate:.5g} Hz, {how}"
     if len(clock.gaps):
         why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"

@@ -354,7 +354,7 @@ def late_against_others(seconds: float, joint: str | None = None) -> Finding:
     whose, others = ("the effort of this joint", "joints") if joint else ("the efforts of this log", "logs")
     verb = "lag" if seconds > 0 else "lead"
     words = f"{whose} {verb}{'s' if joint else ''} the motion by {1e3 * abs(seconds):.3g} ms compared with the other {others}"
-    remedy = "check filter, rate and clock of this channel; `signals.delay` shifts all joints and logs alike and does not help"
+    remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
     return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
 
 

@@ -145,7 +145,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         wrenches = _wrenches(table)
         header = default_header(table.spelled or original, robot, layout.joints, table.path)
         if rest:
-            spelled = replace(table, names=header.names)
+            spelled = replace(table, names=header.names, spelled=table.spelled or original)
             named, notes = _named(spelled, robot, rest, strict="position" in rest)
             notes = [*(header.notes if "position" in named else ()), *notes]
     time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
@@ -342,8 +342,16 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             f"{several} missing from the log",
             where=table.path,
             expected=wanted,
-            remedy=f"record what moves, and lock what does not: {lock_words(missing)} in the project file",
+            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{_instead(table, known, prefix)}",
         )
+
+
+def _instead(table: Table, known: Collection[str], prefix: str) -> str:
+    """A position column of an unknown joint, which may be the missing one under another name."""
+    spare = [
+        name for name in table.spelled or table.names or () if name.startswith(prefix) and name[len(prefix) :] not in known
+    ]
+    return f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
 
 
 def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:

@@ -285,7 +285,7 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
         covariance=jackknife if units >= 4 else textbook,
         method="iv",
         seen=np.ones(b, dtype=bool),
-        covariance_kind=f"leaving out each of {units} stretches of time" if units >= 4 else "model-based (IV)",
+        covariance_kind=f"jackknife over {units} blocks of time" if units >= 4 else "model-based (IV)",
         error_dof=np.full(b, units - 1.0) if units >= 4 else None,
     )
     return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation), statistics=statistics)

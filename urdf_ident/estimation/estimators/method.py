@@ -147,7 +147,7 @@ def trust(
     first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.matter:
-        return Trust("auto", "no outliers that matter")
+        return Trust("auto", "no relevant outliers")
     try:
         robust = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first)
     except EstimationError as error:

@@ -220,9 +220,9 @@ def _steady(counts: Array) -> frozenset[int]:
 
 
 def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]:
-    parts = "parts in time" if folds[0].endswith("]") else "logs"
+    parts = "blocks of time" if folds[0].endswith("]") else "logs"
     return (
-        f"friction: auto: laws chosen joint by joint by their error on {len(folds)} {parts} held out in turn: "
+        f"friction: auto: laws selected per joint by cross-validation over {len(folds)} {parts}: "
         f"{after.mean():.3g} instead of {before.mean():.3g} N·m or N with viscous, Coulomb and offset",
     )
 

@@ -194,7 +194,7 @@ def _automatic(work: _Work) -> Covariance:
             noise = work.autoregressive()
             ratio = float(np.median(noise.spread[work.fit.seen] / found.spread[work.fit.seen]))
             if 1 / AGREEMENT <= ratio <= AGREEMENT:
-                found = replace(noise, kind=f"{noise.kind}, confirmed by leaving out stretches of time")
+                found = replace(noise, kind=f"{noise.kind}, confirmed by a jackknife over blocks of time")
             else:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
             if work.averaged:
@@ -345,8 +345,8 @@ class _Work:
     def jackknife(self) -> Covariance:
         """Leaves out stretches of time."""
         if not self.stretches:
-            raise EstimationError("too few stretches of time for a jackknife", got=len(self.units), expected=">= 4")
-        kind = f"leaving out each of {len(self.units)} stretches of time"
+            raise EstimationError("too few blocks of time for a jackknife", got=len(self.units), expected=">= 4")
+        kind = f"jackknife over {len(self.units)} blocks of time"
         return Covariance(self._left_out(*self._scores), kind, len(self.units) - 1.0)
 
     def by_log(self) -> Covariance:
@@ -368,7 +368,7 @@ class _Work:
     def bootstrap(self, seed: int) -> Covariance:
         """Draws stretches with replacement."""
         if not self.stretches:
-            raise EstimationError("too few stretches of time for a bootstrap", got=len(self.units), expected=">= 4")
+            raise EstimationError("too few blocks of time for a bootstrap", got=len(self.units), expected=">= 4")
         matrices, scores = self._scores
         rng = np.random.default_rng(seed)
         draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
@@ -376,7 +376,7 @@ class _Work:
         for draw in draws:
             normal = np.einsum("u,uij->ij", draw, matrices)
             moves.append(lstsq(normal, draw @ scores, rcond=1e-6)[0])
-        kind = f"bootstrap of {len(self.units)} stretches of time, {DRAWS} draws"
+        kind = f"bootstrap over {len(self.units)} blocks of time, {DRAWS} draws"
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 
     def autoregressive(self) -> Covariance:
