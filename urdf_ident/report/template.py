@@ -36,8 +36,6 @@ def rendered(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
-def _code(text: str) -> Any:
-    """Text as HTML, with parts in backquotes as code."""
-    from markupsafe import Markup
-
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" -&gt; ", " → "))
+def _code(text: str) -> str:
+    """Text as HTML (to be marked as safe), with parts in backquotes as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" -&gt; ", " → ")
