@@ -35,7 +35,9 @@ class LimitsSection(Section):
 
     position: Ranges | None = Field(None, description="least and largest [rad or m]")
     velocity: PerJoint | None = Field(None, description="[rad/s or m/s]")
-    acceleration: PerJoint | None = Field(None, description="[rad/s² or m/s²]; without one, reached velocity within 0.5 s")
+    acceleration: PerJoint | None = Field(
+        None, description="[rad/s² or m/s²]; default: the velocity limit is reached within 0.5 s"
+    )
     torque: PerJoint | None = Field(None, description="[N·m or N]")
 
 
@@ -43,24 +45,24 @@ class CircleSection(Section):
     """The motion of the family circle; Wu 2012's if nothing is said."""
 
     radius: PositiveFloat = Field(0.05, description="[m]")
-    speed: PositiveFloat | None = Field(None, description="cruising speed [m/s]; 0.5 if absent, or less for the limits")
-    frame: str | None = Field(None, description="link that moves on it; the last one on the last joint if absent")
+    speed: PositiveFloat | None = Field(None, description="cruising speed [m/s]; default: 0.5, or less if limits require it")
+    frame: str | None = Field(None, description="link that moves on it; default: the last link")
     normal: tuple[float, float, float] | None = Field(
-        None, description="of its plane, in the base frame; horizontal if absent, of a planar arm its own plane"
+        None, description="normal of its plane in the base frame; default: horizontal plane, or the plane of a planar arm"
     )
-    turns: PositiveFloat = Field(3.0, description="how many")
+    turns: PositiveFloat = Field(3.0, description="number of turns")
     orientation: Literal["keep", "free"] | None = Field(
-        None, description="of the link; keep with six joints and more if absent"
+        None, description="orientation of the link; default: keep with six or more joints"
     )
 
 
 class ExcitationSection(Section):
     """The motion that `design` makes."""
 
-    duration: float = Field(20.0, gt=0, description="of one period [s]")
-    harmonics: int = Field(5, description="of the Fourier series")
+    duration: float = Field(20.0, gt=0, description="duration of one period [s]")
+    harmonics: int = Field(5, description="number of harmonics of the Fourier series")
     criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
-        "auto", description="auto: D, small standard errors overall; after earlier logs A, which goes for what is still unknown"
+        "auto", description="auto: D, for small standard errors overall; with --after A, for what is still unknown"
     )
     family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps", "poses", "circle", "points"] = Field(
         "modified_fourier",
@@ -68,32 +70,40 @@ class ExcitationSection(Section):
         "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload; circle: of "
         "a link, to judge a result; points: via points with trapezoidal acceleration",
     )
-    speeds: int = Field(8, ge=LEAST_SPEEDS, description="of the sweeps of each joint")
-    cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time that a sweep holds its speed each way [s]")
-    circle: CircleSection = Field(CircleSection(), description="of the family circle")
+    speeds: int = Field(8, ge=LEAST_SPEEDS, description="number of speeds in the sweeps of each joint")
+    cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time at constant speed in each direction of a sweep [s]")
+    circle: CircleSection = Field(CircleSection(), description="settings of the family circle")
     points: int | list[list[float]] = Field(
-        11, description="via points of the family points, in the order of `robot.joints` [rad or m], or how many to search"
+        11, description="via points of the family points, in the order of `robot.joints` [rad or m], or their number"
     )
-    dwell: float = Field(0.0, ge=0, description="pause at each of them [s]")
-    budget: float = Field(10.0, gt=0, allow_inf_nan=False, description="time for the search, certificate included [s]")
-    seed: int = Field(0, ge=0, description="of the random starts")
-    ramp: float = Field(2.0, ge=0, description="of each ramp of the family fourier [s]")
-    periods: int = Field(1, description="how often the motion is repeated")
-    start: list[float] | dict[str, float] | None = Field(None, description="pose at both ends [rad or m]; found if absent")
-    end: list[float] | dict[str, float] | None = Field(None, description="another pose to end in, tied_fourier and spline")
-    noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; 1 % of the torque limit if absent")
-    scaling: Literal["none", "columns"] | None = Field(None, description="of the columns; `columns` for A and E if absent")
+    dwell: float = Field(0.0, ge=0, description="pause at each via point [s]")
+    budget: float = Field(10.0, gt=0, allow_inf_nan=False, description="time for the search, verification included [s]")
+    seed: int = Field(0, ge=0, description="random seed of the starts")
+    ramp: float = Field(2.0, ge=0, description="duration of each ramp of the family fourier [s]")
+    periods: int = Field(1, description="number of repetitions of the motion")
+    start: list[float] | dict[str, float] | None = Field(
+        None, description="pose at both ends [rad or m]; default: found by the search"
+    )
+    end: list[float] | dict[str, float] | None = Field(None, description="different final pose, for tied_fourier and spline")
+    noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; default: 1 % of the torque limit")
+    scaling: Literal["none", "columns"] | None = Field(
+        None, description="scaling of the regressor's columns; default: `columns` for A and E"
+    )
     global_start: Literal["none", "cma", "differential_evolution", "genetic"] = Field(
         "none",
         description="search before each local one; none: the best of some random motions, ahead in equal time; genetic is the "
         "former name of differential_evolution",
     )
     collisions: bool | Literal["auto"] = Field(
-        "auto", description="keep links apart; auto: if the URDF has collision geometry, or a world is named"
+        "auto", description="avoid collisions; auto: if the URDF has collision geometry, or a world is given"
     )
     world: str | None = Field(None, description="world file: boxes, planes and meshes to keep away from, a box for the tool")
-    clearance: float | None = Field(None, gt=0, description="smallest distance [m]; the world file's if absent, 0.01 without")
-    limits: LimitsSection = Field(LimitsSection(), description="beat the URDF's: position, velocity, acceleration, torque")
+    clearance: float | None = Field(
+        None, gt=0, description="smallest distance [m]; default: that of the world file, otherwise 0.01"
+    )
+    limits: LimitsSection = Field(
+        LimitsSection(), description="override the URDF's limits of position, velocity, acceleration, torque"
+    )
 
     def options(self, robot: Robot) -> dict[str, Any]:
         """What :func:`urdf_ident.design_excitation` is called with.

@@ -27,7 +27,7 @@ class NoiseSection(Section):
 
     sigma: PerJoint | None = Field(None, description="standard deviation, in the signal's unit")
     snr: PerJoint | None = Field(None, description="signal-to-noise ratio [dB]")
-    correlation: float = Field(0.0, ge=0, lt=1, description="of neighbouring samples; 0 is white")
+    correlation: float = Field(0.0, ge=0, lt=1, description="correlation of neighbouring samples; 0: white noise")
 
     def build(self) -> Noise:
         """The noise."""
@@ -37,21 +37,23 @@ class NoiseSection(Section):
 
 
 class SensorSection(Section):
-    """What the log shows of the truth; perfect by default."""
+    """Errors of the sensors; none by default."""
 
     counts: PerJoint | None = Field(None, description="encoder counts per revolution or metre")
-    motor_counts: PerJoint | None = Field(None, description="of motors with elastic joints, before the gear; none: as counts")
-    position_noise: NoiseSection | None = Field(None, description="of the encoders [rad or m]")
+    motor_counts: PerJoint | None = Field(
+        None, description="counts of the motor encoders of elastic joints, before the gear; default: as counts"
+    )
+    position_noise: NoiseSection | None = Field(None, description="noise of the encoders [rad or m]")
     velocity: Literal["measured", "differentiated", "none"] = Field("none", description="differentiated: from the encoders")
-    velocity_noise: NoiseSection | None = Field(None, description="of measured velocities [rad/s or m/s]")
-    torque_noise: NoiseSection | None = Field(None, description="of the logged torque [N·m or N]")
+    velocity_noise: NoiseSection | None = Field(None, description="noise of measured velocities [rad/s or m/s]")
+    torque_noise: NoiseSection | None = Field(None, description="noise of the logged torque [N·m or N]")
     ripple: PerJoint = Field(0.0, description="torque ripple [N·m or N]")
     ripple_cycles: PerJoint = Field(1.0, description="ripple periods per revolution or metre")
     torque_step: PerJoint | None = Field(None, description="resolution of the torque [N·m or N]")
     jitter: float = Field(0.0, ge=0, description="standard deviation of the sampling instants [s]")
-    clock: Literal["true", "nominal"] = Field("true", description="nominal: the log's times hide the jitter")
-    delay: float = Field(0.0, ge=0, description="age of positions and velocities [s]")
-    torque_delay: float = Field(0.0, ge=0, description="age of torques [s]")
+    clock: Literal["true", "nominal"] = Field("true", description="nominal: the time stamps do not show the jitter")
+    delay: float = Field(0.0, ge=0, description="delay of positions and velocities [s]")
+    torque_delay: float = Field(0.0, ge=0, description="delay of torques [s]")
 
     def build(self) -> Sensors:
         """The sensors."""
@@ -65,14 +67,14 @@ class SensorSection(Section):
 
 
 class ControllerSection(Section):
-    """What drives the robot; gains follow from the nominal robot and the bandwidth."""
+    """The controller; gains follow from the nominal robot and the bandwidth."""
 
     type: Literal["pd", "pid", "pd_gravity", "computed_torque"] = Field(
         "pd_gravity", description="pd_gravity: PD with the URDF's gravity"
     )
-    bandwidth: Positive = Field(10.0, description="of each axis [Hz]")
+    bandwidth: Positive = Field(10.0, description="bandwidth of each axis [Hz]")
     damping: Positive = Field(1.0, description="damping ratio")
-    rate: Positive | None = Field(None, description="control instants per second [Hz]; none: continuous")
+    rate: Positive | None = Field(None, description="control rate [Hz]; default: continuous")
     kp: PerJoint | None = Field(None, description="position gain of each joint [N·m/rad or N/m], instead of the bandwidth")
     kd: PerJoint | None = Field(None, description="velocity gain of each joint [N·m·s/rad or N·s/m], instead of the damping")
     velocity_reference: bool = Field(True, description="false: kd acts on the velocity alone, not on its error")
@@ -136,9 +138,9 @@ def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
 class SimulationSection(Section):
     """How an experiment is simulated."""
 
-    rate: Positive = Field(500.0, description="samples per second of the log [Hz]")
+    rate: Positive = Field(500.0, description="sampling rate of the log [Hz]")
     step: Positive = Field(1e-3, description="longest integration step [s]")
-    seed: int = Field(0, ge=0, description="of the sensors' random numbers")
+    seed: int = Field(0, ge=0, description="random seed of the sensors")
     log_target: bool = Field(False, description="log the reference too, as position_target_<joint>")
-    controller: ControllerSection = Field(ControllerSection(), description="what drives the robot")
-    sensors: SensorSection = Field(SensorSection(), description="what the log shows of the truth")
+    controller: ControllerSection = Field(ControllerSection(), description="controller of the robot")
+    sensors: SensorSection = Field(SensorSection(), description="sensor errors in the log")
