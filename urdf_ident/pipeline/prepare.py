@@ -12,6 +12,7 @@ import numpy as np
 from ..data.conditioning.signals import SignalConfig
 from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, told_of
 from ..data.quality.delay import timing
+from ..data.quality.sampled import forget
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError
@@ -87,6 +88,7 @@ def prepare(
         meanwhile = None if ahead is None else partial(ahead, model, loaded)
         loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=meanwhile)
         loaded, late = _timed(model, logs, loaded, config, payload, force)
+        forget(part for log in loaded for part in log.segments)
     trained = trained_range(loaded)
     signals = _signals(loaded, trained)
     if late:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -223,7 +223,17 @@ def _kept(item: ThinnedPiece, made: Array) -> Array:
     return made
 
 
-#: Cut-off and smoothed torque of short pieces, while these live: each is looked at alone, with some others and with all.
+def forget(segments: Iterable[Segment]) -> None:
+    """Lets go of the smoothed torques of motion that has been judged.
+
+    Args:
+        segments: The motion.
+    """
+    for segment in segments:
+        _SMOOTH.pop(segment, None)
+
+
+#: Cut-off and smoothed torque of short pieces, until these are judged: each is looked at alone, with some others and with all.
 _SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
 _SHORT = 20_000
 

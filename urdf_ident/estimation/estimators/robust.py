@@ -234,16 +234,20 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
     segments = [segment for log in logs for segment in log.segments if segment.tau is not None]
-    targets = [stored(model.row_targets(s.tau, s.external)) for s in segments]  # type: ignore[arg-type]
+    torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
     found = []
-    for group, residuals, away, target in zip(model.groups, columns(parts), columns(apart), columns(targets), strict=True):
-        torque = np.sqrt(np.mean(target**2))
+    for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
         swift = _swift(model, group.joint, segments)
         outlying = np.abs(away[swift]) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
         found.append(Outliers(group.name, float(outlying.mean()), float(power)))
     return max(found, key=lambda outliers: outliers.power)
+
+
+def _squares(model: DynamicModel, segment: Segment) -> Array:
+    """Sum of squared torques of each row group, shape (groups,)."""
+    return np.asarray(np.sum(model.row_targets(segment.tau, segment.external) ** 2, axis=0))  # type: ignore[arg-type]
 
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
