@@ -56,9 +56,16 @@ class PlannedMotion:
         return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
 
 
-def _percent(value: float) -> str:
-    """Two digits, and no exponent where nearly all is left."""
-    return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
+def percent(value: float) -> str:
+    """Two digits or whole numbers, without an exponent.
+
+    Args:
+        value: A share [%].
+
+    Returns:
+        The number, without a sign for percent.
+    """
+    return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
@@ -80,7 +87,7 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
             continue
         lines.append(
             f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
-            f"{_percent(100 * m.relative)} % left)"
+            f"{percent(100 * m.relative)} % left)"
         )
     watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
     return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]

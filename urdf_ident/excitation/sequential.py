@@ -30,6 +30,7 @@ from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
 from .criteria import standard_errors
 from .earlier import IdentificationLike, continued, row_noise
+from .planned import percent
 from .planning import column_scale, usable_limits
 from .rows import PlannedRows, designable
 
@@ -190,17 +191,13 @@ def _plus_minus(error: float, value: float) -> str:
     if np.isinf(error):
         return "unknown"
     share = 100.0 * error / abs(value) if value else np.inf
-    return f"± {error:.3g}" + (f" ({_percent(share)} %)" if share < 1000.0 else "")
+    return f"± {error:.3g}" + (f" ({percent(share)} %)" if share < 1000.0 else "")
 
 
 def _range(share: Array) -> str:
     low, high = 100.0 * float(share.min()), 100.0 * float(share.max())
-    ends = dict.fromkeys((_percent(low), _percent(high)))
+    ends = dict.fromkeys((percent(low), percent(high)))
     return f"±{'-'.join(ends)} %"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0f}" if share >= 10.0 else f"{share:.2g}"
 
 
 def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:

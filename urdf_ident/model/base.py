@@ -8,9 +8,10 @@ never on ``WᵀW``, whose digits are half gone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,17 +204,69 @@ class BaseParameters(ReadOnly):
         return "\n".join(lines)
 
 
+class Split(NamedTuple):
+    """Which of some columns are independent, and how the others follow from them.
+
+    Attributes:
+        independent, dependent: Positions of columns, lengths b and d.
+        K: The dependent columns in the independent ones, shape (b, d).
+        accepted: Smallest distance of an independent column.
+        rejected: Distances of the dependent columns, shape (d,).
+    """
+
+    independent: Sequence[int]
+    dependent: Sequence[int]
+    K: Array
+    accepted: float
+    rejected: Array
+
+
+def split_by_distance(columns: Array, tolerance: float) -> Split:
+    """Splits by QR: a column is independent if its distance from the span of those before it is above the tolerance.
+
+    Args:
+        columns: Columns of about length one, shape (k, m).
+        tolerance: Distance up to which a column is dependent.
+
+    Returns:
+        The split.
+    """
+    Q = np.zeros((len(columns), min(columns.shape)))
+    independent: list[int] = []
+    dependent: list[int] = []
+    accepted, rejected = np.inf, []
+    for j in range(columns.shape[1]):
+        basis = Q[:, : len(independent)]
+        rest = columns[:, j]
+        for _ in range(2):  # twice is enough (Kahan)
+            rest = rest - basis @ (basis.T @ rest)
+        distance = float(np.linalg.norm(rest))
+        if distance > tolerance and len(independent) < Q.shape[1]:
+            Q[:, len(independent)] = rest / distance
+            independent.append(j)
+            accepted = min(accepted, distance)
+        else:
+            dependent.append(j)
+            rejected.append(distance)
+    basis = Q[:, : len(independent)]
+    left, right = basis.T @ columns[:, independent], basis.T @ columns[:, dependent]
+    K = np.asarray(np.linalg.solve(left, right)) if independent else np.zeros((0, len(dependent)))
+    return Split(independent, dependent, K, accepted, np.array(rejected))
+
+
 def reduce_factor(
     R: Array,
     names: Sequence[str],
     order: NDArray[np.intp] | None = None,
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
+    split: Callable[[Array, float], Split] = split_by_distance,
 ) -> BaseParameters:
     """Finds the base parameters that a triangular factor (or any regressor) shows, by QR.
 
     Columns are taken in the given order; one joins the independent set if its distance from the span of those
-    before it is above the tolerance. The result is the one of RREF with that column order.
+    before it is above the tolerance. The result is the one of RREF with that column order. Coefficients that are smaller
+    than what is neglected are zero.
 
     Args:
         R: Shape (k, p): the regressor, or its triangular factor.
@@ -221,95 +274,24 @@ def reduce_factor(
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         scale: What counts as size one in each column, shape (p,); its own length if None.
+        split: Finds the independent ones of scaled columns; other ways than QR are in :mod:`.reductions`.
 
     Returns:
-        The reduction.
-    """
-    scaled, sizes, zero = scaled_columns(R, tolerance, scale)
-    Q = np.zeros((R.shape[0], min(R.shape)))
-    independent: list[int] = []
-    dependent: list[int] = []
-    accepted, rejected = np.inf, []
-    for j in np.arange(R.shape[1]) if order is None else order:
-        if zero[j]:
-            continue
-        basis = Q[:, : len(independent)]
-        rest = scaled[:, j]
-        for _ in range(2):  # twice is enough (Kahan)
-            rest = rest - basis @ (basis.T @ rest)
-        distance = float(np.linalg.norm(rest))
-        if distance > tolerance and len(independent) < Q.shape[1]:
-            Q[:, len(independent)] = rest / distance
-            independent.append(int(j))
-            accepted = min(accepted, distance)
-        else:
-            dependent.append(int(j))
-            rejected.append(distance)
-    basis = Q[:, : len(independent)]
-    left, right = basis.T @ scaled[:, independent], basis.T @ scaled[:, dependent]
-    K = np.asarray(np.linalg.solve(left, right)) if independent else np.zeros((0, len(dependent)))
-    found = assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected))
-    return with_ill_conditioned(found, scaled, zero)
-
-
-def scaled_columns(
-    R: Array, tolerance: float = RANK_TOLERANCE, scale: Array | None = None
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Columns of about length one, and which of them are zero.
-
-    Args:
-        R: Shape (k, p).
-        tolerance: Columns shorter than this after scaling are zero.
-        scale: What counts as size one in each column, shape (p,); its own length if None.
-
-    Returns:
-        The scaled columns (k, p), the scale (p,), and which are zero (p,).
+        The reduction, in the units of the parameters.
     """
     norms = np.linalg.norm(R, axis=0)
     sizes = norms if scale is None else scale
     zero = (norms <= ZERO_FLOOR * norms.max(initial=0.0)) | (norms <= tolerance * sizes)
-    return R / np.where(sizes > 0, sizes, 1.0), sizes, zero
-
-
-def with_ill_conditioned(found: BaseParameters, scaled: Array, zero: NDArray[np.bool_]) -> BaseParameters:
-    """The reduction, with zero columns that are more than the rounding of doubles counted as ill-conditioned.
-
-    Args:
-        scaled: Scaled columns, shape (k, p).
-        zero: Which are zero, shape (p,).
-
-    Returns:
-        The reduction.
-    """
-    rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
-    return replace(found, ill_conditioned=np.union1d(found.ill_conditioned, rounded).astype(np.intp)) if len(rounded) else found
-
-
-def assembled(
-    names: Sequence[str],
-    independent: Sequence[int],
-    dependent: Sequence[int],
-    K: Array,
-    sizes: Array,
-    accepted: float,
-    rejected: Array,
-) -> BaseParameters:
-    """The reduction in the units of the parameters, without coefficients that are smaller than what is neglected.
-
-    Args:
-        names: Names of the p columns.
-        independent, dependent: Indices of columns, lengths b and d.
-        K: For scaled columns, shape (b, d).
-        sizes: What the columns were scaled with, shape (p,).
-        accepted: Smallest distance of an independent column.
-        rejected: Distances of the dependent columns, shape (d,).
-
-    Returns:
-        The reduction.
-    """
-    first, rest = np.array(independent, dtype=np.intp), np.array(dependent, dtype=np.intp)
-    largest = max(float(rejected.max(initial=0.0)), float(np.finfo(float).eps))
-    K = np.where(np.abs(K) > max(_COEFFICIENT * largest, 1e-11), K, 0.0)
+    scaled = R / np.where(sizes > 0, sizes, 1.0)
+    places = np.array([j for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
+    found = split(scaled[:, places], tolerance)
+    first, rest = places[list(found.independent)], places[list(found.dependent)]
+    largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
+    K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
     K = K * sizes[rest] / sizes[first][:, None]
-    zero = np.setdiff1d(np.arange(len(names)), np.concatenate([first, rest])).astype(np.intp)
-    return BaseParameters(tuple(names), first, rest, zero, K, accepted / largest, rest[rejected > BLUR])
+    # zero columns that are more than the rounding of doubles count as ill-conditioned
+    rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
+    doubtful = np.union1d(rest[found.rejected > BLUR], rounded) if len(rounded) else rest[found.rejected > BLUR]
+    return BaseParameters(
+        tuple(names), first, rest, np.flatnonzero(zero), K, found.accepted / largest, doubtful.astype(np.intp)
+    )

@@ -1,66 +1,51 @@
 """The same base parameters by other arithmetic: Gauss-Jordan elimination (Szabó 2021), singular vectors (Gautier 2013).
 
-QR (:func:`.base.reduce_factor`) is what the tool uses. These two decide the rank by pivots and by singular values instead
-of by distances; that all three agree in span and in the independent columns is a check of each.
+QR (:func:`.base.split_by_distance`) is what the tool uses. These two decide the rank by pivots and by singular values
+instead of by distances; that all three agree in span and in the independent columns is a check of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..errors import ModelError, nearest
+from ..errors import ModelError, check_known
 from ..linalg import Array
-from .base import RANK_TOLERANCE, BaseParameters, assembled, reduce_factor, scaled_columns, with_ill_conditioned
-
-Reduction = Callable[[Array, Sequence[str], "NDArray[np.intp] | None", float, "Array | None"], BaseParameters]
+from .base import Split, split_by_distance
 
 
-def reduction(method: str) -> Reduction:
-    """One of the three reductions by name.
+def split_of(method: str) -> Callable[[Array, float], Split]:
+    """One of the three ways to split columns, by name.
 
     Args:
         method: Any of "qr", "rref" and "svd".
 
     Returns:
-        The function.
+        The function, for :func:`.base.reduce_factor`.
 
     Raises:
         ModelError: Another name.
     """
-    known: dict[str, Reduction] = {"qr": reduce_factor, "rref": reduce_by_elimination, "svd": reduce_by_svd}
-    if method not in known:
-        raise ModelError("unknown reduction", got=repr(method), expected="qr, rref or svd", remedy=nearest(method, list(known)))
+    known = {"qr": split_by_distance, "rref": split_by_elimination, "svd": split_by_svd}
+    check_known("reduction", method, known, ModelError)
     return known[method]
 
 
-def reduce_by_elimination(
-    R: Array,
-    names: Sequence[str],
-    order: NDArray[np.intp] | None = None,
-    tolerance: float = RANK_TOLERANCE,
-    scale: Array | None = None,
-) -> BaseParameters:
-    """Base parameters by reduced row echelon form with row pivoting (Szabó 2021, §3).
+def split_by_elimination(columns: Array, tolerance: float) -> Split:
+    """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3).
 
     Args:
-        R: Shape (k, p): the regressor, or its triangular factor.
-        names: Names of the p columns.
-        order: Permutation of range(p); natural if None.
+        columns: Columns of about length one, shape (k, m).
         tolerance: A pivot column whose rest is shorter than this is none.
-        scale: What counts as size one in each column, shape (p,); its own length if None.
 
     Returns:
-        The reduction; its distances are what elimination leaves of a column.
+        The split; its distances are what elimination leaves of a column.
     """
-    scaled, sizes, zero = scaled_columns(R, tolerance, scale)
-    places = [int(j) for j in (range(R.shape[1]) if order is None else order) if not zero[j]]
-    work = scaled[:, places].copy()
+    work = columns.copy()
     pivots: list[int] = []
     accepted, rejected = np.inf, []
-    for k in range(len(places)):
+    for k in range(columns.shape[1]):
         row = len(pivots)
         rest = float(np.linalg.norm(work[row:, k]))
         if row == len(work) or rest <= tolerance:
@@ -73,43 +58,31 @@ def reduce_by_elimination(
         work[others] -= np.outer(work[others, k], work[row])
         pivots.append(k)
         accepted = min(accepted, rest)
-    others = [k for k in range(len(places)) if k not in set(pivots)]
-    K = work[: len(pivots)][:, others]
-    independent, dependent = [places[k] for k in pivots], [places[k] for k in others]
-    return with_ill_conditioned(assembled(names, independent, dependent, K, sizes, accepted, np.array(rejected)), scaled, zero)
+    dependent = [k for k in range(columns.shape[1]) if k not in set(pivots)]
+    return Split(pivots, dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
 
 
-def reduce_by_svd(
-    R: Array,
-    names: Sequence[str],
-    order: NDArray[np.intp] | None = None,
-    tolerance: float = RANK_TOLERANCE,
-    scale: Array | None = None,
-) -> BaseParameters:
-    """Base parameters from the null space ``V2``: dependent ones are chosen so that its rows are regular (Gautier 2013).
+def split_by_svd(columns: Array, tolerance: float) -> Split:
+    """Splits by the null space ``V2``: dependent ones are chosen so that its rows are regular (Gautier 2013).
 
     A column depends on those before it exactly where a null vector ends there; so rows of ``V2`` are chosen from the end.
 
     Args:
-        R: Shape (k, p): the regressor, or its triangular factor.
-        names: Names of the p columns.
-        order: Permutation of range(p); natural if None.
+        columns: Columns of about length one, shape (k, m).
         tolerance: Singular values below this are zero.
-        scale: What counts as size one in each column, shape (p,); its own length if None.
 
     Returns:
-        The reduction; its distances are singular values.
+        The split; its distances are singular values.
     """
-    scaled, sizes, zero = scaled_columns(R, tolerance, scale)
-    places = np.array([int(j) for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
-    _, values, right = np.linalg.svd(scaled[:, places], full_matrices=True)
-    values = np.append(values, np.zeros(len(places) - len(values)))
+    count = columns.shape[1]
+    _, values, right = np.linalg.svd(columns, full_matrices=True)
+    values = np.append(values, np.zeros(count - len(values)))
     rank = int((values > tolerance).sum())
     null = right[rank:].T
     chosen: list[int] = []
-    basis = np.zeros((len(places) - rank, 0))
-    for k in range(len(places))[::-1]:
-        if len(chosen) == len(places) - rank:
+    basis = np.zeros((count - rank, 0))
+    for k in range(count)[::-1]:
+        if len(chosen) == count - rank:
             break
         rest = null[k] - basis @ (basis.T @ null[k])
         rest = rest - basis @ (basis.T @ rest)
@@ -118,9 +91,8 @@ def reduce_by_svd(
             chosen.append(k)
             basis = np.column_stack([basis, rest / size])
     dependent = sorted(chosen)
-    independent = np.setdiff1d(np.arange(len(places)), dependent)
-    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if dependent else np.zeros((len(places), 0))
+    independent = np.setdiff1d(np.arange(count), dependent)
+    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if dependent else np.zeros((count, 0))
     accepted = float(values[rank - 1]) if rank else np.inf
     neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
-    found = assembled(names, places[independent].tolist(), places[dependent].tolist(), K, sizes, accepted, neglected)
-    return with_ill_conditioned(found, scaled, zero)
+    return Split(independent.tolist(), dependent, K, accepted, neglected)

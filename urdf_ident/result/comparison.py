@@ -220,9 +220,9 @@ class Trend(ReadOnly):
         Returns:
             The path written.
         """
-        from matplotlib.figure import Figure
+        from .plots.style import figure_class
 
-        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        figure = figure_class()(figsize=(7.0, 4.5), layout="constrained")
         axes = figure.add_subplot()
         steps = np.arange(len(self.names))
         for j, joint in enumerate(self.joints):
