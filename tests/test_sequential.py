@@ -164,15 +164,15 @@ def test_the_sentence_names_what_is_unknown_and_no_more() -> None:
         "by hand",
     )
     assert told.weakest[:2].tolist() == [1, 2]
-    assert told.sentence().startswith("2 of 7 base parameters are unknown beyond the noise: b, c; after 20 s")
+    assert told.sentence().startswith("2 of 7 base parameters are hidden by the noise: b, c; after 20 s")
     assert told.mass_words() == "masses of one, two: from ±40 % to ±5-6 %"
     assert "unknown" in told.summary()
     assert "0 are known to 10 % now and 20 then; standard deviations are 7.3 times smaller" in told.summary()
     one = replace(told, before=np.where(np.isinf(told.before), 0.1, told.before))
-    assert one.sentence().startswith("1 of 7 base parameters is unknown beyond the noise: c; after 20 s")
-    assert "the 5 weakest are 2 times smaller" in one.sentence()
+    assert one.sentence().startswith("1 of 7 base parameters is hidden by the noise: c; after 20 s")
+    assert "the 5 least certain are 2 times smaller" in one.sentence()
     none = replace(one, size=np.ones(7))
-    assert none.sentence().startswith("no base parameter is unknown beyond the noise, the weakest are c, g, a, b, d; after")
+    assert none.sentence().startswith("no base parameter is hidden by the noise, the least certain are c, g, a, b, d; after")
 
 
 def in_process(*arguments: object) -> str:
@@ -187,7 +187,7 @@ def test_identify_offers_the_next_motion_and_writes_it_on_request(work: Path) ->
     options = ("identify", work / "arm.urdf", work / "log.csv", "-c", work / "q.yaml", "-o", work / "out")
     offered = in_process(*options, "-v")
     assert re.search(
-        r"^next: .*after 6 s the standard errors of the [0-9]+ weakest are [0-9.]+ times smaller.*--next", offered, re.MULTILINE
+        r"^next: .*after 6 s the standard errors of the [0-9]+ least certain are [0-9.]+ times smaller.*--next", offered, re.MULTILINE
     )
     designed = in_process(*options, "--next", work / "next.csv")
     motion = read_trajectory(work / "next.csv", Robot.from_urdf(work / "arm.urdf"))
