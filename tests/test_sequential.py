@@ -187,7 +187,9 @@ def test_identify_offers_the_next_motion_and_writes_it_on_request(work: Path) ->
     options = ("identify", work / "arm.urdf", work / "log.csv", "-c", work / "q.yaml", "-o", work / "out")
     offered = in_process(*options, "-v")
     assert re.search(
-        r"^next: .*after 6 s the standard errors of the [0-9]+ least certain are [0-9.]+ times smaller.*--next", offered, re.MULTILINE
+        r"^next: .*after 6 s the standard errors of the [0-9]+ least certain are [0-9.]+ times smaller.*--next",
+        offered,
+        re.MULTILINE,
     )
     designed = in_process(*options, "--next", work / "next.csv")
     motion = read_trajectory(work / "next.csv", Robot.from_urdf(work / "arm.urdf"))

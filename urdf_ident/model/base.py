@@ -274,7 +274,7 @@ def reduce_factor(
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         scale: What counts as size one in each column, shape (p,); its own length if None.
-        split: Finds the independent ones of scaled columns; other ways than QR are in :mod:`.reductions`.
+        split: Finds the independent ones of scaled columns, shape (k, m); other ways than QR are in :mod:`.reductions`.
 
     Returns:
         The reduction, in the units of the parameters.
