@@ -223,7 +223,9 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
         level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
         lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
         for finding in item["findings"]:
-            lines.append(f"  {finding['severity']:<8} {finding_words(finding)}")
+            message, arrow, remedy = finding_words(finding).partition(" -> ")
+            lines.append(f"  {finding['severity']:<8} {message}")
+            lines += [f"  {'':<8} -> {remedy}"] if arrow else []
     return "\n".join(lines)
 
 
