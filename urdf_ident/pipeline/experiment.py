@@ -46,7 +46,7 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         The plant.
 
     Raises:
-        ModelError: As :func:`build_plant` and :func:`.pipeline.experiment_elastic.build_elastic_plant`.
+        ModelError: As :func:`build_plant` and :func:`build_elastic_plant`.
         MissingFileError: The truth cannot be read.
     """
     return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
