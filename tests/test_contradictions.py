@@ -557,3 +557,22 @@ def stepping(seed: int, seconds: float = 4.0) -> Recording:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_friction_holds_at_rest_is_no_drift(seed: int) -> None:
     assert doubts(stepping(seed)) == []
+
+
+def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
+    """No other parameters explain it, and over all logs it is little."""
+    logs = [replace(log_of(ARM, seed=k, seconds=9.0), name=f"run{k}", sha256=f"{k}") for k in range(3)]
+    slow = np.array(logs[1].effort)
+    share = 1 - np.exp(-2 * np.pi * 1.3 / 200.0)
+    for k in range(1, len(slow)):
+        slow[k, 3] = slow[k - 1, 3] + share * (slow[k, 3] - slow[k - 1, 3])
+    drive = Drive.build(ARM.n)
+
+    def told(some: list[Recording]) -> list[list[tuple[str, str | None]]]:
+        reports = examine_logs(some, ARM, drive, SignalConfig())
+        return [[(x.id, x.joint) for x in report.findings if x.severity == "warning"] for report in reports]
+
+    assert told(logs) == [[], [], []]
+    found = told([logs[0], replace(logs[1], effort=slow), logs[2]])
+    assert found[0] == found[2] == []
+    assert ("log-differs", ARM.joints[3]) in found[1]

@@ -292,7 +292,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "log-differs": FindingKind(
             "warning",
-            "One log contradicts the others.",
+            "One log contradicts the others, or a joint's effort is explained far worse in it than in any other.",
             "Leave it out, or find out what was changed.",
             "gain, a sum of logarithms",
         ),

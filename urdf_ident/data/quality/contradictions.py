@@ -24,9 +24,10 @@ from .first_order import SmallFault, small_faults
 from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .sampled import MotionSamples, sampler
 from .small_wording import small_fault
-from .stationarity import Change, Growth, between, in_all, within
+from .stationarity import Alone, Change, between, in_all, within
 from .trial import Case
-from .wording import SEVERE, changes, differs, doubt, named, open_scale
+from .unlike import unlike
+from .wording import SEVERE, changes, differs, doubt, named, open_scale, worse_explained
 
 #: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
 _FEWEST = 25
@@ -60,7 +61,7 @@ def contradictions(
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
     whole = _case(robot, reduction, logs) if shared() else None
-    pending = begun(partial(_changes_of, robot, reduction), logs)
+    pending = begun(partial(_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
     ahead = None if whole is None else (whole, *search(whole))  # while others look at each log alone
@@ -86,6 +87,9 @@ def contradictions(
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
                 out[k] = (*out[k], *([] if steps or not small else [small_fault(robot, small)]))
+            if not steps and not small and not any(changed.values()):
+                for at, (joint, times) in unlike([told.left for k in usable if (told := alone[k])]).items():
+                    out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))
             break
         for group in odd:
             for k, (kind, gain, joint) in group.items():
@@ -116,25 +120,23 @@ def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: S
     return found if found and found[0].id not in told and found[0].gain > least else []
 
 
-def _changes_of(
-    robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]
-) -> tuple[Change | None, Growth] | None:
-    """What changes along one log, read as it is described; None where it does not hold enough to tell anything."""
+def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> Alone | None:
+    """What one log, read as it is described, says by itself; None where it does not hold enough to tell anything."""
     case = _case(robot, reduction, [log])
     if case is None:
         return None
     reading = Reading.as_logged(robot.n)
-    change, growth = within(case.evidence(reading), reading.efforts())
-    return change if case.turns >= FEWEST_REVERSALS else None, growth
+    told = within(case.evidence(reading), reading.efforts())
+    return told if case.turns >= FEWEST_REVERSALS else replace(told, change=None)
 
 
-def _changing(together: Case, alone: Sequence[tuple[Change | None, Growth]]) -> list[Change | None]:
+def _changing(together: Case, alone: Sequence[Alone]) -> list[Change | None]:
     """What changes along each log; where no log tells anything by itself, what all of them do."""
-    changed = [change for change, _ in alone]
+    changed = [told.change for told in alone]
     if any(changed) or not alone:
         return changed
     reading = Reading.as_logged(together.robot.n)
-    shared = in_all(together.evidence(reading), _log_of_block(together), reading.efforts(), [growth for _, growth in alone])
+    shared = in_all(together.evidence(reading), _log_of_block(together), reading.efforts(), [told.growth for told in alone])
     return [shared] * len(alone)
 
 

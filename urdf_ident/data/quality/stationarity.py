@@ -26,6 +26,7 @@ from .evidence import (
 )
 from .gram_fit import solved
 from .parts import differing_part
+from .unlike import Left
 
 #: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -108,6 +109,21 @@ class Growth:
 
 
 @dataclass(frozen=True, eq=False)
+class Alone:
+    """What one log says by itself.
+
+    Attributes:
+        change: The change along it that explains most, or None.
+        growth: How much the offsets grow.
+        left: What its own parameters leave of the efforts.
+    """
+
+    change: Change | None
+    growth: Growth
+    left: Left
+
+
+@dataclass(frozen=True, eq=False)
 class _Steady:
     """What one set of parameters leaves.
 
@@ -176,7 +192,7 @@ def _change(
     return best
 
 
-def within(found: RigidEvidence, reading: Array) -> tuple[Change | None, Growth]:
+def within(found: RigidEvidence, reading: Array) -> Alone:
     """What changes along one log.
 
     Args:
@@ -184,27 +200,26 @@ def within(found: RigidEvidence, reading: Array) -> tuple[Change | None, Growth]
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
-        The change that explains most, or None; and how much the offsets grow.
+        What it says by itself.
     """
     order = reading[:, None]
     base = _Steady.of(found, order)
     grown = _growth(found, order, base.weights)
+    usual = 1.0 / (found.usual * found.size) ** 2
+    fitted = in_sample(found, order, usual)
     best: Change | None = None
     profiles = list(_profiles(len(found.count)))
     changes = _changes(found, np.array([weight for *_, weight in profiles]), base, order)
     for (begin, end, drift, _), change in zip(profiles, changes, strict=True):
         if change is not None and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
-    if best is not None:
-        return best, grown
-    usual = 1.0 / (found.usual * found.size) ** 2
-    fitted = in_sample(found, order, usual)
-    told = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
-    if told is None and (part := differing_part(found, order, usual)) is not None:
-        told = Change("friction", part.begin, part.end, False, part.joint, part.gain)
-    if told is None and (joint := grown.told(GROWTHS)) is not None:
-        told = _offset_drift(found, order, base, _along(len(found.count)), joint)
-    return told, grown
+    if best is None:
+        best = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
+    if best is None and (part := differing_part(found, order, usual)) is not None:
+        best = Change("friction", part.begin, part.end, False, part.joint, part.gain)
+    if best is None and (joint := grown.told(GROWTHS)) is not None:
+        best = _offset_drift(found, order, base, _along(len(found.count)), joint)
+    return Alone(best, grown, Left(unexplained(found, fitted, order)[:, 0], base.left, found.size))
 
 
 def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:

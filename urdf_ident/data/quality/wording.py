@@ -260,6 +260,24 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     )
 
 
+def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
+    """A log in which something beside the robot is in a joint's effort.
+
+    Args:
+        robot: Names of the joints.
+        joint: The joint.
+        times: How many times as much is left of its effort as in any other log.
+
+    Returns:
+        The finding.
+    """
+    words = (
+        f"of the effort of this joint {times:.2g} times as much stays unexplained in this log as in any other, whatever its "
+    )
+    remedy = "leave it out, or look at this joint's effort: noise, a filter or delay, held or clipped values, contact?"
+    return Finding("log-differs", "warning", robot.joints[joint], None, f"{words}parameters", remedy, None, None)
+
+
 def _refuses(step: Step, sound: bool) -> bool:
     """Whether the log must not be used as described: the gain is sure and large, and the log is sound once it is read so.
 
