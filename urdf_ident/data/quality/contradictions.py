@@ -83,10 +83,13 @@ def contradictions(
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
             laden = any(part.external is not None for k in usable for part in logs[k][0])
             found = _weighed(together, _findings(robot, together, reading, steps, laden))
+            told_already = {(item.id, item.joint) for item in found}
+            more = [] if steps or not small else [small_fault(robot, small)]
+            more = [item for item in more if (item.id, item.joint) not in told_already]
             for k in usable:
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
-                out[k] = (*out[k], *([] if steps or not small else [small_fault(robot, small)]))
+                out[k] = (*out[k], *more)
             if not steps and not small and not any(changed.values()):
                 for at, (joint, times) in unlike([told.left for k in usable if (told := alone[k])]).items():
                     out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))

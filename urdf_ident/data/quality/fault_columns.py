@@ -48,6 +48,8 @@ _STEP = 1e-4
 class FaultColumns:
     """Where a fault's columns are: all rows hold the shared ones, one row its own, and with and without the fault the guard.
 
+    With and without it all rows also hold the first `given` of the shared ones.
+
     The size is the root of the sum of the squares of the last coefficients, so many as `numbers`, times the unit; a sense is
     the coefficient's sign, or 0.
     """
@@ -60,6 +62,7 @@ class FaultColumns:
     unit: float = 1.0
     sense: int = 0
     numbers: int = 1
+    given: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +84,11 @@ class _Made:
         unit: float = 1.0,
         sense: int = 0,
         numbers: int = 0,
+        given: int = 0,
     ) -> None:
         """A fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
-        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers or len(shared) + len(own)))
+        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers or len(shared) + len(own), given))
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
@@ -201,7 +205,7 @@ class FaultRows:
             made.add("position-zero", (j,), shared=[zero], unit=-1.0)
         # about whichever zero, and whether or not the same ratio is in the effort
         wider = [zero, self._torque(j, q, v, a)]
-        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1)
+        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1, given=1)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
         made.add("position-late", (j,), shared=[late[j]], guard=turning, unit=-1.0)
         made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)

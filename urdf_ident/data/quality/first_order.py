@@ -45,6 +45,10 @@ _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
 _WHOLE = (0.8, 1.25)
 
 
+#: Which columns that all rows share, and which of one row, a fit has.
+_Chosen = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 @dataclass(frozen=True, eq=False)
 class SmallFault:
     """A fault and what it explains.
@@ -106,8 +110,8 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     loose, growth = play(logs, moving), jerks(logs)
     for k, j in enumerate(moving.tolist()):
         trial, faults = _Trial.of(rows, j, loose[:, :, k], growth)
-        plain = {fault.guard: trial.seen(fault.guard) for fault in faults}
-        gains = {fault: plain[fault.guard] - trial.seen(fault.guard, fault) for fault in faults}
+        plain = {_without(fault): trial.seen(_without(fault)) for fault in faults}
+        gains = {fault: plain[_without(fault)] - trial.seen(_with(fault)) for fault in faults}
         common = next(gain for fault, gain in gains.items() if fault.id == ALL_LATE)
         own = {fault: gain for fault, gain in gains.items() if gain > _WORTH and _own(fault, gain, common)}
         promising += [(gain, fault, trial) for fault, gain in own.items()]
@@ -166,18 +170,18 @@ class _Trial:
         shared, own = range(self.shared.shape[2]), range(self.own.shape[1])
         return np.stack([x.T @ x for x in (self._columns(i, shared, own) for i in range(self.rows.n))])
 
-    def seen(self, guard: Sequence[int], fault: FaultColumns | None = None) -> float:
+    def seen(self, chosen: _Chosen) -> float:
         """Sum of the logarithms of the unexplained parts of the rows that move, where the fit has seen everything."""
-        gram, x = self._fitted(guard, fault)
+        gram, x = self._fitted(chosen)
         return float(np.log(self.rows.left(np.sum(x * (gram @ x), axis=2)[:, :, 0])[self.rows.case.moves]).sum())
 
     def sizes(self, fault: FaultColumns) -> Array:
         """Coefficients of a fault where the fit has seen everything, shape (1, number)."""
-        return self._sizes(fault, self._fitted(fault.guard, fault)[1][:, :, :, 0])
+        return self._sizes(fault, self._fitted(_with(fault))[1][:, :, :, 0])
 
-    def _fitted(self, guard: Sequence[int], fault: FaultColumns | None) -> tuple[Array, Array]:
+    def _fitted(self, chosen: _Chosen) -> tuple[Array, Array]:
         """Gram matrices over all samples, (1, n, p, p), and coefficients, (1, n, p, 1)."""
-        rows, (shared, own) = self.rows, _chosen(guard, fault)
+        rows, (shared, own) = self.rows, chosen
         m, f, p = rows.inertial.shape[2], rows.friction.shape[2], self._total.shape[1]
         begin = m + self.shared.shape[2]
         rest = range(begin + f, p - rows.n)
@@ -197,8 +201,8 @@ class _Trial:
     def measured(self, fault: FaultColumns) -> SmallFault | None:
         """The size of a fault, its error, and what it explains elsewhere; None where its sense is impossible."""
         rows, moves = self.rows, self.rows.case.moves
-        before, _ = self._without_each(fault.guard, None)
-        after, x = self._without_each(fault.guard, fault)
+        before, _ = self._without_each(_without(fault))
+        after, x = self._without_each(_with(fault))
         size = self._sizes(fault, x)[:, -fault.numbers :]
         if fault.sense and fault.sense * size[0, 0] <= 0:
             return None
@@ -212,9 +216,9 @@ class _Trial:
         value = fault.unit * (float(size[0, 0]) if len(size[0]) == 1 else float(np.linalg.norm(size[0])))
         return SmallFault(fault.id, fault.joints, value, errors, gain, sure, left)
 
-    def _without_each(self, guard: Sequence[int], fault: FaultColumns | None) -> tuple[Array, Array]:
+    def _without_each(self, chosen: _Chosen) -> tuple[Array, Array]:
         """Squared errors on blocks not seen, (B, n), and coefficients of all and without each block, (1 + B, n, p)."""
-        rows, (shared, own) = self.rows, _chosen(guard, fault)
+        rows, (shared, own) = self.rows, chosen
         columns = [self._columns(i, shared, own) for i in range(rows.n)]
         blocks = [np.flatnonzero(rows.samples.block == b) for b in range(len(rows.count))]
         gram = np.stack([[x[k].T @ x[k] for x in columns] for k in blocks])
@@ -225,5 +229,9 @@ class _Trial:
         return np.maximum(np.sum(x[1:] * (gram @ x[1:]), axis=2), 0.0)[:, :, 0], x[:, :, :, 0]
 
 
-def _chosen(guard: Sequence[int], fault: FaultColumns | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return ((), tuple(guard)) if fault is None else (fault.shared, (*guard, *fault.own))
+def _without(fault: FaultColumns) -> _Chosen:
+    return fault.shared[: fault.given], fault.guard
+
+
+def _with(fault: FaultColumns) -> _Chosen:
+    return fault.shared, (*fault.guard, *fault.own)

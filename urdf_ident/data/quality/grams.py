@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .sampled import MotionSamples
+from .sampled import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
 #: Blocks left out at a time are every so manieth.
@@ -40,12 +40,16 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
         cosine about their means; and the first six of the motors, in the sense in which they turn the joint, zeros where it has
         fewer of them than another.
     """
-    columns = _dissipating(motion.v[:, j], motion.a[:, j])
+    columns = _dissipating(motion.v[:, j], motion.a[:, j], motion.signs[:, j])
     if springs:
         q = motion.q[:, j]
         columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
     for way in coupled_with(motion.reduction, j):
-        columns += _dissipating(motion.v @ way, motion.a @ way) if way.any() else [*np.zeros((_OF_ONE, len(motion.v)))]
+        columns += (
+            _dissipating(motion.v @ way, motion.a @ way, _signs(motion.v @ way))
+            if way.any()
+            else [*np.zeros((_OF_ONE, len(motion.v)))]
+        )
     return np.column_stack(columns)
 
 
@@ -79,9 +83,14 @@ def whose(columns: int) -> list[int]:
     return [0, *range(_OF_ONE + (_OF_SPRINGS if columns % _OF_ONE else 0), columns, _OF_ONE)]
 
 
-def _dissipating(v: Array, a: Array) -> list[Array]:
+def _dissipating(v: Array, a: Array, signs: Array) -> list[Array]:
+    return [a, np.ones(len(v)), v, *signs.T, v * np.abs(v)]
+
+
+def _signs(v: Array) -> Array:
+    """Smoothed signs of a motor's velocity, shape (N, widths)."""
     typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
-    return [a, np.ones(len(v)), v, *(np.tanh(v / (w * typical)) for w in (0.1, 0.6)), v * np.abs(v)]
+    return np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,8 @@ from ..conditioning.filters import delayed, lowpass
 SAMPLES, BLOCKS = 500, 15
 #: Samples of a stretch, below which its first one would count for more than a tenth.
 _FEW_OF_A_STRETCH = 10
+#: Parts of a joint's usual speed within which friction turns round.
+WIDTHS = (0.1, 0.6)
 #: A joint rests below this part of its fast speeds, and which quantile those are.
 _AT_REST, _FAST = 0.02, 0.99
 #: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
@@ -35,6 +37,8 @@ class MotionSamples:
     Attributes:
         q, v, a: Shape (N, n) [rad or m, and per s, s²].
         tau: Shape (N, n) [N·m or N].
+        signs: Smoothed signs of the velocities, one a width of :data:`WIDTHS`, behind the torque's filter: what a filter
+            makes of friction that turns round depends on how fast the joint turns back; shape (N, n, widths).
         block: Block of each sample, shape (N,).
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
@@ -45,6 +49,7 @@ class MotionSamples:
     v: Array
     a: Array
     tau: Array
+    signs: Array
     block: NDArray[np.int64]
     log: NDArray[np.int64]
     time: Array
@@ -81,22 +86,24 @@ class MotionSamples:
             self.v[select],
             self.a[select],
             self.tau[select],
+            self.signs[select],
             block,
             self.log[select],
             self.time[select],
             self.reduction,
         )
 
-    def with_motion(self, q: Array, v: Array, a: Array) -> MotionSamples:
+    def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """The same efforts with another motion.
 
         Args:
             q, v, a: Shape (N, n) [rad or m, and per s, s²].
+            signs: As the attribute, shape (N, n, widths); the same by default.
 
         Returns:
             The samples.
         """
-        return replace(self, q=q, v=v, a=a)
+        return replace(self, q=q, v=v, a=a, signs=self.signs if signs is None else signs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +179,23 @@ def sampler(
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _blocks(log, blocks)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
-    first = MotionSamples(q, v, a, efforts(0.0), block, log, time, reduction if coupled else None)
+    typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
+    signs = np.concatenate([_signs(item, typical) for item in pieces])
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, reduction if coupled else None)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
+
+
+def _signs(item: ThinnedPiece, typical: Array) -> Array:
+    """Smoothed signs of the velocities of a stretch, widths in parts of the typical ones, shape (n,): shape (N, n, widths)."""
+    part = item.part
+    some = [slice(None)] if len(part) <= _SHORT else [slice(j, j + 1) for j in range(part.v.shape[1])]
+    made = [
+        np.stack(
+            [lowpass(np.tanh(part.v[:, at] / (w * typical[at])), part.rate, item.cutoff)[item.rows] for w in WIDTHS], axis=2
+        )
+        for at in some
+    ]
+    return np.concatenate(made, axis=1)
 
 
 def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:

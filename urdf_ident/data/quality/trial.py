@@ -284,7 +284,8 @@ class Case:
         places, sign = list(reading.places), np.array(reading.sign)
         s = reading.stretch
         q = samples.q[:, places] * sign + np.array(reading.zero)
-        return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2)
+        signs = samples.signs[:, places] * sign[:, None]
+        return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2, signs)
 
     def _regressor(self, reading: Reading) -> Array:
         """Linear in gravity, and in one over the square of the stretch."""
