@@ -47,13 +47,30 @@ def test_coarse_encoders_of_a_sound_arm_are_no_delay() -> None:
     assert all("not distinguishable from the counts of" in finding.message for finding in late)
 
 
+def test_joints_that_stick_behind_a_low_cutoff_are_no_delay() -> None:
+    path = robot_path("generic_6axis")
+    robot = ui.Robot.from_urdf(path)
+    project = parse_project({"simulation": {"sensors": {"counts": 65536}, "rate": 200}})
+    plant = true_plant(project, robot, path.with_name("generic_6axis_truth.yaml"))
+    motion = random_fourier(Limits.from_robot(robot), 12.0, 4, 2, fill=0.5)
+    log = run_experiment(project, robot, motion, plant=plant, name="log", seed=1).recording
+    late = {}
+    for cutoff in (2.6, 6.0):
+        (report,) = examine_logs([log], robot, ui.Drive.build(robot.n), SignalConfig(cutoff=cutoff))
+        late[cutoff] = [finding for finding in report.findings if finding.id == "effort-delay"]
+    assert not late[6.0]  # which shows that nothing is late
+    assert late[2.6]
+    assert {finding.severity for finding in late[2.6]} == {"info"}
+    assert any("positions low-pass filtered at 2.6 Hz do not show" in finding.message for finding in late[2.6])
+
+
 def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> None:
     t = np.arange(0.0, 10.0, 0.01)
     q = np.column_stack([0.5 * np.cos(2 * t), 0.3 * t, 0.5 * np.cos(2 * t)])  # turning with 2 rad/s², going on, without counts
     count = 1e-3
     logged = np.column_stack([count * np.round(q[:, :2] / count), q[:, 2]])
     parts = condition(ui.Recording("log", ARM.joints, t, q, effort=0 * q), ARM).segments
-    hidden = hidden_delays(ARM.joints, [(logged, parts)])
+    hidden = hidden_delays(ARM.joints, [(logged, parts, 20.0)])
     assert hidden.counts[ARM.joints[0]] == pytest.approx(np.sqrt(2 * count / 2.0), rel=0.05)
     assert hidden.counts[ARM.joints[1]] == hidden.counts[ARM.joints[2]] == 0.0
     assert hidden.sample == pytest.approx(0.005)
@@ -65,5 +82,5 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     within = known_delay(late_against_others(0.004, ARM.joints[2]), hidden)
     assert within.severity == "info"
     assert "the times of the samples, which are 10 ms apart" in within.message
-    told = known_delays(ARM.joints, [(logged, parts)] * 2, [[replace(short, id="contact")], [short, long]])
+    told = known_delays(ARM.joints, [(logged, parts, 10.0)] * 2, [[replace(short, id="contact")], [short, long]])
     assert [[item.severity for item in own] for own in told] == [["warning"], ["info", "warning"]]

@@ -108,7 +108,8 @@ def examine_logs(
         late, apart = timing(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
         found = [(*doubts, *common, *untold(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
-    found = known_delays(robot.joints, [(reports[k].recording.position, item.segments) for k, item in usable.items()], found)
+    shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
+    found = known_delays(robot.joints, shown, found)
     for k, doubts in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
     return reports
@@ -239,7 +240,8 @@ def told_of(logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[
     Returns:
         Findings of each.
     """
-    return known_delays(robot.joints, [(log.report.recording.position, log.segments) for log in logs], found)
+    seen = [(log.report.recording.position, log.segments, log.conditioned.cutoff) for log in logs]
+    return known_delays(robot.joints, seen, found)
 
 
 def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:

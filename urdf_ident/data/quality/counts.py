@@ -1,7 +1,9 @@
-"""Delays that a log cannot tell: shorter than half a sample, or than a joint stands on one count of its encoder.
+"""Delays that a log does not determine: shorter than half a sample, than a joint stands on one count of its encoder, or than
+what the low-pass of its positions smooths away.
 
 A joint that turns back stands for the encoder until it has left one count. Friction that turns round there seems to come later
-than the motion, by as long as the joint takes to leave the count, so that no delay of that size is told from it.
+than the motion, by as long as the joint takes to leave the count, so that no delay of that size is told from it. A joint that
+sticks while it turns back does so, too, for a time that low-passed positions no longer show.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ from .findings import Finding
 _EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
 #: Where among the steps the smallest whole one is looked for: a few may be interpolated.
 _SMALLEST = (0.0, 0.01, 0.05)
+#: Part of the low-pass' time constant by which joints that stick while they turn back seem late: sound simulated arms come to 0.36.
+_SMOOTHED = 0.4
 #: Name of findings that may be hidden.
 DELAY = "effort-delay"
+#: Of a log: positions as recorded, shape (N, n) [rad or m], the conditioned motion, and the cut-off of its positions [Hz].
+Seen = tuple[Array, Sequence[Segment], float]
 
 
 def count_of(x: Array) -> float:
@@ -49,10 +55,12 @@ class Hidden:
         counts: Joint → how long it takes to leave one count of its encoder after it has turned back, the longest of the logs
             [s]; 0 where positions have no counts or the joint never turns back.
         sample: Half the longest time between samples [s].
+        cutoff: Lowest cut-off of the positions [Hz].
     """
 
     counts: Mapping[str, float]
     sample: float
+    cutoff: float
 
     def why(self, finding: Finding) -> str:
         """What hides the delay of a finding, in words; "" where it is told.
@@ -71,37 +79,38 @@ class Hidden:
             return f"the counts of {whose}: after turning back it takes {1e3 * count:.3g} ms to leave one"
         if abs(finding.size) <= self.sample:
             return f"the times of the samples, which are {2e3 * self.sample:.3g} ms apart"
+        if abs(finding.size) <= _SMOOTHED / (2 * np.pi * self.cutoff):
+            return f"friction that sticks at reversals, which positions low-pass filtered at {self.cutoff:.3g} Hz do not show"
         return ""
 
 
-def hidden_delays(joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]]) -> Hidden:
-    """What of the efforts' delays is hidden by counts and by the times between samples.
+def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> Hidden:
+    """What of the efforts' delays is hidden by counts, by the times between samples and by the low-pass of positions.
 
     Args:
         joints: Names of the joints.
-        logs: Per log the positions as recorded, shape (N, n) [rad or m], and the conditioned motion.
+        logs: What is known of each log.
 
     Returns:
         The delays that cannot be told.
     """
     out = dict.fromkeys(joints, 0.0)
-    for positions, segments in logs:
+    for positions, segments, _ in logs:
         for j, joint in enumerate(joints):
             turning = [np.abs(part.a[:-1, j][part.v[:-1, j] * part.v[1:, j] < 0]) for part in segments]
             acceleration = np.concatenate([np.empty(0), *turning])
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
                 out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
-    return Hidden(out, max((0.5 / part.rate for _, segments in logs for part in segments), default=0.0))
+    half_a_sample = max((0.5 / part.rate for _, segments, _ in logs for part in segments), default=0.0)
+    return Hidden(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
 
 
-def known_delays(
-    joints: Sequence[str], logs: Sequence[tuple[Array, Sequence[Segment]]], found: Sequence[Sequence[Finding]]
-) -> list[tuple[Finding, ...]]:
+def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
     """The findings of logs, of which delays that are hidden say so; counts are looked for only where there is a delay.
 
     Args:
         joints: Names of the joints.
-        logs: Per log the positions as recorded, shape (N, n) [rad or m], and the conditioned motion.
+        logs: What is known of each log.
         found: Findings of each log.
 
     Returns:
