@@ -21,7 +21,7 @@ from .findings import Finding
 _EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
 #: Where among the steps the smallest whole one is looked for: a few may be interpolated.
 _SMALLEST = (0.0, 0.01, 0.05)
-#: Part of the low-pass' time constant by which joints that stick while they turn back seem late: sound simulated arms come to 0.36.
+#: Part of the low-pass' time constant by which joints that stick at reversals look late: sound simulated arms come to 0.36.
 _SMOOTHED = 0.4
 #: Name of findings that may be hidden.
 DELAY = "effort-delay"
