@@ -354,6 +354,20 @@ def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
     assert (found, sound) == (["warning"], [])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_right_urdf_and_the_friction_of_torque_sensors_make_no_computed_efforts(seed: int) -> None:
+    """As after identification: the URDF explains all but the little friction between gear and link."""
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+    rigid = np.array(
+        [pin.rnea(ARM.model, ARM.model.createData(), *row) for row in zip(ARM.configuration(q), v, a, strict=True)]
+    )
+    size, rng = rigid.std(axis=0), np.random.default_rng(seed)
+    tau = rigid + 0.03 * size * np.tanh(v / 0.02) + 0.01 * size * rng.standard_normal(q.shape)
+    recording = Recording("log", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
+    (report,) = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())
+    assert [item.id for item in report.findings if item.severity != "info"] == []
+
+
 def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
     heavy = URDF
     for k, factor in enumerate((3.0, 0.4, 2.0, 0.5), 1):

@@ -37,10 +37,10 @@ _GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
 _GROWS = 1.01
 #: Least part of the efforts that the reading, and free inertias, must explain and the URDF as described does not.
 _MATERIAL = 0.025
-#: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: sound logs
-#: of torque sensors leave 0.2 and more, of the Panda 0.4, torques computed from measured motion 0.01.
-_COMPUTED = 0.05
-#: The same where positions are poor: what free inertias with friction leave is hardly less than what the URDF alone leaves.
+#: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
+#: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
+_COMPUTED = 0.01
+#: Or so little more than free inertias with friction leave: where positions are poor, or efforts noisy.
 _NO_FRICTION = 1.1
 #: Gravity torque of a joint over the largest one, below which it is none.
 _CARRIES = 1e-6

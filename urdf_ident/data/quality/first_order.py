@@ -41,6 +41,8 @@ _OFTENER = 2.0
 #: Part of some torque that other places of an axis must explain: no URDF is exact, and the Panda's published one comes to 0.01;
 #: and by how much they must explain more than another fault, for they have two numbers.
 _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
+#: Scale of positions beyond which a first order tells none: what it neglects is that part of what it tells.
+_FIRST_ORDER = 0.5
 #: Part of the URDF's gravity that is missing where the whole was subtracted; another part may be another clock or direction.
 _WHOLE = (0.8, 1.25)
 
@@ -88,6 +90,8 @@ class SmallFault:
         felt = float((self.left[0] ** 2 - self.left[1] ** 2).max())
         if self.id in _GEOMETRY:
             return sure and felt > _PLACED**2
+        if self.id == "position-scale" and abs(self.size) > _FIRST_ORDER:
+            return False
         return sure and (self.gain > _MORE or felt > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 
 
