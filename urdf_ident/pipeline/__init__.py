@@ -1,1 +1,1 @@
-"""The only place where the order of the steps is written: identify, validate, check, compensate, experiment, demo."""
+"""The workflows, which define the order of the steps: identify, validate, check, compensate, experiment, demo."""

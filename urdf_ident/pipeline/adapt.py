@@ -1,4 +1,4 @@
-"""Which memory adaptation needs, and of which joints it is any use: judged on logs that were held out in turn."""
+"""Chooses the memory of the friction adaptation and the joints that benefit, by cross-validation over logs."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from ..result.adaptation import filter_settings
 from ..result.identification import Identification
 from ..samples import Segment
 
-#: Time constants tried [s of motion], and factors on the residual's variance.
+#: Candidate time constants [s of motion], and candidate factors on the residual variance.
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
-#: Logs on which that is tried, at most, evenly spread over all.
+#: Maximum number of logs used for this, evenly spaced over all.
 MOST_LOGS = 12
-#: Samples of all logs through which the filter runs side by side, at most about.
+#: Approximate maximum number of samples filtered in parallel, over all logs.
 _TOGETHER = 100_000
-#: Settings whose torque is filtered at a time: all of them would take more memory than the log.
+#: Settings filtered at a time: all at once would take more memory than the log.
 _FILTERED = 3
-#: A joint is adapted where the gain, mean over logs, is more than so many of its standard errors.
+#: A joint is adapted if the mean gain over logs exceeds this many standard errors.
 _SURE = 1.0
 
 
 def judge_adaptation(
     ident: Identification, logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
 ) -> dict[str, Any]:
-    """Lets the filter run along each log from the prior, on torque that the static model predicts without that log.
+    """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 
     Args:
         ident: The result, with the spread of friction between its logs.
         logs: The training logs.
-        predicted: Held-out prediction of each piece with torques of each log, shape (N, n) [N·m or N].
+        predicted: Held-out prediction for each segment with torques of each log, shape (N, n) [N·m or N].
         band: Low-pass of the error [Hz].
 
     Returns:
-        The entry ``adaptation`` of identification.json; empty where the spread is not known or nothing changes.
+        The entry ``adaptation`` of identification.json; empty if the spread is unknown or nothing varies.
     """
     try:
         plain = filter_settings(ident)
@@ -68,7 +68,7 @@ def judge_adaptation(
 def _squares(
     settings: Sequence[FilterSettings], band: float, logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]
 ) -> list[tuple[Array, Array]]:
-    """Mean squares of each log's error without and with adaptation, shape (n,) and (tried, n)."""
+    """Mean squared error of each log without and with adaptation, shape (n,) and (tried, n)."""
     found = []
     for (parts, torques), changes in zip(logs, replay(settings, logs), strict=True):
         before, after = np.zeros(parts[0].v.shape[1]), np.zeros((len(settings), parts[0].v.shape[1]))
@@ -84,7 +84,7 @@ def _squares(
 
 
 def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
-    """The best of what was tried, from mean squares of logs, shape (logs, n) and (logs, tried, n)."""
+    """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n)."""
     ratio = np.sqrt(adapted.mean(axis=0) / np.maximum(static.mean(axis=0), 1e-300))  # (tried, n)
     best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
     gain = static - adapted[:, best]

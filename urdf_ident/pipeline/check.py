@@ -1,4 +1,4 @@
-"""What `check` and `inspect` say: a URDF or a log judged before anything is estimated."""
+"""Results of `check` and `inspect`: a URDF or a log assessed before anything is estimated."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ..model.structure import random_motion
 from ..model.terms import RotorInertia
 from ..result.lines import finding_words, table
 
-#: A rank gap below this leaves doubt about the rank.
+#: Below this rank gap the rank is doubtful.
 CLEAR = 1e3
-#: Encoder step [rad or m] that a check assumes where the project file gives none.
+#: Encoder step [rad or m] that is assumed where the project file gives none.
 ASSUMED_STEP = 2 * np.pi / 2**20
-#: Turns each way that are more likely degrees; beyond the second they stand for no limit, as some exporters write.
+#: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".
 _TURNS = (10.0, 1e4)
-#: A wrong unit is a factor of ten and more; springs, counterweights and limits of the motor's heat explain less.
+#: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
 _BEYOND = 3.0
 _POSES = 200
 
 
 def check(model: DynamicModel) -> dict[str, Any]:
-    """What a URDF holds, as plain data.
+    """Returns what a URDF contains, as plain data.
 
     Args:
         model: The dynamic model of the URDF.
@@ -97,7 +97,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
 
 
 def _geometric(model: DynamicModel) -> dict[str, int] | None:
-    """Rank of inertials and rotor inertias from the geometry alone, beside the regressor's; None where it has no rule."""
+    """Rank of inertials and rotor inertias from the geometry alone and from the regressor; None where no rule applies."""
     rotors = [item for item in model.terms if isinstance(item.term, RotorInertia)]
     if isinstance(model, ElasticModel) or model.drive.coupled.any() or len(rotors) not in (0, model.n):
         return None
@@ -106,7 +106,7 @@ def _geometric(model: DynamicModel) -> dict[str, int] | None:
 
 
 def _springs(model: ElasticModel) -> list[dict[str, Any]]:
-    """The stiffest spring that the encoders could show: under gravity alone, and in vigorous motion."""
+    """Stiffest spring that the encoders could resolve: under gravity alone, and in vigorous motion."""
     robot = model.robot
     motion = random_motion(robot, 400)
     inertials = inertial_prior(robot).theta0
@@ -114,7 +114,7 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
     to_motors = np.linalg.inv(model.drive.geared)
     torques = [regressor(robot, motion.q, v, a) @ inertials @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
     slow, fast = (np.std(torque, axis=0) for torque in torques)
-    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding
+    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding errors
     step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
     return [
         {
@@ -129,7 +129,7 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
 
 
 def check_text(found: dict[str, Any]) -> str:
-    """The result of ``check`` on one screen.
+    """Formats the result of ``check`` for one screen.
 
     Args:
         found: From :func:`check`.
@@ -172,7 +172,7 @@ def check_text(found: dict[str, Any]) -> str:
 
 
 def _identifiable(seen: dict[str, Any]) -> list[str]:
-    """What perfect data could tell, and the simplest motion for each part of it."""
+    """What perfect data could identify, and the simplest motion for each part of it."""
     lines = [
         f"  {seen['parameters']} standard parameters, {seen['base']} base parameters: {len(seen['alone'])} are identifiable "
         f"individually, {len(seen['in_combination'])} only in {seen['base'] - len(seen['alone'])} combinations; "
@@ -209,10 +209,10 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
 
 
 def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
-    """The result of ``inspect``: the level and findings of each log.
+    """Formats the result of ``inspect``: the level and findings of each log.
 
     Args:
-        found: One entry a log.
+        found: One entry per log.
 
     Returns:
         Several lines of text.
@@ -230,10 +230,10 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
-    """What the limits of a URDF say against its other numbers.
+    """Finds limits of a URDF that are implausible given its other values.
 
     Args:
-        robot: Whose limits are held against its inertials.
+        robot: The robot whose limits are compared with its inertials.
 
     Returns:
         ``joint``, ``message`` and ``remedy`` of each doubt.

@@ -1,4 +1,4 @@
-"""What results of one robot can be compared by: friction at given speeds, base parameters under common names."""
+"""Quantities in which results of one robot are compared: friction at given speeds and matching base parameters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..model.robot import Robot
 from ..model.trained import without_inertia
 from ..result.identification import Identification
 
-#: Chance of a false alarm, over all tests together.
+#: Family-wise false alarm rate.
 LEVEL = 0.05
 #: Slow and fast, as shares of the smallest of the results' usual speeds.
 SPEEDS = {"slow": 0.1, "fast": 1.0}
-#: Relative difference up to which two robots have the same kinematics [rad, m].
+#: Largest difference of joint placements at which two robots have the same kinematics [rad, m].
 _SAME = 1e-6
 
 
@@ -51,14 +51,14 @@ def require_same_robot(first: Robot, second: Robot) -> None:
 
 
 def _places(robot: Robot, pose: Array) -> list[Array]:
-    """Where every joint is at a pose, as homogeneous matrices."""
+    """Placements of all joints at a pose, as homogeneous matrices."""
     data = robot.model.createData()
     pin.forwardKinematics(robot.model, data, robot.configuration(pose)[0])
     return [np.asarray(place.homogeneous) for place in list(data.oMi)[1:]]
 
 
 def require_covariance(ident: Identification) -> None:
-    """Refuses a result without errors.
+    """Refuses a result without standard errors.
 
     Raises:
         EstimationError: The result has no covariance.
@@ -74,24 +74,24 @@ def require_covariance(ident: Identification) -> None:
 
 
 def inertial_rows(ident: Identification) -> list[int]:
-    """Base parameters of links and rotors alone.
+    """Finds the base parameters that depend on links and rotors only.
 
     Returns:
-        Their rows.
+        Their row indices.
     """
     other = [k >= ident.model.n_inertial and not parameter.rotor for k, parameter in enumerate(ident.model.parameters)]
     return np.flatnonzero(~np.any(ident.fit.base.projection[:, other], axis=1)).tolist()
 
 
 def translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
-    """Which base parameters of one result the other can tell, and how.
+    """Expresses base parameters of one result in those of another.
 
     Args:
         before, after: The results.
         rows: Base parameters of the first.
 
     Returns:
-        Those that can be told, and for each its coefficients of the other's base parameters, matched by name.
+        Those that can be expressed, and for each its coefficients of the other's base parameters, matched by name.
     """
     place = {name: k for k, name in enumerate(after.model.names)}
     own, coefficients = [], []
@@ -112,19 +112,19 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
 
 
 def usual_speed(ident: Identification, j: int) -> float:
-    """Usual speed of one joint in the logs of a result.
+    """Typical speed of one joint in the logs of a result.
 
     Args:
         j: The joint.
 
     Returns:
-        Its speed [rad/s or m/s], never zero.
+        The speed [rad/s or m/s], never zero.
     """
     return max(float(np.atleast_1d(ident.signals.get("speed", np.ones(ident.model.n)))[j]), 1e-3)
 
 
 def usual_load(results: Sequence[Identification]) -> Array:
-    """The mean of the results' usual loads: gears are compared at one load, whatever each motion had.
+    """Mean of the results' typical loads: friction is compared at one load, whatever the load of each motion.
 
     Args:
         results: The results.
@@ -137,7 +137,7 @@ def usual_load(results: Sequence[Identification]) -> Array:
 
 
 def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Mean of friction in both directions as a function of the base parameters.
+    """Friction torque, averaged over both directions, as a linear function of the base parameters.
 
     Args:
         j: The joint.
@@ -151,7 +151,7 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
 
 
 def offset_row(ident: Identification, j: int, load: Array) -> Array:
-    """What the friction torque of a joint has in common in both directions, at unit speed, as for :func:`friction_row`.
+    """Offset of a joint's friction torque (mean over both directions, at unit speed), as for :func:`friction_row`.
 
     Args:
         j: The joint.
@@ -164,7 +164,7 @@ def offset_row(ident: Identification, j: int, load: Array) -> Array:
 
 
 def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Friction torque of one joint that moves alone and steadily, as a function of the base parameters.
+    """Friction torque of one joint that moves alone at constant speed, as a linear function of the base parameters.
 
     Args:
         j: The joint.
@@ -194,13 +194,13 @@ def row_error(ident: Identification, row: Array) -> float:
 
 
 def row_dof(ident: Identification, row: Array) -> float:
-    """Degrees of freedom of that error.
+    """Degrees of freedom of the error of :func:`row_error`.
 
     Args:
         row: The coefficients, shape (b,).
 
     Returns:
-        Those of the parameters that make up most of it.
+        Harmonic mean over the parameters, weighted with their variances.
     """
     own = row**2 * np.diag(ident.fit.covariance)
     dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
@@ -209,14 +209,14 @@ def row_dof(ident: Identification, row: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """Something that all results tell.
+    """A quantity that all results determine.
 
     Attributes:
         kind: "friction", "offset" or "inertia".
         where: The joint or body.
-        what: In words.
-        unit: Of its value.
-        rows: Of each result its coefficients of that one's base parameters, shape (b,) each.
+        what: Name in words.
+        unit: Unit of its value.
+        rows: Its coefficients of the base parameters of each result, shape (b,) each.
     """
 
     kind: str
@@ -230,10 +230,10 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     """Friction at two speeds and the offset of every joint, whatever laws describe them.
 
     Args:
-        results: Of robots of one model.
+        results: Results of robots of one model.
 
     Returns:
-        Those that the data of all tell.
+        The quantities that all results determine.
     """
     robot, load, found = results[0].model.robot, usual_load(results), []
     for j, joint in enumerate(robot.joints):
@@ -248,13 +248,13 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
-    """Base parameters of the first robot that all the others tell, too.
+    """Base parameters of the first result that all others determine as well.
 
     Args:
-        results: Of robots of one model.
+        results: Results of robots of one model.
 
     Returns:
-        Those that the data of all tell.
+        The quantities that all results determine.
     """
     first = results[0]
     unit = np.eye(len(first.fit.base))

@@ -1,10 +1,9 @@
-"""Has the robot changed? Two results, a URDF against a result, or a trend over many, judged with their own errors.
+"""Tests whether a robot has changed: compares two results, or a URDF with a result, or shows a trend over many.
 
-Results are compared where data speak: in base parameters of links and rotors, and in what friction takes at low and at high
-speed, whatever laws describe it. Every number gets a test of its own (Student's t with the degrees of freedom of both, Welch
-1947), and all are judged together (Holm 1979), so that a robot that has not changed is called changed in 5 % of cases at most.
-Where the inertia of several bodies has moved together as one more body on the last link would move it, that body is
-named first.
+Only identifiable quantities are compared: base parameters of links and rotors, and the friction torque at low and at high
+speed, whatever law describes it. Each quantity has its own test (Student's t with the combined degrees of freedom, Welch
+1947), corrected for multiple testing (Holm 1979): an unchanged robot is reported as changed in at most 5 % of cases.
+If one additional body on the last link explains the change in inertia of several bodies, that body is reported first.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from .common_terms import (
 )
 from .payload import default_link
 
-#: A body explains a change when no more than this share of the moved combinations is left.
+#: A body explains a change if at most this share of the changed combinations remains changed.
 _EXPLAINED = 0.34
-#: A change of friction of so many spreads is what logs of one robot differ by.
+#: Friction changes up to this many spreads are usual between logs of one robot.
 _WITHIN = 1.96
 
 
@@ -53,14 +52,14 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
     Args:
         before: The earlier result.
         after: The later one.
-        level: Chance of a false alarm, over all tests together, a fraction.
+        level: Family-wise false alarm rate, a fraction.
 
     Returns:
         What has changed.
 
     Raises:
-        FingerprintError: Results of different robots.
-        EstimationError: A result without covariance.
+        FingerprintError: The results are of different robots.
+        EstimationError: A result has no covariance.
     """
     require_same_robot(before.model.robot, after.model.robot)
     require_covariance(before)
@@ -72,19 +71,19 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
 
 
 def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL) -> Comparison:
-    """Which of a URDF's numbers the data contradict.
+    """Finds the values of a URDF that the data contradict.
 
     Args:
-        robot: Of the URDF, the same joints.
+        robot: The robot of the URDF, with the same joints.
         ident: The result.
-        level: Chance of a false alarm, over all tests together, a fraction.
+        level: Family-wise false alarm rate, a fraction.
 
     Returns:
-        The contradictions: base parameters that the URDF has otherwise, and friction that it states.
+        The comparison of the URDF's base parameters and stated friction with the result.
 
     Raises:
-        FingerprintError: Another robot.
-        EstimationError: A result without covariance.
+        FingerprintError: The result is of another robot.
+        EstimationError: The result has no covariance.
     """
     require_same_robot(robot, ident.model.robot)
     require_covariance(ident)
@@ -116,18 +115,18 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
 
 
 def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
-    """Friction over many results of one robot.
+    """Returns the friction over many results of one robot.
 
     Args:
         results: In order of time, three or more.
-        names: What each is called.
+        names: Name of each result.
 
     Returns:
-        A table by joint, with the slope from one to the next and its error.
+        A table by joint, with the slope from one result to the next and its error.
 
     Raises:
-        FingerprintError: Results of different robots.
-        EstimationError: Too few, or a result without covariance.
+        FingerprintError: The results are of different robots.
+        EstimationError: There are fewer than three results, or one has no covariance.
     """
     if len(results) < 3:
         raise EstimationError("too few results for a trend", got=len(results), expected="three or more")
@@ -163,7 +162,7 @@ def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Si
 
 
 def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
-    """Marks what has changed; the most certain first."""
+    """Marks what has changed (Holm 1979); smallest p-value first."""
     ordered, out, open_ = sorted(tests, key=lambda item: item.chance), [], True
     for k, item in enumerate(ordered):
         open_ = open_ and item.chance < level / (len(ordered) - k)
@@ -176,10 +175,10 @@ def _dof(ident: Identification, row: int) -> float:
 
 
 def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float]:
-    """Spread between logs of what rows of base parameters give, and the variance that it adds to a difference of results.
+    """Spread between logs of linear functions of base parameters, and the variance it adds to a difference of results.
 
-    A mean over several logs has its share of the spread in its own error; what one log found lies a whole spread off. Results
-    of one log borrow the other's spread.
+    The error of a mean over several logs already includes the spread. A result from one log does not know its spread and
+    uses that of the other result.
     """
     own = [np.sqrt(max(float(row @ item.fit.spread_covariance @ row), 0.0)) for item, row in pairs]
     told = [item.fit.changes is not None and item.fit.changes.known for item, _ in pairs]
@@ -190,7 +189,7 @@ def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float
 
 
 def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:
-    """Says of a change of friction whether it is more than logs of one robot differ by."""
+    """Notes whether a change of friction exceeds the spread between logs of one robot."""
     if change.kind != "friction":
         return change
     if np.isnan(spread):
@@ -202,7 +201,7 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
 
 
 def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
-    """Base parameters of the earlier result, as functions of both."""
+    """Tests the base parameters of the earlier result, expressed in the base parameters of both."""
     tests = []
     for item in inertial_quantities([before, after]):
         pairs = zip((before, after), item.rows, strict=True)
@@ -225,7 +224,7 @@ def _friction_tests(before: Identification, after: Identification) -> list[Param
 
 
 def _tool(before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float) -> AddedBody | None:
-    """The body on the last link that explains how the inertia has moved, if one does."""
+    """Returns the body on the last link that explains the change in inertia, if one does."""
     moved = [item for item in tests if item.changed and item.kind == "inertia"]
     if not moved:
         return None

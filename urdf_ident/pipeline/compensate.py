@@ -1,4 +1,4 @@
-"""A result with what no rigid model explains: friction from runs both ways, and a residual on the deformation (Liu 2023)."""
+"""Adds what a rigid model does not explain: friction from bidirectional runs, a residual of the deformation (Liu 2023)."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ def compensate(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Identification:
-    """Runs the three loops from a result, and gives it their friction, links and residual.
+    """Runs the three loops from a result and returns it with their friction, links and residual.
 
-    Standard parameters are chosen anew, as physically consistent bodies, from the torque that friction and residual leave.
+    Standard parameters are estimated again, as physically consistent bodies, from the torque minus friction and residual.
 
     Args:
         ident: A result with rigid joints.
-        logs: Logs to learn from, with both encoders where a residual is wanted.
+        logs: Training logs, with both encoders if a residual is wanted.
         sweeps: Logs of the bidirectional experiment; without them the result keeps its own friction laws.
-        kind: Of the residual: "rbf", "gmr", "none", or "auto" for what predicts held-out motions best.
-        use: What the residual reads; others than the deformation invite over-fitting.
-        rounds: At most.
-        seed: Of the residual's random numbers.
-        judged: Score it on motions left out in turn, as "auto" does anyway; the result is in ``compensation``.
+        kind: Kind of residual: "rbf", "gmr", "none", or "auto" for the best on held-out motions.
+        use: Inputs of the residual; inputs other than the deformation risk over-fitting.
+        rounds: Maximum number of iterations.
+        seed: Seed of the residual's random numbers.
+        judged: Cross-validate it over motions, as "auto" always does; the result is in ``compensation``.
         force: Use logs in spite of findings that refuse them.
-        progress: Called with what is being done and a count.
+        progress: Called with the current step and a count.
 
     Returns:
-        A new result; its scores on held-out logs are to be made anew (:func:`urdf_ident.validate`). The same one, with
-        the comparison, where nothing is to be gained.
+        A new result, to be scored again on held-out logs (:func:`urdf_ident.validate`); the given one, with the
+        comparison, if there is no improvement.
 
     Raises:
-        LogError: A log has no motor positions, or a joint's sweeps go one way only.
-        ModelError: A result with elastic joints.
+        LogError: A log has no motor positions, or a joint's sweeps go in one direction only.
+        ModelError: The result has elastic joints.
         QualityError: A log is refused.
-        EstimationError: Too little data for the kind that was asked for, or an unknown kind or input.
+        EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
     """
     model = ident.model
     check_compensation(model, logs, kind, use)
@@ -92,11 +92,11 @@ def compensate(
         try:
             comparison = judge(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
             kind = comparison.chosen
-        except EstimationError as error:  # what is asked for by name may still be learnt from all there is
+        except EstimationError as error:  # a kind requested by name may still be trained on all logs
             kind, runs = ("none", []) if kind == "auto" else (kind, runs)
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
     if comparison is not None and comparison.laws == "logs":
-        runs = []  # what they say is not used at all: the result is that without them
+        runs = []  # the sweeps are not used: the result is as without them
     if runs:
         ripple, prepared = more, beside
     found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
@@ -124,16 +124,16 @@ def compensate(
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
-    """Refuses what the three loops cannot do, before any work is done.
+    """Raises for what the three loops do not support, before any work is done.
 
     Args:
-        logs: Logs to learn from, as read.
-        kind: Of the residual.
-        use: What it reads.
+        logs: Training logs, as read.
+        kind: Kind of residual.
+        use: Inputs of the residual.
 
     Raises:
-        LogError: No log, or one without motor positions where the residual reads the deformation.
-        ModelError: A model with elastic joints.
+        LogError: There is no log, or one lacks motor positions while the residual uses the deformation.
+        ModelError: The model has elastic joints.
     """
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
@@ -160,12 +160,12 @@ def _noted(ident: Identification, note: str) -> Identification:
 
 
 def _available() -> list[str]:
-    """Kinds that can be learnt with what is installed."""
+    """Kinds of residual that the installed packages support."""
     return [kind for kind in KINDS if kind != "gmr" or find_spec("sklearn") is not None]
 
 
 def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]) -> Identification:
-    """The result with the loops' model: fit and standard parameters from what the residual leaves."""
+    """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
     known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
@@ -197,14 +197,14 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         evidence=physical.evidence,
         validation=(),
         selection={} if found.friction else ident.selection,
-        essential={},  # of the base parameters before
+        essential={},  # it was of the previous base parameters
         prediction={},
         estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
     )
 
 
 def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
-    """Held-out error of the new friction and links, without the residual: that is what a URDF can hold."""
+    """Held-out error of the new friction and links without the residual, which a URDF cannot hold."""
     if comparison is None:
         return {}
     rmse = comparison.rmse(candidate(comparison.laws, "none"))
@@ -221,13 +221,13 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
 
 
 def prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
-    """A log conditioned as the fit's logs were.
+    """Conditions a log as the training logs were.
 
     Args:
-        recording: As read.
+        recording: The log as read.
         force: Use it in spite of findings that refuse it.
-        runs: Whether it holds runs at constant speed: then it stays in one piece, for short runs between standstills are
-            what it is about.
+        runs: Whether it contains runs at constant speed: then it is not cut at standstills, because the short runs
+            between them are needed.
 
     Returns:
         The prepared log.
@@ -244,10 +244,10 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
 
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
-    """The residual along a log whose motor positions are free of the gears' kinematic error.
+    """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
 
     Returns:
-        One array a segment, shape (N, n) [N·m or N].
+        One array per segment, shape (N, n) [N·m or N].
     """
     return [residual.torque(**residual_inputs(part)) for part in log.segments]
 
@@ -255,7 +255,7 @@ def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any
 def compensated_score(
     ident: Identification, recording: Recording, cutoff: float | str = "auto", *, force: bool = False
 ) -> dict[str, Any]:
-    """Errors on a log with and without the residual, measured and predicted torque behind the same low-pass.
+    """Errors on a log with and without the residual; measured and predicted torque pass the same low-pass.
 
     Args:
         ident: A result with a residual.
@@ -267,7 +267,7 @@ def compensated_score(
         ``{"mean_rmse", "rigid_mean_rmse", "per_joint": [{"joint", "rmse", "rigid_rmse"}]}`` [N·m or N].
 
     Raises:
-        LogError: The result has no residual, or the log no motor positions or torque.
+        LogError: The result has no residual, or the log lacks motor positions or torque.
         QualityError: The log is refused.
     """
     residual, model = ident.residual, ident.model
@@ -290,23 +290,27 @@ def compensated_score(
 def _cleaned(
     ident: Identification, logs: Sequence[Recording], sweeps: Sequence[Recording], force: bool
 ) -> tuple[GearRipple | None, list[PreparedLog], list[PreparedLog]]:
-    """The gears' kinematic error that logs and sweeps show together, and both prepared without it."""
+    """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it."""
     drive = ident.model.drive
     both = [log for log in (*logs, *sweeps) if log.motor_position is not None]
     ripple = fit_gear_ripple([prepared_log(ident, log, True) for log in both], drive) if both else None
     clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
     prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
-    return ripple, prepared, [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]  # else refused
+    return (
+        ripple,
+        prepared,
+        [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]],
+    )  # would be refused otherwise
 
 
 def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
-    """The points of the sweeps as equations for friction, each as much as a second of a log, dealt out to all logs."""
+    """Adds the points of the sweeps as equations for friction, each weighted as one second of log, split over all logs."""
     place = {name: k for k, name in enumerate(statistics.names)}
     entries = list(statistics.entries)
     for curve in found.friction:
         group = f"joint:{curve.joint}"
         if group not in statistics.groups:
-            continue  # a coupled drive: its rows are those of actuators
+            continue  # in a coupled drive the rows belong to actuators
         layout = statistics.layout(group)
         at = {int(k): i for i, k in enumerate(layout.columns)}
         velocity, weight = curve.points.velocity, np.sqrt(rate / len(statistics.logs))

@@ -1,8 +1,8 @@
-"""The whole tool on a robot whose truth is known: excite → simulate → identify → validate → export, offline.
+"""The complete workflow on a robot with known parameters: excite → simulate → identify → validate → export, offline.
 
-The true robot is the bundled six-axis arm with friction that sticks, a Stribeck effect that the model does not have,
-encoder counts, current resolution and coloured torque noise. What the tool is given is a URDF with wrong masses,
-centres of mass and inertias and no friction, and the logs.
+The true robot is the bundled six-axis arm with stick-slip friction, a Stribeck effect that the model lacks, encoder
+quantisation, current resolution and coloured torque noise. The identification receives the logs and a URDF with wrong
+masses, centres of mass and inertias and without friction.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from .experiment import build_plant, run_experiment
 from .identify import identify
 
 ROBOT = "ur10e"
-#: Logs to learn from, and the one held out [s].
+#: Number of training logs, and duration of each log [s].
 LOGS, SECONDS = 2, 15.0
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo made: the result, the truth it was made from, and what to print."""
+    """Output of the demo: the result, the true parameters, and notes to print."""
 
     ident: Identification
     truth: Array
     notes: tuple[str, ...]
 
     def summary(self) -> str:
-        """Errors side by side, then truth against estimate."""
+        """Errors side by side, then true and estimated values."""
         return "\n".join([*_errors(self.ident), "", *_truths(self.ident, self.truth), "", *self.notes])
 
 
@@ -58,9 +58,9 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     """Runs the demo.
 
     Args:
-        out: Folder for everything it makes.
-        seed: Of the motions, the noise and the errors of the URDF.
-        progress: Called with the name of the step and the part of it that is done, 0 to 1.
+        out: Output folder.
+        seed: Seed of the motions, the noise and the errors of the URDF.
+        progress: Called with the name of the step and its completed fraction, 0 to 1.
 
     Returns:
         The result.
@@ -98,11 +98,11 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
 
 
 def wrong_urdf(robot: Robot, seed: int) -> str:
-    """The robot's URDF as somebody might have guessed it: masses, sizes and centres of mass off by about 30 %.
+    """Returns a roughly guessed URDF of the robot: masses, sizes and centres of mass wrong by about 30 %.
 
     Args:
         robot: The true robot.
-        seed: Of the errors.
+        seed: Seed of the errors.
 
     Returns:
         The URDF's text.
@@ -119,7 +119,7 @@ def wrong_urdf(robot: Robot, seed: int) -> str:
 
 
 def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
-    """The truth in the order of the identified parameters; friction that the model lacks is not in it.
+    """Returns the true values in the order of the identified parameters, without friction that the model lacks.
 
     Args:
         robot: The true robot.
@@ -164,7 +164,7 @@ def _project(robot: Robot) -> Project:
 
 
 def _home(robot: Robot) -> Array:
-    """Bent at every other joint, so that gravity is felt and no axes line up."""
+    """Start pose with bent joints, so that gravity acts on them and no axes are aligned."""
     return np.array([0.0, -1.2, 1.3, -1.0, -1.2, 0.3])[: robot.n]
 
 

@@ -1,4 +1,4 @@
-"""A project file for a log that nobody has described: what was recognised, with how sure it is, as YAML that runs."""
+"""Writes a project file for an undescribed log: what was recognised, and how certain it is, as valid YAML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTRODUCTION = """# How {log} is laid out, written by `urdf-ident inspect --wri
 
 
 def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) -> str:
-    """Recognises the first of several logs of one kind.
+    """Recognises the format of the first of several similar logs.
 
     Args:
         logs: Files, folders, globs or stems, as on the command line.
@@ -44,7 +44,7 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
-    """Recognises a log.
+    """Recognises the format of a log.
 
     Args:
         source: The log.
@@ -52,10 +52,10 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
         project: What is known already.
 
     Returns:
-        The description; None for a log in several files, which the project has described already.
+        The description; None for a log in several files, which the project already describes.
 
     Raises:
-        LogError: The log cannot be read, or nothing in it moves like this robot.
+        LogError: The log cannot be read, or none of its columns fits this robot.
     """
     if "" not in dict(source.files):
         return None
@@ -79,12 +79,12 @@ def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:
 
 
 def project_text(found: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
-    """The project file.
+    """Returns the text of the project file.
 
     Args:
         found: What was recognised.
-        project: What was known before; it is kept.
-        log: What the log is called.
+        project: Settings known before; they are kept.
+        log: Name of the log.
 
     Returns:
         YAML with comments.
@@ -109,10 +109,10 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
 
 
 def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> None:
-    """Puts what was recognised beside what was known, which wins."""
+    """Merges what was recognised into the known settings, which take precedence."""
     log = dict(data.get("log", {}))
     unnamed = {key: _plain(said.value) for key, said in found.columns.items() if key not in found.named}
-    if unnamed:  # those that have names are found by them
+    if unnamed:  # named columns are found by their names
         log["columns"] = {**unnamed, **log.get("columns", {})}
     units = {key: _plain(said.value) for key, said in found.units.items() if key not in dict(log.get("units", {}))}
     if units:
@@ -132,7 +132,7 @@ def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> 
 
 
 def _in_one_line(text: str) -> str:
-    """Text for a comment: names of files and columns are others', and what follows a line break in one would be YAML."""
+    """Escapes text for a comment: a line break in the name of a file or column would inject YAML."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -141,7 +141,7 @@ def _plain(value: object) -> object:
 
 
 def _lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:
-    """A mapping as YAML, a comment with its reason above each entry that has one."""
+    """A mapping as YAML, with a comment above each entry that has a reason."""
     indent, lines = "  " * depth, []
     for key, item in value.items():
         reason = why.get(f"{path}.{key}")

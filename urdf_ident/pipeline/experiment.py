@@ -1,4 +1,4 @@
-"""The whole experiment in simulation: a truth, a motion, a controller and sensors in; a log out."""
+"""Simulates the whole experiment: from true parameters, a motion, a controller and sensors to a log."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from ..sizes import MOST_SAMPLES
 
 
 def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
-    """The robot that is simulated: elastic where the project file says ``model.elastic``, rigid elsewhere.
+    """Builds the simulated robot: elastic if the project file sets ``model.elastic``, otherwise rigid.
 
     Args:
-        project: Its ``model.elastic`` and ``drive`` sections count.
-        robot: Kinematics and, without a better truth, inertia.
+        project: Its ``model.elastic`` and ``drive`` sections are used.
+        robot: Kinematics and, unless the truth file gives it, inertia.
         truth: As for :func:`build_plant`; elastic joints need ``stiffness`` in it.
 
     Returns:
         The plant.
 
     Raises:
-        ModelError: As :func:`build_plant` and :func:`build_elastic_plant`.
+        ModelError: See :func:`build_plant` and :func:`build_elastic_plant`.
         MissingFileError: The truth cannot be read.
     """
     return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
-    """What is to be said of a truth file: former names in it, and springs that are left out without ``model.elastic``.
+    """Returns notes on a truth file: former names, and springs that are ignored without ``model.elastic``.
 
     Args:
         project: As for :func:`true_plant`.
@@ -61,7 +61,7 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
         truth: As for :func:`true_plant`.
 
     Returns:
-        In words.
+        The notes in words.
 
     Raises:
         ModelError: The truth is another robot's.
@@ -77,10 +77,10 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
 
 
 def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
-    """The robot that is simulated.
+    """Builds the simulated robot with rigid joints.
 
     Args:
-        robot: Kinematics and, without a better truth, inertia.
+        robot: Kinematics and, unless the truth file gives it, inertia.
         truth: An identification.json (its inertia, rotors and friction), a YAML truth file (rotors and friction, see
             robots/README.md), or None: the URDF with its own damping and friction.
 
@@ -88,7 +88,7 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
         The plant.
 
     Raises:
-        ModelError: The truth is another robot's, or holds a friction law that no plant has.
+        ModelError: The truth is another robot's, or contains a friction law that cannot be simulated.
         MissingFileError: The truth cannot be read.
     """
     if truth is None:
@@ -102,16 +102,16 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
 
 
 def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
-    """A plant with identified parameters.
+    """Builds a plant with identified parameters.
 
     Args:
-        robot: Where it is simulated; the identified robot if None. The joints must be the same.
+        robot: The robot to simulate; the identified robot if None. The joints must be the same.
 
     Returns:
         The plant.
 
     Raises:
-        ModelError: Other joints, or a friction law that no plant has.
+        ModelError: The joints differ, or a friction law cannot be simulated.
     """
     model = ident.model
     robot = robot or model.robot
@@ -137,17 +137,17 @@ def run_experiment(
         project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
         plant: The true robot; the nominal one if None, which must be rigid.
-        name: Of the log.
-        seed: Of the sensors' random numbers; the project's if None.
-        progress: Called with the part that is done, 0 to 1.
+        name: Name of the log.
+        seed: Seed of the sensor noise; the project's if None.
+        progress: Called with the completed fraction, 0 to 1.
 
     Returns:
-        The log, with the truth behind it.
+        The log with the true signals.
 
     Raises:
         LimitError: The trajectory leaves the limits.
         SimulationError: The controller diverges.
-        ProjectError: A controller that elastic joints do not have.
+        ProjectError: The controller does not support elastic joints.
     """
     settings = project.simulation
     plant = plant or true_plant(project, robot)
@@ -172,10 +172,10 @@ def run_experiment(
             progress=progress,
         )
     else:
-        check_limits(trajectory, Limits.from_robot(robot)).require()  # before its steps are worked out
+        check_limits(trajectory, Limits.from_robot(robot)).require()  # before the substeps are computed
         controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
         substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
-        if settings.controller.rate is None:  # a held torque is no faster for being integrated finely
+        if settings.controller.rate is None:  # finer steps do not help if the control rate is fixed
             substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
         log = simulate_rigid(
             plant,
@@ -202,19 +202,19 @@ def simulate(
     name: str = "simulated",
     progress: Callable[[float], None] | None = None,
 ) -> SimulatedLog:
-    """Simulates the whole experiment: a controller, a true robot with friction, sensors; what `urdf-ident simulate` does.
+    """Simulates the whole experiment (controller, true robot with friction, sensors), as `urdf-ident simulate` does.
 
     Args:
         robot: The nominal robot, which the controller knows.
         trajectory: The motion.
-        project: Its ``simulation`` section says which controller and sensors; all defaults if None.
-        truth: The robot that moves: an identification.json, a YAML of rotors and friction, or None for the nominal one.
-        seed: Of the sensors' random numbers; the project's if None.
-        name: Of the log.
-        progress: Called with the part that is done, 0 to 1.
+        project: Its ``simulation`` section gives controller and sensors; all defaults if None.
+        truth: The true robot: an identification.json, a YAML of rotors and friction, or None for the nominal one.
+        seed: Seed of the sensor noise; the project's if None.
+        name: Name of the log.
+        progress: Called with the completed fraction, 0 to 1.
 
     Returns:
-        The log (``.recording``), with the truth behind it.
+        The log (``.recording``) with the true signals.
 
     Raises:
         LimitError: The trajectory leaves the limits.
@@ -227,10 +227,10 @@ def simulate(
 
 
 def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
-    """The robot that is simulated where the project file says ``model.elastic``.
+    """Builds the simulated robot with elastic joints (``model.elastic`` of the project file).
 
     Args:
-        robot: Kinematics, and inertia unless the truth says otherwise.
+        robot: Kinematics and, unless the truth file gives it, inertia.
         truth: A YAML truth file with ``stiffness``, or the identification.json of a robot with elastic joints.
         project: Gear ratios, from its ``drive`` section.
 
@@ -238,12 +238,12 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
         The plant; friction acts at its motors.
 
     Raises:
-        ModelError: The truth holds no stiffness, other gear ratios, no rotors, or rotors that are not the motors', or is
-            another robot's.
+        ModelError: The truth has no stiffness, other gear ratios, no rotors, or rotors that are not those of the motors,
+            or is another robot's.
         MissingFileError: The truth cannot be read.
-        SimulationError: A number that is impossible, or friction that needs a rigid plant.
+        SimulationError: A value is impossible, or the friction needs a rigid plant.
     """
-    drive = project.build_model(robot).drive  # elastic, as the project says; refuses missing gears
+    drive = project.build_model(robot).drive  # raises if gear ratios are missing
     if truth is None:
         raise ModelError(
             "model.elastic is set, and nothing says how stiff the simulated joints are",
@@ -256,7 +256,7 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
     if found.stiffness is None:
         raise _no_stiffness(where, robot)
     rotor = _rotors(found, drive, robot, where)
-    friction = replace(found.friction, reduction=np.diag(drive.ratio))  # each law at its motor, after the gear
+    friction = replace(found.friction, reduction=np.diag(drive.ratio))  # friction acts at the motors, after the gear
     return ElasticPlant(
         robot,
         stiffness=found.stiffness,
@@ -269,7 +269,7 @@ def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project
 
 
 def _of_result(path: str | Path, robot: Robot, drive: Drive) -> ElasticPlant:
-    """Springs, rotors, friction and inertial parameters that were identified."""
+    """Builds the plant from identified springs, rotors, friction and inertial parameters."""
     ident = load(path)
     model = ident.model
     if model.robot.joints != robot.joints:
@@ -306,7 +306,7 @@ def _check_gears(reduction: Array, drive: Drive, where: str) -> None:
 
 
 def _rotors(truth: JointTruth, drive: Drive, robot: Robot, where: str) -> Array:
-    """Inertia of each motor's rotor after its gear: gears are as the project says, and every motor has a rotor."""
+    """Rotor inertia of each motor after its gear; raises if gears differ from the project's or a rotor is missing."""
     if truth.reduction is not None:
         _check_gears(truth.reduction, drive, where)
     inverse = np.linalg.inv(drive.geared)
@@ -328,7 +328,7 @@ def _rotors(truth: JointTruth, drive: Drive, robot: Robot, where: str) -> Array:
 
 
 def _listed(reduction: Array) -> str:
-    """Gear ratios, or the whole matrix where motors move several joints."""
+    """Formats the gear ratios, or the whole matrix if a motor moves several joints."""
     own = np.diag(reduction)
     rows = [own] if np.array_equal(reduction, np.diag(own)) else reduction
     return "; ".join(", ".join(f"{value:g}" for value in row) for row in rows)

@@ -1,10 +1,10 @@
-"""One model, many robots: what they have in common, how much they differ, and who stands out in what.
+"""Compares many robots of one model: fleet mean, spread between robots, and outliers.
 
-Every robot is identified from its own logs alone. Then each quantity (friction of each joint at a low and at a high speed, its
-offset, inertial base parameters) is taken as a mean and a spread between robots (:mod:`..statistics.fleet`), and every robot
-is compared with what the others let expect of one more. All comparisons are judged together (Holm 1979), friction and inertia
-with half of the chance of a false alarm each. A robot that stands out no longer counts among the others, and the rest is judged
-anew, so that it does not hide another.
+Every robot is identified from its own logs alone. Each quantity (friction of each joint at a low and at a high speed, its
+offset, inertial base parameters) then has a mean and a spread between robots (:mod:`..statistics.fleet`), and every robot
+is compared with the prediction interval of the others. All tests are corrected together (Holm 1979), with half of the
+false alarm rate each for friction and inertia. An outlier is removed and the others are tested again, so that it does not
+mask another.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
 
     Args:
         results: Name of each robot → its result; two or more.
-        level: Chance of a false alarm, over all robots and quantities together, a fraction.
+        level: Family-wise false alarm rate over all robots and quantities, a fraction.
 
     Returns:
-        Means and spreads, and who stands out; nobody does where fewer than three robots are compared.
+        Means, spreads and outliers; with fewer than three robots there are no outliers.
 
     Raises:
-        EstimationError: One robot, or a result without covariance.
-        FingerprintError: Robots of different kinematics.
+        EstimationError: There is only one robot, or a result has no covariance.
+        FingerprintError: The robots have different kinematics.
     """
     items = list(results.values())
     if len(items) < FEWEST:
@@ -103,16 +103,16 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
 
 
 def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
-    """The folders of a fleet's robots.
+    """Returns the folders of a fleet's robots.
 
     Args:
         arguments: Folders or globs.
 
     Returns:
-        Name of each robot, its folder's name → the folder, in the order of the arguments.
+        Name of each robot (its folder's name) → the folder, in the order of the arguments.
 
     Raises:
-        LogError: Nothing fits an argument, or two folders have one name.
+        LogError: No folder matches an argument, or two folders have the same name.
     """
     found: dict[str, Path] = {}
     for argument in arguments:
@@ -138,27 +138,27 @@ def identify_fleet(
     skip_bad_logs: bool = False,
     level: float = LEVEL,
 ) -> Fleet:
-    """Identifies each robot from the logs of its folder, writes its result, and pools all.
+    """Identifies each robot from the logs in its folder, writes its result, and pools all results.
 
     Args:
         urdf: The robots' description.
         robots: Name → folder of logs.
-        out: Folder for the results; each robot has a folder of its name there.
+        out: Folder for the results, with one subfolder per robot.
         config: Project file.
         force: Use logs in spite of findings that refuse them.
-        skip_bad_logs: Leave out logs that cannot be read or are refused, and go on with a robot's others.
-        level: Chance of a false alarm, over all robots and quantities together, a fraction.
+        skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
+        level: Family-wise false alarm rate over all robots and quantities, a fraction.
 
     Returns:
-        The fleet; robots that could not be identified are named in it.
+        The fleet, which also names robots that could not be identified.
 
     Raises:
         EstimationError: Fewer than two robots could be identified.
         ProjectError: The project file cannot be read.
-        UrdfError: Nor can the URDF.
+        UrdfError: The URDF cannot be read.
     """
     project, folder = load_project(config)
-    project.build_model(project.build_robot(urdf, folder))  # what is wrong for all is said once
+    project.build_model(project.build_robot(urdf, folder))  # an error common to all robots is raised once
     done = each(partial(_identified, urdf, config, force, skip_bad_logs, out), list(robots.items()))
     failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
@@ -175,7 +175,7 @@ def identify_fleet(
 def _identified(
     urdf: Path, config: Path | None, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, Path]
 ) -> str | None:
-    """Identifies one robot and writes its result; the reason where that is not possible."""
+    """Identifies one robot and writes its result; returns the reason if it fails."""
     name, logs = robot
     project, folder = load_project(config)
     try:
@@ -191,13 +191,13 @@ def _identified(
 
 
 def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
-    """How many standard deviations from the others a robot must be to stand out; inf with too few robots."""
+    """Number of standard deviations from the others at which a robot is an outlier; inf with too few robots."""
     told = np.concatenate([family.dof[family.dof > 0] for family in families])
     return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(told)))) if len(told) else float("inf")
 
 
 def _standing_out(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:
-    """Which robots stand out in which quantities, shape (m, K); the most certain one first, the others judged without it."""
+    """Mask of the outliers, shape (m, K); smallest p-value first, each removed before the next test."""
     odd = np.zeros(value.shape, dtype=bool)
     for family in families:
         own, mine = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
@@ -212,9 +212,9 @@ def _standing_out(value: Array, error: Array, families: Sequence[NDArray[np.bool
 
 
 def _errors(quantity: Quantity, items: Sequence[Identification]) -> list[float]:
-    """Standard errors of a quantity; friction's are those of a mean over a robot's logs.
+    """Standard errors of a quantity; for friction, of the mean over a robot's logs.
 
-    A robot with one log does not know how much its friction differs from log to log, and borrows that of the others.
+    With one log, a robot's spread of friction between logs is unknown, and the largest spread of the others is used.
     """
     if quantity.kind == "inertia":
         return [row_error(item, row) for row, item in zip(quantity.rows, items, strict=True)]

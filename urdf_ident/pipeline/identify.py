@@ -1,4 +1,4 @@
-"""The order of the stages."""
+"""Identification from logs: runs all stages in order."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ def identify(
 
     Args:
         model: The dynamic model.
-        logs: Logs to learn from.
+        logs: Training logs.
         held_out: Logs to score on; they take no part in the fit.
-        sweeps: Runs at constant speed both ways, one joint at a time, from which friction curves are taken.
+        sweeps: Runs at constant speed in both directions, one joint at a time, for friction curves.
         prior: What the standard parameters stay close to: "urdf".
         project: Settings; all defaults if None.
         force: Use logs in spite of findings that refuse them.
-        skip_bad_logs: Leave out logs to learn from that are refused, and go on with the others; ``left_out`` of the result
-            names them. False: one such log ends the call.
-        left_out: Logs that were left out when they were read, for the result to name.
-        progress: Called with the name of the log at work and the number of rows done.
+        skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
+            names them. If False, one such log raises.
+        left_out: Logs that were already skipped when they were read, to be named in the result.
+        progress: Called with the name of the current log and the number of rows done.
 
     Returns:
         The identification.
 
     Raises:
         QualityError: A log is refused.
-        LogError: A held-out log is also one to learn from, or no log was given.
-        EstimationError: The data are too few.
+        LogError: A held-out log is also a training log, or no log was given.
+        EstimationError: There are too few data.
         SolverError: The consistency step failed.
         LimitError: Position limits of the URDF leave no room.
     """
     project = project or Project()
     if prior != "urdf":
         raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
-    Limits.from_robot(model.robot)  # limits that leave no room are refused before the work
+    Limits.from_robot(model.robot)  # raises early if the limits leave no room
     logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
     _refuse_overlap([*logs, *sweeps], held_out)
     loops = project.compensation
     compensated = loops.residual != "none" or bool(sweeps)
     if compensated:
-        from .compensate import check_compensation, compensate  # most robots have one encoder a joint
+        from .compensate import check_compensation, compensate  # imported late: most robots have one encoder per joint
 
         check_compensation(model, logs, loops.residual, loops.inputs)
     start = HeadStart(project)
@@ -82,7 +82,7 @@ def identify(
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
         prepared = prepare(model, logs, project, force, progress, start)
-    judges = prepare_held_out(prepared, held_out, project, force)  # what cannot be scored is refused before the work
+    judges = prepare_held_out(prepared, held_out, project, force)  # logs that cannot be scored raise before the fit
     learnt = learn(prepared, project, progress, start)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
     result, shown = _result(learnt, prepared, project)
@@ -96,13 +96,13 @@ def identify(
 
 
 def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
-    """The third stage, and everything in one record; and what :func:`.validate.speeds` began."""
+    """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
     model, fit = learnt.model, learnt.fit
-    looked = None if isinstance(model, ElasticModel) else looked_at(model, prepared.logs)  # others do that meanwhile
+    looked = None if isinstance(model, ElasticModel) else looked_at(model, prepared.logs)  # runs in the background
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
     engine = rigid_of(model.robot).used
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
-    if "(" in engine:  # not the one that would be expected, and why
+    if "(" in engine:  # not the expected engine; the reason is in parentheses
         notes.append(f"rigid-body columns by {engine}")
     result = Identification(
         model,
@@ -121,13 +121,12 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Ident
         essential=learnt.essential,
         evidence=physical.evidence,
     )
-    shown = speeds(result, prepared.logs)  # others do that meanwhile
+    shown = speeds(result, prepared.logs)  # runs in the background
     return result if looked is None else _with_prediction(result, learnt, prepared, looked), shown
 
 
 def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, looked: LookedAt) -> Identification:
-    """How far held-out torque lies from its prediction, and whether adaptation would help; neither where nothing can be held
-    out."""
+    """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         held = held_out_torque(*given)
@@ -139,7 +138,7 @@ def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, 
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:
-    """A log that is both learnt from and scored on would judge itself."""
+    """Refuses held-out logs that are also training logs: their scores would be biased."""
     learnt = {recording.sha256: recording.name for recording in logs if recording.sha256}
     for recording in held_out:
         if recording.sha256 in learnt:

@@ -1,4 +1,4 @@
-"""Second stage: what the data say. Structure first (springs, friction laws, shapes), then base parameters and errors."""
+"""Second stage: estimates the structure (springs, friction laws, shapes), then base parameters and their errors."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What the data say, before physics and the prior have a say.
+    """Estimates from the data alone, before physical consistency and the prior are applied.
 
     Attributes:
         model: The model with the friction that was found.
-        statistics: The factors that the fit rests on.
+        statistics: The factors that the fit is based on.
         fit: Base parameters with their errors.
-        prior: Of the inertial parameters; friction and rotor inertia from a first fit.
-        estimated: Which estimator, and why.
-        selected: Which friction laws, and why.
+        prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
+        estimated: The estimator and the reason for it.
+        selected: The friction laws and the reasons for them.
         springs: Deflections of elastic joints.
-        cross_validation: Held-out errors; empty where the logs are too short.
-        essential: Which base parameters the data need.
-        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
-        notes: What is to be said of all this.
+        cross_validation: Held-out errors; empty if the logs are too short.
+        essential: The essential base parameters.
+        reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -79,7 +79,7 @@ class Learnt:
 
 
 class HeadStart:
-    """What others begin on while the logs are still judged: the statistic that :func:`learn` asks for first.
+    """Starts workers while the logs are still being checked, on the statistic that :func:`learn` needs first.
 
     Args:
         project: Settings.
@@ -89,7 +89,7 @@ class HeadStart:
         self.project, self.kept, self.logs = project, KeptRows(), ()  # type: Project, KeptRows, tuple[Segment, ...]
 
     def __call__(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> None:
-        """Begins.
+        """Starts the work.
 
         Args:
             model: The dynamic model, torque constants resolved.
@@ -101,58 +101,58 @@ class HeadStart:
             begin_statistics(_first(with_knees(model, motion), motion).unloaded(), logs, kept)
 
     def rows_of(self, motion: Sequence[Segment]) -> KeptRows:
-        """Where the rows of logs are kept; what was begun for others is let go of.
+        """Returns the cache for the rows of logs; discards work started for other logs.
 
         Args:
             motion: The segments of all logs.
 
         Returns:
-            The same for the same segments.
+            The same cache for the same segments.
         """
         if self.logs != tuple(motion):
             if self.kept.begun is not None:
                 with suppress(UrdfIdentError):
-                    self.kept.begun[1]()  # workers take for known here what they have answered
+                    self.kept.begun[1]()  # workers assume that their answers have been received
             self.kept, self.logs = KeptRows(samples=sum(map(len, motion))), tuple(motion)
         return self.kept
 
 
 def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
-    """The model that outliers are looked for with."""
+    """The model for outlier detection."""
     return model if model.automatic else with_trained(model, motion)
 
 
 def learn(prepared: Prepared, project: Project, progress: Progress | None = None, start: HeadStart | None = None) -> Learnt:
-    """Structure first (springs, friction laws, their shapes), then base parameters and their errors.
+    """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
         prepared: The logs.
         project: Settings.
-        progress: Called with what is at work and a count.
-        start: What others have begun.
+        progress: Called with the current step and a count.
+        start: Work that has already been started.
 
     Returns:
-        What the data say.
+        The estimates.
 
     Raises:
-        EstimationError: The data are too few.
+        EstimationError: There are too few data.
     """
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
-    model, deflections, unseen = visible_springs(prepared.model, logs)  # nothing without elastic joints
+    model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
     model = with_knees(model, prepared.motion)
     kept = (start or HeadStart(project)).rows_of(prepared.motion)
     trusted = trust(
         _first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept
-    )  # outliers are found before friction is chosen
+    )  # outliers are detected before friction is selected
     if trusted.weights is not None:
-        kept = KeptRows(samples=kept.samples)  # rows of weighted samples are others
+        kept = KeptRows(samples=kept.samples)  # the weights change the rows
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
-    selected = _selected(model, produce, prepared.motion, prior, project, progress)  # nothing where the laws are listed
+    selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     base = shaped.model.base()
-    model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # how friction goes on beyond them
+    model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
     reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
@@ -163,13 +163,13 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     estimated = refine(
         trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
-    errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # others work on them meanwhile
+    errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
     model, statistics = converged.model, estimated.statistics
     changes = _changes(estimated, model, logs)
     cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
     completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unasked, reversals)
     fit = errors()
-    kept.clear()  # what follows seldom asks for rows of all logs again
+    kept.clear()  # the rows of all logs are rarely needed again
     trained = prepared.trained
     fit = fit if changes is None else fit.for_next_log(changes)
     remarks = (
@@ -207,7 +207,7 @@ def _selected(
     project: Project,
     progress: Progress | None,
 ) -> Selected:
-    """The friction that the data ask for, where it was left to them."""
+    """Selects the friction laws from the data if the project asks for it."""
     if isinstance(model, ElasticModel) and project.model.friction == "auto":
         return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     if not model.automatic:
@@ -219,7 +219,7 @@ def _selected(
 def _closed_loop(
     converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, reversals: float
 ) -> ClosedLoop:
-    """The simulation of the logs; what moves in it is the physically consistent robot closest to an estimate."""
+    """The simulation of the logs, with the physically consistent robot closest to an estimate."""
     from ..estimation.estimators.closed_loop import ClosedLoop
 
     model, fit, statistics = converged.model, converged.fit, converged.statistics
@@ -235,7 +235,7 @@ def _closed_loop(
 def _errors(
     estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: KeptRows
 ) -> Callable[[], Fit]:
-    """Waits for the estimate with its standard errors."""
+    """Returns a function that waits for the estimate with its standard errors."""
     model = converged.model
     if estimated.fit.method == "iv" and kind != "model":
         return partial(_instrumental_errors, estimated, converged, logs, kind)
@@ -252,7 +252,7 @@ def _errors(
         fit = begun()
         if estimated.spread is not None:
             fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
-        return with_load_slopes(fit, model, rows, converged.prior)  # nothing without load-dependent friction
+        return with_load_slopes(fit, model, rows, converged.prior)  # no effect without load-dependent friction
 
     return finished
 
@@ -261,14 +261,14 @@ def _instrumental_errors(estimated: Estimated, converged: ConvergedFit, logs: Se
     errors = partial(with_covariance, converged.fit, converged.statistics, model=converged.model, logs=logs)
     try:
         return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
-    except EstimationError:  # too short to be cut into stretches
-        if kind != "auto":  # asked for by name
+    except EstimationError:  # the logs are too short to be cut into blocks
+        if kind != "auto":  # explicitly requested
             raise
         return estimated.fit
 
 
 def _changes(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog]) -> FrictionChanges | None:
-    """How friction differs between the logs."""
+    """Returns how friction differs between the logs."""
     if isinstance(model, ElasticModel):
         return None
     seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
@@ -276,12 +276,12 @@ def _changes(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedL
     covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if len(kelvin) == len(logs) else None
     try:
         return changes_between_logs(model, estimated.statistics, estimated.fit, covariates, seconds)
-    except EstimationError:  # no friction that may change, or none that the data show
+    except EstimationError:  # no friction can change, or the data show none
         return None
 
 
 def _essential(statistics: StatisticSet, fit: Fit, wanted: EssentialSection) -> dict[str, Any]:
-    """Which base parameters the data need; empty where nobody asks, or too few data to hold any out."""
+    """The essential base parameters; empty if not requested, or if there are too few data to hold any out."""
     if wanted.rule == "none":
         return {}
     try:
@@ -293,13 +293,13 @@ def _essential(statistics: StatisticSet, fit: Fit, wanted: EssentialSection) -> 
 def _cross_validation(
     converged: ConvergedFit, estimated: Estimated, build: Build, estimate: Estimate, *, chosen: bool
 ) -> dict[str, Any]:
-    """Held-out errors of the parameters; laws that the data chose were chosen on all logs, and stay."""
+    """Held-out errors of the parameters; friction laws selected on all logs are not selected again per fold."""
     try:
         if estimated.refit is None:
             found = cross_validate_converged(converged, build, estimate)
         else:
             found = held_out_errors(converged, estimated)
-    except EstimationError:  # too short to hold anything out: the result says "not validated"
+    except EstimationError:  # too short to hold anything out: the result is "not validated"
         return {}
     return {
         "folds": list(found.folds),

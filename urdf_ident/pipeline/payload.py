@@ -1,4 +1,4 @@
-"""Weighing an unknown body: from a result and loaded logs to mass, centre of mass and inertia with their errors."""
+"""Identifies a payload: mass, centre of mass and inertia with standard errors, from a result and loaded logs."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..statistics.distributions import chi_square_tail, normal_tail, student_quantile
 
-#: Level of the tests (friction that has changed, bodies that differ) and of the intervals.
+#: Significance level of the tests (friction has changed, payloads differ) and of the intervals.
 _LEVEL = 0.05
-#: Logs disagree on the mass: beyond this chance, and by more than this share of it.
+#: Logs disagree on the mass below this p-value if the difference also exceeds this share of the mass.
 _CHANCE, _DIFFERENT = 1e-3, 0.03
-#: A joint estimate is offered where its mass has at most this share of the other's standard error.
+#: The joint estimate is preferred if the standard error of its mass is at most this share of the other's.
 _BETTER = 0.9
-#: A verdict is good below, and poor above, these standard errors of the mass over the mass.
+#: Relative standard errors of the mass below which the verdict is good, and above which it is poor.
 _GOOD, _POOR = 0.02, 0.2
-#: Size of a body whose centre of mass or inertia is small [m].
+#: Assumed size of a body whose centre of mass or inertia is small [m].
 _SIZE = 0.05
-#: Mass, and moments of inertia: never negative.
+#: Indices of the mass and the moments of inertia, which are never negative.
 _BOUNDED = [0, 4, 7, 9]
-#: Standard errors from which a negative mass has a centre that is worth naming.
+#: Number of standard errors from which the centre of a negative mass is reported.
 _TOLD = 10.0
-#: Residual of the loaded logs over that of the unloaded ones that is reported.
+#: Ratio of the loaded logs' residual to the unloaded logs' from which it is reported.
 _NOISIER = 1.5
-#: The same, from which a body is not well known whatever its standard error (a torque constant 3 % off on one joint: 5 to 13).
+#: The same ratio from which the verdict is not good, whatever the standard error (one torque constant 3 % off: 5 to 13).
 _UNEXPLAINED = 4.0
 
 
@@ -57,27 +57,27 @@ def weigh(
     gain_error: float | None = None,
     force: bool = False,
 ) -> PayloadResult:
-    """Estimates an unknown body that all the logs carry.
+    """Estimates an unknown payload that all logs have in common.
 
     Args:
         ident: The unloaded robot, identified.
-        logs: Logs of the same robot with the body.
-        link: The link that it is fixed to, whose frame the result is quoted in; ``tool0`` or the last link if None.
-        method: "held": the unloaded model as it is; "joint": estimated anew with the loaded logs; "auto": the more precise.
-        refit: Friction that the loaded logs may have of their own: "none", "offset", "friction" (offset, Coulomb, viscous),
-            or "auto": all of it where it has changed beyond chance.
-        static: Use poses at rest instead of motion: mass and centre of mass only.
-        gain_error: Relative standard error of all torque constants, a fraction; what the result knows of them if None.
+        logs: Logs of the same robot with the payload.
+        link: The link it is fixed to, in whose frame the result is given; ``tool0`` or the last link if None.
+        method: "held": keep the unloaded model; "joint": estimate it again with the loaded logs; "auto": the more precise.
+        refit: Friction that is estimated again from the loaded logs: "none", "offset", "friction" (offset, Coulomb,
+            viscous), or "auto": all of it if it has changed significantly.
+        static: Use static poses instead of motion: mass and centre of mass only.
+        gain_error: Relative standard error of all torque constants, a fraction; taken from the result if None.
         force: Use logs in spite of findings that refuse them.
 
     Returns:
-        The body.
+        The payload.
 
     Raises:
-        ModelError: The link does not move, or elastic joints.
-        LogError: A log is one that the model was learnt from.
+        ModelError: The link does not move, or the model has elastic joints.
+        LogError: A log is a training log of the unloaded model.
         QualityError: A log is refused.
-        EstimationError: The result has no covariance, or the logs carry different bodies.
+        EstimationError: The result has no covariance, or the payload differs between the logs.
     """
     _check(ident, logs, method, refit)
     robot, project = ident.model.robot, ident.project
@@ -107,10 +107,10 @@ def weigh(
 
 
 def default_link(robot: Robot) -> str:
-    """Where a payload usually sits.
+    """Link to which a payload is usually attached.
 
     Returns:
-        ``tool0`` if it moves, else the last link of the body with most joints before it.
+        ``tool0`` if it moves, otherwise the last link of the body with the most joints before it.
     """
     names = [link.name for body in robot.bodies for link in body.links]
     if "tool0" in names:
@@ -146,16 +146,16 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
 
 
 def check_loaded(robot: Robot, learnt: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:
-    """Refuses loaded logs that cannot be weighed, before the unloaded robot is identified.
+    """Refuses unusable loaded logs before the unloaded robot is identified.
 
     Args:
         learnt: The unloaded logs.
         loaded: The loaded ones.
-        link: Where the body sits; the usual link if None.
+        link: The link with the payload; :func:`default_link` if None.
 
     Raises:
-        ModelError: The link does not move, or there is none of that name.
-        LogError: A log is given as both.
+        ModelError: The link does not move or does not exist.
+        LogError: A log is given both as loaded and as unloaded.
     """
     moving_link(robot, link or default_link(robot))
     _refuse_learnt({log.sha256: log.name for log in learnt if log.sha256}, loaded)
@@ -182,14 +182,14 @@ def _gain_error(ident: Identification, given: float | None) -> Array:
 
 
 def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
-    """Whether friction of the loaded logs has changed beyond chance (Holm 1979 over its parameters)."""
+    """ "friction" if friction of the loaded logs has changed significantly (Holm 1979 over its parameters), else "none"."""
     trial = estimate_payload(problem, logs, refit="friction")
     chances = sorted(2.0 * normal_tail(abs(v) / max(e, 1e-300)) for v, e in trial.changes.values())
     return "friction" if any(p < _LEVEL / (len(chances) - k) for k, p in enumerate(chances[:1])) else "none"
 
 
 def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:
-    """Refuses logs that carry different bodies."""
+    """Refuses logs with different payloads."""
     if len(logs) < 2:
         return
     fits = [estimate_payload(problem, [log], refit=refit) for log in logs]
@@ -227,7 +227,7 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
 
 
 def _noisier(ident: Identification, fit: PayloadFit) -> dict[str, float]:
-    """Residual of each row group of the loaded logs over that of the unloaded ones; of none where outliers were left out."""
+    """Ratio of the loaded logs' residual to the unloaded logs' per row group; empty where outliers were down-weighted."""
     if ident.estimation.get("down_weighted"):
         return {}
     return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
@@ -248,7 +248,7 @@ def _result(
     slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
     error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
     dark = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
-    if not fit.params[0] > 2.0 * fit.bse[0]:  # without a mass there is no centre of it
+    if not fit.params[0] > 2.0 * fit.bse[0]:  # without a mass, centre of mass and inertia are undefined
         dark[1:] = True
     error = np.where(dark, np.inf, error)
     reach = np.array([student_quantile(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
@@ -256,7 +256,7 @@ def _result(
     raw = np.where(np.isfinite(raw), raw, value)
     below = np.zeros(10)
     below[_BOUNDED] = np.maximum(-(raw + reach)[_BOUNDED], 0.0)
-    contrary = below > 0  # the data say what no body has: by that much at least something else is wrong in them
+    contrary = below > 0  # physically impossible: the data are wrong in something else by at least this much
     reach = np.where(contrary, reach - raw, reach)
     error = np.where(contrary, np.hypot(error, raw), error)
     interval = np.column_stack([raw - reach, raw + reach])
@@ -267,7 +267,7 @@ def _result(
     sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
     if contrary[0]:
         sources["contradiction"] = float(-raw[0])
-    noisier = {} if mode == "static" else _noisier(ident, fit)  # at rest friction may be anything below its level
+    noisier = {} if mode == "static" else _noisier(ident, fit)  # static friction is indeterminate at rest
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
         ident.model.robot.name,
@@ -289,7 +289,7 @@ def _result(
 
 
 def _precision(fit: PayloadFit) -> Array:
-    """A factor of the inverse covariance, zero along what is not seen, shape (k, 10)."""
+    """A factor of the inverse covariance, zero for unobserved parameters, shape (k, 10)."""
     scale = np.where(fit.seen, np.sqrt(np.maximum(np.diag(fit.covariance), 1e-300)), 1.0)
     shape = fit.covariance / np.outer(scale, scale)
     shape[~fit.seen] = shape[:, ~fit.seen] = 0.0
@@ -306,7 +306,7 @@ def _quantities(theta: Array) -> Array:
 
 
 def _slopes(theta: Array) -> Array:
-    """Derivatives of :func:`_quantities` by the ten parameters, shape (10, 10)."""
+    """Derivatives of :func:`_quantities` with respect to the ten parameters, shape (10, 10)."""
     reach = max(float(np.sqrt(np.abs(theta[4:]).max() / abs(theta[0]))), 1e-2)
     steps = 1e-6 * abs(theta[0]) * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
     moved = [(_quantities(theta + row) - _quantities(theta - row)) for row in np.diag(steps)]
@@ -349,7 +349,7 @@ def _verdict(
 def _verdicts(
     problem: PayloadProblem, fit: PayloadFit, value: Array, error: Array, slopes: Array, rate: float, *, static: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Per number how well it is known, and the simplest motion that would show it."""
+    """For each quantity, how well it is known and the simplest motion that would improve it."""
     gyration = max(float(np.sqrt(max(value[[4, 7, 9]].max(), 0.0) / max(value[0], 1e-300))), _SIZE)
     far = max(float(np.abs(value[1:4]).max()), _SIZE)
     size = np.concatenate([[max(value[0], 1e-300)], np.full(3, far), np.full(6, value[0] * gyration**2)])

@@ -1,4 +1,4 @@
-"""Third stage: standard parameters of physically consistent bodies, beside what the data say."""
+"""Third stage: standard parameters of physically consistent bodies."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ..statistics.statistic import StatisticSet
 
 @dataclass(frozen=True, eq=False)
 class Physical:
-    """Standard parameters beside the data and the prior that they come from.
+    """Standard parameters with the data and the prior that they come from.
 
     Attributes:
         theta: Standard parameters, shape (p,).
-        prior: What they stay close to.
+        prior: The prior they are regularised towards.
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         baseline: The URDF with fitted friction, shape (p,).
         solver: How theta was chosen.
-        evidence: What speaks for the result and against it.
+        evidence: Evidence for and against the result.
     """
 
     theta: Array
@@ -53,17 +53,17 @@ def complete(
     trained: Range,
     reversals: float,
 ) -> Physical:
-    """Chooses standard parameters by the project's ``consistency`` section, and measures what speaks for them.
+    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them.
 
     Args:
         fit: The base parameters.
-        prior: What the parameters stay close to, first fit included.
-        project: Its ``consistency`` section counts.
+        prior: Prior of the parameters, including the first fit.
+        project: Its ``consistency`` section is used.
         trained: Speeds, accelerations and torques of the logs.
-        reversals: How often the joints that move turn back, mean.
+        reversals: Mean number of reversals of the moving joints.
 
     Returns:
-        The parameters, and what they rest on.
+        The parameters and what they are based on.
 
     Raises:
         SolverError: The solver failed.
@@ -93,13 +93,13 @@ def complete(
 def standard_parameters(
     model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project, reversals: float
 ) -> Standard:
-    """Standard parameters by the project's ``consistency`` section.
+    """Chooses standard parameters by the project's ``consistency`` section.
 
     Args:
         fit: The base parameters.
-        prior: What the parameters stay close to, first fit included.
-        project: Its ``consistency`` section counts.
-        reversals: How often the joints that move turn back, mean.
+        prior: Prior of the parameters, including the first fit.
+        project: Its ``consistency`` section is used.
+        reversals: Mean number of reversals of the moving joints.
 
     Returns:
         The parameters and how they were chosen.
@@ -107,7 +107,7 @@ def standard_parameters(
     Raises:
         SolverError: The solver failed.
         ModelError: The demands contradict the model.
-        EstimationError: Too few data to tell which parameters are essential.
+        EstimationError: There are too few data to decide which parameters are essential.
     """
     wanted = project.consistency
     if wanted.method == "essential":

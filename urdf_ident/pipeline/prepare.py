@@ -1,4 +1,4 @@
-"""First stage: torque constants, conditioning, and the logs as segments that estimators use."""
+"""First stage: resolves torque constants and conditioning, and cuts the logs into segments for estimation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..project import Project
 from ..result.evidence import Range
 from ..samples import Segment, columns, one_way
 
-#: What may begin with a model and logs while these are still judged.
+#: Work that may start on a model and logs while the logs are still being checked.
 Ahead = Callable[[DynamicModel, Sequence[PreparedLog]], None]
 
 
@@ -37,7 +37,7 @@ class Prepared:
 
     Attributes:
         model: The dynamic model, torque constants resolved.
-        logs: The conditioned logs, known payloads taken off.
+        logs: The conditioned logs, known payloads compensated.
         signals: The conditioning as resolved, with reasons: ``signals`` of identification.json.
         trained: Speeds, accelerations and torques of the logs.
     """
@@ -67,15 +67,15 @@ def prepare(
         logs: Logs as read.
         project: Settings.
         force: Use logs in spite of findings that refuse them.
-        progress: Called with the name of the log at work and a count.
-        ahead: Called with the model and the logs while these are still judged.
+        progress: Called with the name of the current log and a count.
+        ahead: Called with the model and the logs while the logs are still being checked.
 
     Returns:
         The prepared logs.
 
     Raises:
         QualityError: A log is refused.
-        LogError: A log lacks what is needed.
+        LogError: A log lacks a required channel.
     """
     check_motors(model, logs)
     payload = project.build_payload(model.robot)
@@ -84,7 +84,7 @@ def prepare(
     ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
     loaded = [carrying(payload, model.robot, log) for log in ready]
     late: dict[str, Any] = {}
-    if not isinstance(model, ElasticModel):  # the checks know rigid joints only
+    if not isinstance(model, ElasticModel):  # the checks support rigid joints only
         meanwhile = None if ahead is None else partial(ahead, model, loaded)
         loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=meanwhile)
         loaded, late = _timed(model, logs, loaded, config, payload, force)
@@ -104,15 +104,15 @@ def prepare_usable(
     progress: Progress | None = None,
     ahead: Ahead | None = None,
 ) -> tuple[Prepared, list[LeftOut]]:
-    """:func:`prepare` without the logs that it refuses.
+    """Runs :func:`prepare` without the logs that it refuses.
 
-    What the logs choose together is chosen anew without them.
+    Settings chosen from all logs together are chosen again without them.
 
     Args:
         logs: Logs as read.
         project: Settings.
-        force: Use logs in spite of findings that refuse them; what cannot be conditioned is left out still.
-        progress: Called with the name of the log at work and a count.
+        force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
+        progress: Called with the name of the current log and a count.
         ahead: As for :func:`prepare`.
 
     Returns:
@@ -120,7 +120,7 @@ def prepare_usable(
 
     Raises:
         QualityError: Every log is refused.
-        LogError: Not a single log lacks what is needed, but all of them, or how they go together is at fault.
+        LogError: All logs lack a required channel, or the logs do not fit together.
     """
     left: list[LeftOut] = []
     while True:
@@ -142,9 +142,9 @@ def _timed(
     payload: Payload | None,
     force: bool,
 ) -> tuple[list[PreparedLog], dict[str, Any]]:
-    """The logs with the delay of their efforts taken out, where it was left to them and they show one beyond doubt.
+    """Removes the delay of the efforts where it is to be estimated and the logs show it clearly.
 
-    Logs that contradict physics in another way tell no delay.
+    No delay is estimated from logs that contradict physics in another way.
     """
     refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
     if refused:
@@ -170,10 +170,10 @@ def _timed(
 
 
 def trained_range(logs: Sequence[PreparedLog]) -> Range:
-    """Speeds, accelerations and torques of prepared logs.
+    """Returns the ranges of speeds, accelerations and torques of prepared logs.
 
     Args:
-        logs: The logs; some segment must hold torques.
+        logs: The logs; at least one segment must have torques.
 
     Returns:
         Quantiles and peaks per joint.
@@ -197,7 +197,7 @@ def _conditioning(
     force: bool,
     progress: Progress | None,
 ) -> tuple[SignalConfig, dict[str, Any]]:
-    """The conditioning asked for; where logs choose the cut-off, with what each candidate costs."""
+    """The requested conditioning; where the cut-off is chosen from the logs, also the error of each candidate."""
     config = project.signal_config()
     if project.signals.cutoff != "held_out":
         return config, {}

@@ -1,4 +1,4 @@
-"""The torque error of a result along a log, for pictures that move."""
+"""The torque error of a result along a log, for animations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .compensate import prepared_log
 
 
 def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
-    """How far the predicted torque is from the measured one, over the joint's usual torque.
+    """Error of the predicted torque, relative to the RMS of the joint's measured torque.
 
-    Both are behind the low-pass of the fit, as in the scores.
+    Both torques are low-pass filtered as in the fit and the scores.
 
     Args:
         recording: A log with efforts.
-        force: Go on in spite of findings that refuse the log.
+        force: Use the log in spite of findings that refuse it.
 
     Returns:
-        Time, shape (N,) [s], of the parts in motion, and absolute error over the root mean square of the measured torque,
+        Time of the parts in motion, shape (N,) [s], and absolute error over the root mean square of the measured torque,
         shape (N, n) [1].
 
     Raises:

@@ -1,4 +1,4 @@
-"""Last stage: scores on logs that took no part in the fit."""
+"""Last stage: scores on logs that were not used in the fit."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from ..statistics.stretches import blocks_of
 from .learn import Learnt
 from .prepare import Prepared
 
-#: How many times the error of the identification's own held-out data is a jump.
+#: Ratio to the identification's own held-out error from which an error is reported as a jump.
 JUMP = 2.0
-#: Share of the samples beyond the trained speeds from which on it is said.
+#: Share of samples beyond the trained speeds from which it is reported.
 FASTER = 0.05
 
 
@@ -42,8 +42,8 @@ class ValidationReport:
     Attributes:
         joints: Joint names.
         entries: As in ``validation`` of identification.json.
-        logs: Series for pictures.
-        expected: Relative error that the identification found on data left out, a fraction, or None.
+        logs: Series for plots.
+        expected: Relative error of the identification on its held-out data, a fraction, or None.
         compared: Whether the motions were compared with those of the training logs.
     """
 
@@ -55,19 +55,19 @@ class ValidationReport:
 
     @property
     def better_than_urdf(self) -> bool:
-        """Whether the exported model beats the URDF as it came, on every log."""
+        """Whether the exported model beats the original URDF on every log."""
         return better_than_urdf(self.entries)
 
     @property
     def level(self) -> str:
-        """ "good", "usable" or "poor", by the worst log that was not trained on; worse than the URDF is poor."""
+        """ "good", "usable" or "poor", from the worst log outside the training set; "poor" if worse than the URDF."""
         if not self.better_than_urdf:
             return "poor"
         return max((error_level(_relative(entry)) for entry in self.entries), key=LEVELS.index, default="usable")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be said of the logs before their errors are read."""
+        """Remarks on the logs that matter for reading their errors."""
         said = [
             f"{entry['log']} is one of the training logs: its error proves nothing"
             for entry in self.entries
@@ -99,7 +99,7 @@ class ValidationReport:
         return (*said, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
-        """Verdict and relative error, remarks, and a line a log: ours beside what the user had before."""
+        """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
         errors = ", ".join(f"{100 * _relative(entry):.1f} % on {entry['log']}" for entry in self.entries)
         lines = [f"{self.level.upper()}: relative torque error {errors}", *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
@@ -109,7 +109,7 @@ class ValidationReport:
 
 @one_thread()
 def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = False) -> ValidationReport:
-    """Scores a result on logs that took no part in the fit, conditioned as the fit's logs were.
+    """Scores a result on logs that were not used in the fit, conditioned as the training logs were.
 
     Args:
         ident: The result.
@@ -130,13 +130,13 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:
-    """The result with the scores and series of other logs, for a report of them.
+    """Returns the result with the scores and series of other logs, for a report on them.
 
     Args:
-        report: Scores of other logs; those that were learnt from are shown as such.
+        report: Scores of other logs; training logs are marked as such.
 
     Returns:
-        The result, whose ``validation`` and ``traces`` are those of the logs.
+        The result with ``validation`` and ``traces`` of those logs.
     """
     trained = {entry["log"] for entry in report.entries if entry["trained_on"]}
     shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
@@ -156,7 +156,7 @@ def prepare_held_out(
         force: Use logs in spite of findings that refuse them.
 
     Returns:
-        One prepared log a recording.
+        One prepared log per recording.
 
     Raises:
         QualityError: A log is refused.
@@ -167,7 +167,7 @@ def prepare_held_out(
 
 
 def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str] | None:
-    """Held-out logs whose motion the training logs hold already: their error says nothing of other motions.
+    """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
 
     Args:
         learnt: What was learnt, and from which factors.
@@ -179,7 +179,7 @@ def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str,
     if isinstance(learnt.model, ElasticModel):
         return None
     found: dict[str, str] = {}
-    for judge in judges:  # one by one: their velocities may come from different sources
+    for judge in judges:  # one at a time: their velocities may come from different sources
         found |= repeated(build_statistics(learnt.model, [judge], blocks=blocks_of(len(judges))), learnt.statistics)
     return found
 
@@ -192,7 +192,7 @@ def score_logs(
     force: bool = False,
     repeats: Mapping[str, str] | None = None,
 ) -> ValidationReport:
-    """Scores a result on logs as read and as prepared.
+    """Scores a result on prepared logs.
 
     Args:
         recordings: The logs as read.
@@ -209,7 +209,7 @@ def score_logs(
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
         adaptation = None if isinstance(model, ElasticModel) else chosen_settings(ident)
-    except EstimationError:  # the spread of friction is not known
+    except EstimationError:  # the spread of friction is unknown
         adaptation = None
     entries, traces = [], []
     for recording, prepared in zip(recordings, logs, strict=True):
@@ -231,13 +231,13 @@ def score_logs(
 
 
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
-    """Joint → share of the samples at which it is faster than friction was seen, where that is reported."""
+    """Joint → share of samples above the speeds at which friction was observed, where large enough to report."""
     faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)
     return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > FASTER}
 
 
 def _expected(ident: Identification) -> float | None:
-    """The relative error that the identification found on data left out."""
+    """Relative error of the identification on its held-out data."""
     others = [_relative(entry) for entry in ident.validation if not entry.get("trained_on")]
     if others:
         return max(others)
@@ -245,18 +245,18 @@ def _expected(ident: Identification) -> float | None:
 
 
 def _relative(entry: Mapping[str, Any]) -> float:
-    """Relative error over all joints, or of the worst one where forces and torques mix."""
+    """Relative error over all joints, or of the worst joint where forces and torques are mixed."""
     return float(max(joint["relative"] for joint in entry["per_joint"]) if entry["relative"] is None else entry["relative"])
 
 
 def speeds(ident: Identification, learnt: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
-    """Speeds of the logs and the friction that they show; begun, where others work.
+    """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
 
     Args:
         learnt: The training logs.
 
     Returns:
-        For :func:`traces`.
+        A function that waits for them, for :func:`traces`.
     """
     return speed_profile(ident.model, ident.theta, learnt, float(ident.signals["cutoff"]))
 
@@ -264,12 +264,12 @@ def speeds(ident: Identification, learnt: Sequence[PreparedLog]) -> Callable[[],
 def traces(
     ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog], shown: Callable[[], SpeedProfile]
 ) -> Traces:
-    """Series for pictures: of held-out logs, or failing those of logs that were learnt from; speeds of the latter.
+    """Series for plots, of the held-out logs or, without any, of the training logs; speeds of the training logs.
 
     Args:
         scored: Scores on held-out logs.
         learnt: The training logs.
-        shown: What :func:`speeds` began.
+        shown: Result of :func:`speeds`.
 
     Returns:
         The series, bounded in length.
