@@ -1,7 +1,7 @@
-"""YAML and JSON from any source: plain data, or one line that says what is wrong and where.
+"""Safe parsing of YAML and JSON: plain data, or a one-line error that says what is wrong and where.
 
-Both formats let a small file become a large or endless object (nesting, aliases, integers of any length), and both drop the
-first of two equal keys without a word. Neither is accepted here. Nothing in a document is ever executed.
+In both formats a small file can expand to a very large or endless object (nesting, aliases, integers of any length), and
+parsers silently drop the first of two equal keys. Both cases are errors here. Nothing in a document is ever executed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from . import sizes
 from .errors import UrdfIdentError
 
-#: A number that YAML 1.1 takes for text: the tag, the pattern and the first characters that its resolvers want.
+#: Resolver for numbers that YAML 1.1 reads as text (``1e-2``): tag, pattern and possible first characters.
 FLOAT_WITHOUT_POINT = ("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
@@ -24,20 +24,20 @@ _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, Arithmet
 def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "file") -> Any:
     """Reads one YAML document.
 
-    Numbers such as ``1e-2`` are numbers (YAML 1.1 wants a point in them), dates are text.
+    ``1e-2`` is read as a number (YAML 1.1 requires a decimal point), a date as text.
 
     Args:
         text: The document.
         where: File name for messages.
-        error: What to raise.
+        error: Exception class to raise.
         what: What the document is, for messages (``"project file"``).
 
     Returns:
         Nested dicts, lists, texts, numbers, booleans, None; None for an empty document.
 
     Raises:
-        UrdfIdentError: An ``error``: it is not YAML, holds a key twice (both lines are named), or is nested or repeated
-            beyond :mod:`.sizes`.
+        UrdfIdentError: An ``error``: the text is not YAML, contains a key twice (both lines are named), or exceeds the limits
+            on nesting and aliases in :mod:`.sizes`.
     """
     import yaml
 
@@ -65,14 +65,14 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
     Args:
         text: The document.
         where: File name for messages.
-        error: What to raise.
+        error: Exception class to raise.
         what: What the document is, for messages (``"result"``).
 
     Returns:
         Nested dicts, lists, texts, finite numbers, booleans, None.
 
     Raises:
-        UrdfIdentError: An ``error``: it is not JSON, holds a key twice, a number that is not finite, or is nested too deep.
+        UrdfIdentError: An ``error``: the text is not JSON, contains a key twice or a non-finite number, or is nested too deep.
     """
     try:
         return json.loads(
@@ -92,7 +92,7 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
 
 
 class _Refused(Exception):
-    """Something that is valid in the format and refused here."""
+    """Content that is valid in the format but not accepted here."""
 
     def __init__(self, what: str, place: str = "", remedy: str | None = None) -> None:
         super().__init__(what)
@@ -101,7 +101,7 @@ class _Refused(Exception):
 
 @cache
 def _yaml_loader() -> type[Any]:
-    """The loader; made when first needed, so that PyYAML is not imported for ``--help``."""
+    """The YAML loader class; created on first use, so that ``--help`` does not import PyYAML."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -110,7 +110,7 @@ def _yaml_loader() -> type[Any]:
         def compose_node(self, parent: Any, index: Any) -> Any:
             self.depth += 1
             if self.depth > sizes.DEEPEST:
-                line = self.line + 1  # of the reader, which is a little ahead
+                line = self.line + 1  # the reader's line, slightly ahead of the node
                 raise _Refused(f"nested more than {sizes.DEEPEST} levels deep", f", line {line}")
             try:
                 return super().compose_node(parent, index)
@@ -146,14 +146,14 @@ def _yaml_loader() -> type[Any]:
 
 
 def _count(data: Any) -> None:
-    """Refuses a document whose aliases repeat, or contain themselves, beyond all measure."""
+    """Refuses a document whose aliases expand to too many values or refer to themselves."""
     known: dict[int, float] = {}
 
     def weigh(item: Any) -> float:
         if not isinstance(item, (dict, list, tuple, set)):
             return 1.0
         if id(item) not in known:
-            known[id(item)] = math.inf  # met again before it is done: it contains itself
+            known[id(item)] = math.inf  # stays infinite if the item contains itself
             inside = [*item.keys(), *item.values()] if isinstance(item, dict) else list(item)
             known[id(item)] = 1.0 + sum(map(weigh, inside))
         return known[id(item)]

@@ -1,7 +1,7 @@
-"""Errors that say what went wrong, where, what was got, what was expected and what to do.
+"""Exceptions that say what went wrong, where, what was found, what was expected and what to do.
 
-Every error is both a :class:`UrdfIdentError` and the builtin that a Python user would catch, and it
-carries its evidence as attributes, so that a program can react to it without parsing the text.
+Every exception is both a :class:`UrdfIdentError` and the builtin that a Python user would catch. Its details are
+attributes, so that a program can react without parsing the text.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from types import MappingProxyType
 
 
 class UrdfIdentError(Exception):
-    """Base of all errors of the package; its text is one line.
+    """Base class of all errors of the package; the message is one line.
 
     Args:
-        what: What went wrong, in words.
+        what: What went wrong.
         where: File, row, column, joint or link.
         got: The offending value.
         expected: What would have been valid.
         remedy: What the user can do about it.
     """
 
-    #: Name of each log that is refused → its own error; empty where no single logs are to blame.
+    #: Name of each refused log → its own error; empty if the error does not concern individual logs.
     logs: Mapping[str, UrdfIdentError] = MappingProxyType({})
 
     def __init__(
@@ -45,15 +45,15 @@ class UrdfIdentError(Exception):
 
 
 class UrdfError(UrdfIdentError, ValueError):
-    """The robot description does not parse, is unsupported or is not physical."""
+    """The robot description cannot be parsed, is unsupported or is not physical."""
 
 
 class LogError(UrdfIdentError, ValueError):
-    """A log cannot be read, or what it holds cannot be used."""
+    """A log cannot be read, or its content cannot be used."""
 
 
 class QualityError(LogError):
-    """A log was read, and judged not good enough; ``findings`` holds the whole list."""
+    """A log was read but failed the quality checks; ``findings`` holds all findings."""
 
     def __init__(self, what: str, *, findings: tuple[object, ...] = (), **context: object) -> None:
         super().__init__(what, **context)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ class QualityError(LogError):
 
 
 class ProjectError(UrdfIdentError, ValueError):
-    """The project file does not parse or holds an unknown key or value."""
+    """The project file cannot be parsed or contains an unknown key or value."""
 
 
 class UnitError(UrdfIdentError, ValueError):
@@ -69,7 +69,7 @@ class UnitError(UrdfIdentError, ValueError):
 
 
 class ModelError(UrdfIdentError, ValueError):
-    """The dynamic model asked for cannot be built (unknown term, wrong drive, no joints)."""
+    """The requested dynamic model cannot be built (unknown term, wrong drive, no joints)."""
 
 
 class ShapeError(UrdfIdentError, ValueError):
@@ -77,11 +77,11 @@ class ShapeError(UrdfIdentError, ValueError):
 
 
 class EstimationError(UrdfIdentError, ArithmeticError):
-    """The estimation problem has no usable answer."""
+    """The estimation problem has no usable solution."""
 
 
 class SolverError(UrdfIdentError, RuntimeError):
-    """A numerical solver failed; ``status`` is its own word."""
+    """A numerical solver failed; ``status`` is the status that it returned."""
 
     def __init__(self, what: str, *, status: str = "", **context: object) -> None:
         super().__init__(what, **context)  # type: ignore[arg-type]
@@ -93,19 +93,19 @@ class SimulationError(UrdfIdentError, RuntimeError):
 
 
 class LimitError(UrdfIdentError, ValueError):
-    """A motion leaves the limits of the robot, or no motion fits inside them."""
+    """A motion exceeds the limits of the robot, or no motion satisfies them."""
 
 
 class FingerprintError(UrdfIdentError, ValueError):
-    """Two things that belong to different models, conditionings or units were combined."""
+    """Data of different models, signal conditionings or units were combined."""
 
 
 class SchedulerError(UrdfIdentError, ConnectionError):
-    """A cluster that cannot be used."""
+    """A cluster cannot be used."""
 
 
 class MissingFileError(UrdfIdentError, FileNotFoundError):
-    """A file or folder that was named does not exist."""
+    """A given file or folder does not exist."""
 
 
 class OutputError(UrdfIdentError, OSError):
@@ -117,7 +117,7 @@ class MissingExtraError(UrdfIdentError, ImportError):
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Suggests the valid word that is closest to a misspelt one.
+    """Suggests the valid word closest to a misspelt one.
 
     Args:
         word: What the user wrote.
@@ -132,31 +132,31 @@ def nearest(word: str, valid: Iterable[str]) -> str:
 
 
 def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError]) -> None:
-    """Checks that a word is one of those that are known.
+    """Checks that a word is a known one.
 
     Args:
-        what: What it names, for the message.
+        what: What the word names, for the message.
         word: What the user wrote.
-        valid: The words that are accepted.
-        error: What to raise.
+        valid: The accepted words.
+        error: Exception class to raise.
 
     Raises:
-        UrdfIdentError: It is none of them; of the given kind.
+        UrdfIdentError: An ``error``: the word is unknown.
     """
     if word not in valid:
         raise error(f"unknown {what}", got=repr(word), remedy=nearest(word, valid))
 
 
 def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | str, ...]) -> None:
-    """Checks an array's shape; letters in ``expected`` stand for any length.
+    """Checks the shape of an array; letters in ``expected`` stand for any length.
 
     Args:
-        name: The argument's name, for the message.
+        name: Name of the argument, for the message.
         got: Shape of the array.
-        expected: Shape that is wanted, e.g. ``("N", 6)``.
+        expected: Expected shape, e.g. ``("N", 6)``.
 
     Raises:
-        ShapeError: When the number of axes or a fixed length differs.
+        ShapeError: The number of axes or a fixed length differs.
     """
     fits = len(got) == len(expected) and all(isinstance(e, str) or g == e for g, e in zip(got, expected, strict=True))
     if not fits:

@@ -1,8 +1,7 @@
-"""Reading and writing files: whole or not at all, never over what was read, with errors that name the remedy.
+"""Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
 
-A command reads and writes between :func:`inputs_protected`'s two ends: what was read there may not be written there, under
-whatever name (links included). Several files that belong together are written as a
-:class:`.fileset.FileSet`.
+Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). Files that
+belong together are written as a :class:`.fileset.FileSet`.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from typing import BinaryIO
 from . import sizes
 from .errors import MissingFileError, OutputError
 
-#: Called with the name of every step that changes the disk, before it is taken; tests stop the program there.
+#: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
-#: How long a pipe is waited for that nobody has opened for writing yet [s].
+#: Time to wait for a pipe that no process has opened for writing yet [s].
 PATIENCE = 3.0
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -40,9 +39,9 @@ class Source:
     """A file that was read.
 
     Attributes:
-        what: What it is (``"URDF"``, ``"log"``).
-        path: As it was named.
-        sha256: Of its bytes; None where it was not read through this module.
+        what: Kind of file (``"URDF"``, ``"log"``).
+        path: Path as given by the user.
+        sha256: Hash of its bytes; None if it was not read through this module.
     """
 
     what: str
@@ -60,7 +59,7 @@ _inputs: ContextVar[_Inputs | None] = ContextVar("inputs", default=None)
 
 @contextmanager
 def inputs_protected() -> Iterator[None]:
-    """Inside, no file that was read can be written.
+    """Context in which a file that was read cannot be written.
 
     Yields:
         Nothing.
@@ -73,12 +72,12 @@ def inputs_protected() -> Iterator[None]:
 
 
 def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
-    """Remembers that a file is an input, for those that are read by other libraries.
+    """Registers a file as an input, for files that other libraries read.
 
     Args:
-        path: The file; a folder's files are inputs as well.
-        what: What it is (``"log"``).
-        digest: Its sha256, where it is known.
+        path: The file; the files of a folder are inputs as well.
+        what: Kind of file (``"log"``).
+        digest: Its SHA-256, if known.
     """
     inputs = _inputs.get()
     if inputs is None:
@@ -93,7 +92,7 @@ def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
 
 
 def sources() -> tuple[Source, ...]:
-    """What was read so far inside :func:`inputs_protected`; empty outside."""
+    """The files read so far inside :func:`inputs_protected`; empty outside."""
     inputs = _inputs.get()
     return () if inputs is None else tuple(inputs.read.values())
 
@@ -102,13 +101,13 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     """Reads a file.
 
     Args:
-        what: What it is, for the message and the largest size (``"URDF"``, ``"log"``).
+        what: Kind of file (``"URDF"``, ``"log"``), for the message and the largest accepted size.
 
     Returns:
-        Its bytes.
+        The content.
 
     Raises:
-        MissingFileError: It does not exist, is a folder or a device, is too large, or may not be read.
+        MissingFileError: The file does not exist, is a folder or a device, is too large, or cannot be read.
     """
     most = sizes.LARGEST.get(what, sizes.LARGEST_FILE)
     with _readable(path, what), open(path, "rb", opener=_at_once) as stream:
@@ -135,7 +134,7 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Opens a file, should it be a pipe, without waiting until somebody opens its other end; reading from it waits as usual."""
+    """Opens a file without waiting for the writer if it is a pipe; reading then blocks as usual."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if hasattr(os, "O_NONBLOCK"):
         os.set_blocking(handle, True)
@@ -143,7 +142,7 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
-    """All bytes of a stream that may have no end; None if there are more."""
+    """All bytes of a stream, or None if there are more than ``most``."""
     parts, length = [], 0
     while part := stream.read(2**24):
         parts.append(part)
@@ -155,10 +154,10 @@ def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
 
 @contextmanager
 def _readable(path: str | Path, what: str) -> Iterator[None]:
-    """Says in one line why a file cannot be read.
+    """Turns the system's errors into a one-line error that says why a file cannot be read.
 
     Raises:
-        MissingFileError: It does not exist, or may not be read.
+        MissingFileError: The file does not exist or cannot be read.
     """
     try:
         yield
@@ -176,37 +175,37 @@ def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
     """Opens a file for reading.
 
     Args:
-        what: What it is, for the message.
+        what: Kind of file, for the message.
 
     Yields:
         The open file.
 
     Raises:
-        MissingFileError: It does not exist, is a folder, or may not be read.
+        MissingFileError: The file does not exist, is a folder, or cannot be read.
     """
     with _readable(path, what):
         kind = stat.S_IFMT(os.stat(path).st_mode)
-        if kind in _KINDS and kind != stat.S_IFDIR:  # read more than once, so a pipe will not do
+        if kind in _KINDS and kind != stat.S_IFDIR:  # the file is read more than once, which a pipe does not allow
             raise MissingFileError(
                 f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path), remedy="save it in a file first"
             )
-        stream = open(path, "rb")  # noqa: SIM115 - closed below; only opening it may fail in these words
+        stream = open(path, "rb")  # noqa: SIM115 - closed below; only errors of opening are converted
     note_input(path, what)
     with stream:
         yield stream
 
 
 def read_text(path: str | Path, what: str = "file") -> str:
-    """Reads a UTF-8 text file with its line ends as they are.
+    """Reads a UTF-8 text file; line ends are kept.
 
     Args:
-        what: What it is, for the message.
+        what: Kind of file, for the message.
 
     Returns:
-        Its text.
+        The text.
 
     Raises:
-        MissingFileError: It does not exist, may not be read, or is not text.
+        MissingFileError: The file does not exist, cannot be read, or is not UTF-8.
     """
     try:
         return read_bytes(path, what).decode("utf-8-sig")
@@ -216,13 +215,13 @@ def read_text(path: str | Path, what: str = "file") -> str:
 
 
 def stamp(path: str | Path) -> tuple[int, ...]:
-    """What changes when a file is written or replaced: device, inode, size and time of the last change.
+    """Device, inode, size and modification time, which change when a file is written or replaced.
 
     Args:
-        path: A file, or a folder with files; its folders are not looked into.
+        path: A file, or a folder with files; subfolders are ignored.
 
     Returns:
-        Four numbers a file; none where it does not exist.
+        Four numbers per file; empty if it does not exist.
     """
     found: list[int] = []
     with suppress(OSError, ValueError):
@@ -235,16 +234,16 @@ def stamp(path: str | Path) -> tuple[int, ...]:
 
 
 def check_output(path: str | Path) -> Path:
-    """Refuses an output that would destroy something: an input of this run, or what is not a regular file.
+    """Refuses an output that would overwrite an input of this run or something that is not a regular file.
 
     Args:
         path: The file that will be written.
 
     Returns:
-        The same, with a link at its end followed, so that the link stays one.
+        The path with a final symbolic link resolved, so that the link itself is kept.
 
     Raises:
-        OutputError: It is an input by whatever name, a folder, a device, a pipe, or read-only.
+        OutputError: It is an input (under any name), a folder, a device, a pipe, or read-only.
     """
     target = Path(path)
     try:
@@ -272,17 +271,17 @@ def check_output(path: str | Path) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Writes a UTF-8 text file whole or not at all.
+    """Writes a UTF-8 text file atomically.
 
     Args:
-        path: The file; missing parent folders are made.
-        text: Its content, line ends kept.
+        path: The file; missing parent folders are created.
+        text: The content; line ends are kept.
 
     Returns:
         The path written.
 
     Raises:
-        OutputError: The folder or the file cannot be written, or holds an input of this command.
+        OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
     try:
         return write_bytes(path, text.encode("utf-8"))
@@ -291,17 +290,17 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
-    """Writes a file whole or not at all (a temporary file in the same folder, then a rename).
+    """Writes a file atomically (a temporary file in the same folder, then a rename).
 
     Args:
-        path: The file; missing parent folders are made.
-        data: Its content.
+        path: The file; missing parent folders are created.
+        data: The content.
 
     Returns:
         The path written.
 
     Raises:
-        OutputError: The folder or the file cannot be written, or holds an input of this command.
+        OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
     temporary: str | None = None
     try:
@@ -331,7 +330,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def check_writable(folder: str | Path) -> Path:
-    """Makes an output folder and proves that files can be written there, before long work starts.
+    """Creates an output folder and checks that it is writable, before a long computation starts.
 
     Args:
         folder: The output folder.
@@ -340,7 +339,7 @@ def check_writable(folder: str | Path) -> Path:
         Its path.
 
     Raises:
-        OutputError: It is a file, cannot be made, or is read-only.
+        OutputError: It is a file, cannot be created, or is read-only.
     """
     path = Path(folder)
     try:
@@ -356,14 +355,14 @@ def check_writable(folder: str | Path) -> Path:
 
 
 def unwritable(path: str | Path, reason: str) -> OutputError:
-    """The error of an output that cannot be written.
+    """Error for an output that cannot be written.
 
     Args:
         path: The file or folder.
-        reason: Why, in the system's words.
+        reason: The reason given by the system.
 
     Returns:
-        The error, to be raised.
+        The error, to be raised by the caller.
     """
     return OutputError(
         f"cannot be written ({reason})", where=repr(str(path))[1:-1], remedy="choose another output or free this one"
@@ -371,10 +370,10 @@ def unwritable(path: str | Path, reason: str) -> OutputError:
 
 
 def mode_of(target: Path) -> int:
-    """Permissions that a file keeps when it is replaced, or gets when it is new.
+    """Permissions of an existing file, or the default ones of a new file.
 
     Returns:
-        The bits.
+        The permission bits.
     """
     if target.exists():
         return target.stat().st_mode & 0o777

@@ -1,4 +1,4 @@
-"""Files that belong together, written so that a reader finds all old or all new ones."""
+"""Atomic writing of files that belong together: a reader finds all old or all new ones."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from . import files
 from .errors import OutputError
 from .files import check_output, check_writable, mode_of, unwritable
 
-#: Complete sets wait under this name for their last renames, unfinished ones under names that begin with the other.
+#: Folder of a complete set until its files are moved, and name prefix of the folder of an unfinished set.
 _COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"
 
 
 class FileSet:
-    """Files of one folder that belong together: all new or all old, whatever stops the program.
+    """A set of files in one folder that are all new or all old, even if the program is killed.
 
-    They are written to a folder beside their places, made complete by one rename, and then moved to their places, ``last``
-    after all others. What a kill leaves between that rename and the last move is finished by whoever opens the folder next
-    (:func:`finish`); what it leaves before is removed by the next writer.
+    The files are written to a temporary folder inside ``folder``, marked complete by one rename, and then moved to their
+    places, ``last`` at the end. If the program is killed between the rename and the last move, the next reader or writer
+    completes the moves (:func:`finish`); if it is killed earlier, the next writer removes the unfinished files.
 
     ```python
     with FileSet(folder, last="identification.json") as files:
@@ -32,8 +32,8 @@ class FileSet:
     ```
 
     Args:
-        folder: Where the files go; made if missing.
-        last: The file that says the set is there.
+        folder: Output folder; created if missing.
+        last: The file whose presence marks the set as complete.
 
     Raises:
         OutputError: The folder cannot be written.
@@ -45,16 +45,16 @@ class FileSet:
         self._lock: int | None = None
 
     def path(self, name: str) -> Path:
-        """Where to write a file of the set now.
+        """Temporary path for a file of the set.
 
         Args:
-            name: Its name in the folder; may hold subfolders.
+            name: Name in the folder; may contain subfolders.
 
         Returns:
             A path in the folder of unfinished files.
 
         Raises:
-            OutputError: Its place holds an input of this command, or no regular file.
+            OutputError: The final path is an input of this command, or not a regular file.
         """
         check_output(self.folder / name)
         if self._stage is None:
@@ -81,7 +81,7 @@ class FileSet:
             if kind is None:
                 self._commit(stage)
             elif isinstance(error, OutputError) and error.where is not None and error.where.startswith(str(stage)):
-                place = self.folder / Path(error.where).relative_to(stage)  # the place that the user knows
+                place = self.folder / Path(error.where).relative_to(stage)  # the path that the user knows
                 raise OutputError(error.what, where=str(place), remedy=error.remedy) from error
         except OutputError:
             raise
@@ -107,10 +107,10 @@ class FileSet:
 
 
 def finish(folder: str | Path, last: str) -> None:
-    """Moves the files of a set that was complete when its writer was stopped to their places.
+    """Completes the moves of a set whose writer was stopped after the set was complete.
 
     Args:
-        folder: The folder of the set; nothing is done where no set waits, or it is not ours to write.
+        folder: The folder of the set; nothing is done if no set is waiting or the folder is not writable.
         last: The file that is moved after all others.
     """
     if (Path(folder) / _COMPLETE).is_dir():
@@ -137,7 +137,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Unfinished sets whose writer is gone: nobody holds their lock."""
+    """Removes unfinished sets whose writer has ended, so that no process holds their lock."""
     for path in folder.glob(f"{_UNFINISHED}*"):
         handle = _hold(path, wait=False)
         if handle is not None:
@@ -147,7 +147,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time moves files in a folder."""
+    """Lets only one process at a time move files in a folder."""
     handle = _hold(folder)
     try:
         yield
@@ -157,7 +157,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _hold(folder: Path, wait: bool = True) -> int | None:
-    """A lock on a folder that ends with the process; None where another holds it, or where folders cannot be locked."""
+    """Locks a folder until the process ends; None if another process holds the lock or folders cannot be locked."""
     try:
         import fcntl
     except ImportError:  # not POSIX
@@ -172,7 +172,7 @@ def _hold(folder: Path, wait: bool = True) -> int | None:
 
 
 def _sync(folder: Path) -> None:
-    """Puts names on the disk, where the system can do that."""
+    """Flushes a folder's directory entries to the disk (POSIX only)."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         with suppress(OSError):

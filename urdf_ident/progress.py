@@ -1,4 +1,4 @@
-"""Progress on a terminal; a pipe sees nothing of it."""
+"""Progress bars on a terminal; nothing is written if the standard error is not a terminal."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Protocol
 
 
 class Progress(Protocol):
-    """What long work calls as it goes on."""
+    """Callback with which a long computation reports its progress."""
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Takes note.
+        """Reports progress.
 
         Args:
-            name: What is at work: a log, or a search.
-            done: How much of it is done, in rows or tries.
-            total: How much there is to do; a search may end before.
+            name: The item being processed: a log or a search.
+            done: Completed amount, in rows or attempts.
+            total: Total amount; a search may end earlier.
         """
 
 
 @contextmanager
 def steps() -> Iterator[Callable[[str, float], None]]:
-    """Named steps with the part that is done: bars on a terminal, nothing in a pipe.
+    """Shows a progress bar for each named step, on a terminal only.
 
     Yields:
-        Called with the step's name and the part that is done, 0 to 1.
+        A function to be called with the name of the step and the completed fraction, 0 to 1.
     """
     if not sys.stderr.isatty():
         yield lambda _step, _done: None
@@ -47,10 +47,10 @@ def steps() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def search_bar() -> Iterator[Callable[[float, str], None] | None]:
-    """A bar over the time budget with the best value so far; nothing in a pipe.
+    """Shows a progress bar over the time budget with the best value so far, on a terminal only.
 
     Yields:
-        Called with the part that is done, 0 to 1, and the best value in words; None in a pipe.
+        A function to be called with the completed fraction, 0 to 1, and the best value as text; None without a terminal.
     """
     if not sys.stderr.isatty():
         yield None
@@ -66,10 +66,10 @@ def search_bar() -> Iterator[Callable[[float, str], None] | None]:
 
 @contextmanager
 def work_bars() -> Iterator[Progress | None]:
-    """How far each log and each search is, on a terminal; nothing in a pipe.
+    """Shows the progress of each log and each search, on a terminal only.
 
     Yields:
-        Called with the name of what is at work, what is done and what is to do; None in a pipe.
+        The :class:`Progress` callback; None without a terminal.
     """
     if not sys.stderr.isatty():
         yield None

@@ -1,4 +1,4 @@
-"""Where a result came from: versions of what computed it, hashes of what it read."""
+"""Provenance of a result: versions of the software that computed it, hashes of its inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGES = ("urdf-ident", "pin", "numpy", "scipy", "cvxpy", "clarabel")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide numbers.
+    """Versions of Python and of the packages that affect numerical results.
 
     Returns:
         Package name → version; packages that are not installed are left out.
@@ -28,10 +28,10 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def computing() -> dict[str, str]:
-    """What two processes must have in common to compute the same numbers.
+    """Versions that two processes must share to compute the same numbers.
 
     Returns:
-        :func:`versions` without Python's, and a hash of this package's modules.
+        :func:`versions` without that of Python, and a hash of this package's modules.
     """
     found = {name: version for name, version in versions().items() if name != "python"}
     folder = Path(__file__).parent
@@ -40,7 +40,7 @@ def computing() -> dict[str, str]:
 
 
 def sha256(data: bytes) -> str:
-    """Hash of some bytes.
+    """SHA-256 hash of bytes.
 
     Args:
         data: The bytes.

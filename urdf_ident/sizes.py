@@ -1,13 +1,13 @@
-"""Largest inputs that are read, in one place; what is larger is refused in one line before memory or time are spent.
+"""Upper limits on the size of inputs; a larger input is refused with a one-line error before it costs memory or time.
 
-They are far above what robots need. A program that needs more may set them before it reads.
+The limits are far above what robots need. A program that needs more may set them before reading.
 """
 
 from __future__ import annotations
 
 _MEGA = 2**20
 
-#: Bytes of a file by what it is; other files have :data:`LARGEST_FILE`.
+#: Largest size in bytes by kind of file; :data:`LARGEST_FILE` for all others.
 LARGEST = {
     "URDF": 64 * _MEGA,
     "project file": 1 * _MEGA,
@@ -20,19 +20,19 @@ LARGEST = {
     "log": 64 * 1024 * _MEGA,
 }
 LARGEST_FILE = 64 * _MEGA
-#: Nested lists and mappings of YAML and JSON.
+#: Nesting depth of lists and mappings in YAML and JSON.
 DEEPEST = 64
-#: Values in a YAML document, those of repeated aliases counted each time.
+#: Values in a YAML document with its aliases expanded.
 MOST_VALUES = 1_000_000
 #: Digits of an integer in YAML or JSON.
 MOST_DIGITS = 300
-#: Levels and elements of a URDF.
+#: Nesting depth and number of elements of a URDF.
 DEEPEST_XML, MOST_ELEMENTS = 64, 1_000_000
-#: Size of a number in a URDF: lengths in m, masses in kg, inertias in kg·m².
+#: Magnitude of a number in a URDF: lengths in m, masses in kg, inertias in kg·m².
 LARGEST_NUMBER = 1e12
-#: Moving joints of one model; the columns of its regressor grow with them, and its reduction with their cube.
+#: Moving joints of one model; the regressor's columns grow linearly with them, the cost of its reduction cubically.
 MOST_JOINTS = 512
-#: Samples of a log whose clock was made even, samples and steps of a simulation.
+#: Samples of a log after resampling to a constant rate; samples and steps of a simulation.
 MOST_SAMPLES = 200_000_000
-#: Seconds of a motion in a file: twenty times what experiments last; it is checked and sent at 1000 Hz.
+#: Duration of a motion read from a file [s]: twenty times that of usual experiments; it is checked and sent at 1000 Hz.
 LONGEST_MOTION = 14_400.0

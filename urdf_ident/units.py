@@ -1,7 +1,7 @@
-"""Units of logs, converted once at the door: everything inside the package is SI.
+"""Units of logs, converted once when a log is read: everything inside the package is in SI units.
 
 A unit has a *kind* (what it measures) and a factor to SI. Efforts may be torques, forces, currents or
-voltages: what turns the latter two into torques is the drive gain, not a unit.
+voltages; the latter two are converted to torques by the drive gain, not by a unit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .errors import UnitError, nearest
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit: its name, what it measures and the factor that turns it into SI."""
+    """A unit: its name, what it measures and its factor to SI."""
 
     name: str
     kind: str
@@ -58,7 +58,7 @@ _SPELLINGS = {
 }
 _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
 
-#: Kinds a log column may have, by the quantity it holds.
+#: Kinds of unit that a log column may have, by quantity.
 KINDS = {
     "time": ("time",),
     "position": ("angle", "length"),
@@ -74,13 +74,13 @@ def parse_unit(text: str, quantity: str | None = None) -> Unit:
 
     Args:
         text: Name such as ``"deg"``, ``"N·m"`` (or ``"Nm"``), ``"counts(4096)"`` (counts per revolution).
-        quantity: Key of :data:`KINDS`; when given, the unit must measure it.
+        quantity: Key of :data:`KINDS`; if given, the unit must measure it.
 
     Returns:
         The unit with its factor to SI.
 
     Raises:
-        UnitError: Unknown unit, or one that measures something else.
+        UnitError: The unit is unknown or measures something else.
     """
     name = _SPELLINGS.get(text.strip(), text.strip())
     counts = _COUNTS.fullmatch(name)
@@ -96,7 +96,7 @@ def parse_unit(text: str, quantity: str | None = None) -> Unit:
 
 
 def joint_units(prismatic: bool) -> dict[str, str]:
-    """Names the SI units of a joint's signals.
+    """SI units of a joint's signals.
 
     Args:
         prismatic: True for a prismatic joint, False for a revolute one.
