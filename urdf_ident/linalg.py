@@ -1,4 +1,4 @@
-"""The array type, and small linear algebra that several rooms share."""
+"""The array type and small linear-algebra routines shared by several subpackages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import UrdfIdentError, check_shape
 
-#: Of 64-bit floats; shapes and units are in the docstrings.
+#: Array of 64-bit floats; shapes and units are given in the docstrings.
 Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=1)
 def lapack() -> Any:
-    """LAPACK as SciPy wraps it, without the rest of ``scipy.linalg``: importing that takes seven times as long, 0.1 s of CPU.
+    """SciPy's LAPACK wrappers without the rest of ``scipy.linalg``, whose import takes seven times as long (0.1 s of CPU).
 
     Returns:
         A module with the functions of ``scipy.linalg.lapack``.
@@ -30,7 +30,7 @@ def lapack() -> Any:
         import scipy
 
         spec = PathFinder.find_spec(name, [os.path.join(scipy.__path__[0], "linalg")])
-        if spec is None or spec.loader is None:  # a SciPy that is laid out in another way
+        if spec is None or spec.loader is None:  # a SciPy with another file layout
             from scipy.linalg import lapack as public
 
             return public
@@ -40,15 +40,15 @@ def lapack() -> Any:
 
 
 def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Array:
-    """Numbers as an array of a given shape.
+    """Converts numbers to an array and checks its shape.
 
     Args:
-        name: The argument's name, for the message.
+        name: Name of the argument, for the message.
         values: The numbers, an array or lists.
         expected: As for :func:`.check_shape`.
 
     Returns:
-        The array, of the shape that is wanted.
+        The array, of the expected shape.
 
     Raises:
         ShapeError: It has another shape.
@@ -59,19 +59,19 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
 
 
 def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) -> Array:
-    """Numbers of n joints.
+    """One number for each of n joints.
 
     Args:
-        name: The argument's name, for the message.
-        values: Shape (n,), or one number for all.
-        n: How many.
-        error: What to raise.
+        name: Name of the argument, for the message.
+        values: Shape (n,), or one number for all joints.
+        n: Number of joints.
+        error: Exception class to raise.
 
     Returns:
         Shape (n,).
 
     Raises:
-        UrdfIdentError: They are not finite, or not n; of the given kind.
+        UrdfIdentError: An ``error``: the numbers are not finite, or not n.
     """
     numbers = np.asarray(values, dtype=float)
     numbers = np.full(n, float(numbers)) if numbers.ndim == 0 else numbers
@@ -84,7 +84,7 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool =
     """Solves ``R x = b``.
 
     Args:
-        R: Triangular, shape (k, k); what is on its other side is not looked at.
+        R: Triangular, shape (k, k); its other triangle is not referenced.
         b: Shape (k,) or (k, m).
         transposed: Solve ``Rᵀ x = b``.
         lower: R is lower-triangular.
@@ -95,7 +95,7 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool =
     Raises:
         numpy.linalg.LinAlgError: The diagonal has a zero.
     """
-    # LAPACK has columns one after the other: of a matrix stored by rows it takes the transpose
+    # LAPACK is column-major and sees a row-major matrix as its transpose
     by_columns = R.flags.f_contiguous
     given, below, turned = (R, lower, transposed) if by_columns else (R.T, not lower, not transposed)
     x, info = lapack().dtrtrs(given, b, lower=below, trans=turned) if b.size else (np.zeros(b.shape), 0)
@@ -105,7 +105,7 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool =
 
 
 def cholesky(A: Array) -> Array:
-    """The factor R of ``A = Rᵀ R``.
+    """Cholesky factor R of ``A = Rᵀ R``.
 
     Args:
         A: Symmetric and positive definite, shape (k, k).
@@ -136,17 +136,17 @@ def solve_cholesky(R: Array, b: Array) -> Array:
 
 
 def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
-    """The shortest of the vectors that minimise ``‖A x − b‖``.
+    """Minimum-norm least-squares solution of ``A x = b``.
 
-    NumPy's way (LAPACK's gelsd) does not converge on a few well-scaled matrices; where it fails, gelss is asked.
+    NumPy's solver (LAPACK gelsd) does not converge for a few well-scaled matrices; gelss is used if it fails.
 
     Args:
         A: Shape (m, k).
         b: Shape (m,) or (m, c).
-        rcond: Singular values below this part of the largest one are zero; None: the rounding of A.
+        rcond: Singular values below this fraction of the largest count as zero; None: rounding error of A.
 
     Returns:
-        Shape (k,) or (k, c), and the rank of A.
+        The solution, shape (k,) or (k, c), and the rank of A.
     """
     try:
         x, _, rank, _ = np.linalg.lstsq(A, b, rcond=rcond)
@@ -163,7 +163,7 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
 
     Args:
         stack: Arrays of shape (m_i, k).
-        overwrite: Whether a single array whose columns are in one piece may be lost: nothing as large is held beside it.
+        overwrite: Whether a single column-contiguous array may be overwritten, which avoids a copy.
 
     Returns:
         Shape (min(Σm_i, k), k).
@@ -173,7 +173,7 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
         return np.zeros((0, rows.shape[1]))
     if rows.size == 0:
         return np.zeros((0, 0))
-    # NumPy's preparations cost as much as a small one, and its reflections, one at a time, twice as much as a large one
+    # NumPy's overhead is as large as a small QR; its unblocked reflections take twice as long for a large one
     if len(rows) <= _SMALL:
         made = lapack().dgeqrf(rows, overwrite_a=overwrite)
     else:
@@ -185,12 +185,12 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
 
 @lru_cache(maxsize=256)
 def _below(rows: int, columns: int) -> NDArray[np.bool_]:
-    """Below the diagonal."""
+    """Mask of the elements below the diagonal."""
     return np.tri(rows, columns, -1, dtype=bool)
 
 
 def block_diagonal(*blocks: Array) -> Array:
-    """Blocks one after the other along the diagonal, zeros elsewhere.
+    """Block-diagonal matrix.
 
     Args:
         blocks: Shapes (m_i, k_i).
@@ -205,20 +205,20 @@ def block_diagonal(*blocks: Array) -> Array:
     return out
 
 
-#: Rows up to which reflections one at a time are faster than some together.
+#: Number of rows up to which unblocked Householder reflections are faster than blocked ones.
 _SMALL = 150
-#: Reflections at a time; for the few dozen columns of a row group.
+#: Block size of the reflections, for the few dozen columns of a row group.
 _REFLECTIONS = 8
-#: Rows per column from which reflections of a triangle on top of the rows are faster than those of the rows alone.
+#: Rows per column from which the QR of a triangle on top of the rows is faster than that of the rows alone.
 _TALL = 3
 
 
 def whitening(moments: Array, cut: float) -> Array:
-    """Columns that turn second moments (or a covariance) into 1: ``Wᵀ M W = 1``.
+    """Whitening matrix W of a second-moment (or covariance) matrix M: ``Wᵀ M W = I``.
 
     Args:
         moments: M, symmetric and positive semidefinite, shape (k, k).
-        cut: Directions are left out whose eigenvalue, once the diagonal is 1, is at most this part of the largest.
+        cut: Directions whose eigenvalue, with M scaled to unit diagonal, is at most this fraction of the largest are dropped.
 
     Returns:
         Shape (k, directions).
@@ -231,14 +231,14 @@ def whitening(moments: Array, cut: float) -> Array:
 
 
 def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
-    """Quantiles, linear between neighbours: NumPy's, which takes up to eight times as long for a few thousand numbers.
+    """Quantiles with linear interpolation, as NumPy's but up to eight times as fast for a few thousand numbers.
 
     Args:
-        x: Shape (N,), not empty; nowhere changed.
-        parts: From 0 to 1.
+        x: Shape (N,), not empty; not modified.
+        parts: Probabilities, 0 to 1.
 
     Returns:
-        One of each part; all NaN where one of the numbers is.
+        One quantile per probability; all NaN if x contains NaN.
     """
     last = len(x) - 1
     places = [(int(last * part), last * part) for part in parts]
@@ -254,13 +254,13 @@ def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
 
 
 def running_median(x: Array, size: int) -> Array:
-    """Median of every sample and its neighbours, the first and last sample standing for those beyond the ends.
+    """Running median along the first axis; the first and last samples are repeated beyond the ends.
 
-    For the few neighbours of a filter this takes no more time than SciPy's, whose import costs as much as a thousand of them.
+    For the short windows of a filter it is as fast as SciPy's, whose import takes as long as a thousand calls.
 
     Args:
         x: Shape (N, ...), not empty; without NaN.
-        size: Samples that are looked at, odd.
+        size: Window length in samples, odd.
 
     Returns:
         Shape of x.
@@ -269,7 +269,7 @@ def running_median(x: Array, size: int) -> Array:
     ends = np.concatenate([np.repeat(x[:1], half, axis=0), x, np.repeat(x[-1:], half, axis=0)])
     shifted = [ends[k : k + len(x)] for k in range(size)]
     held, rest = shifted[: half + 2], shifted[half + 2 :]
-    while len(held) > 1:  # of more than half of them, neither the least nor the greatest is the median
+    while len(held) > 1:  # the extremes of more than half of the samples cannot be the median
         for k in range(1, len(held)):
             held[0], held[k] = np.minimum(held[0], held[k]), np.maximum(held[0], held[k])
         for k in range(1, len(held) - 1):
@@ -280,11 +280,11 @@ def running_median(x: Array, size: int) -> Array:
 
 
 class Absorber:
-    """A triangular factor that takes up rows as they come; rows wait until there are enough of them to be worth it.
+    """Updates a triangular factor with new rows; rows are collected first, so that each update is worth its cost.
 
     Args:
         width: Number of columns.
-        waiting: Rows that wait, at most about.
+        waiting: Number of collected rows that triggers an update (at least ``width``).
     """
 
     def __init__(self, width: int, waiting: int = 1024) -> None:
@@ -294,10 +294,10 @@ class Absorber:
         self._count = 0
 
     def add(self, rows: Array) -> None:
-        """Takes rows up.
+        """Adds rows.
 
         Args:
-            rows: Shape (m, width); kept until they are absorbed, so not to be changed.
+            rows: Shape (m, width); not copied, so they must not be changed afterwards.
         """
         self._parts.append(rows)
         self._count += len(rows)
@@ -305,10 +305,10 @@ class Absorber:
             self._absorb()
 
     def factor(self) -> Array:
-        """A factor of all rows so far: no more rows than columns.
+        """Factor of all rows added so far, with at most as many rows as columns.
 
         Returns:
-            Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular unless there were no more rows than that.
+            Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular, or the rows themselves if there are few.
         """
         if self._factor is not None:
             return self._absorb() if self._parts else self._factor
@@ -318,10 +318,10 @@ class Absorber:
         return rows if len(rows) <= self.width else triangle(rows)
 
     def _absorb(self) -> Array:
-        rows = np.empty((self.width, self._count)).T  # columns one after the other, as LAPACK has them
+        rows = np.empty((self.width, self._count)).T  # column-major, as LAPACK expects
         np.concatenate(self._parts, out=rows)
         old = np.zeros((self.width, self.width), order="F") if self._factor is None else np.asfortranarray(self._factor)
-        if self.width:  # Householder reflections of a triangle on top of rows (Elmroth, Gustavson 2000)
+        if self.width:  # Householder QR of a triangle on top of rows (Elmroth, Gustavson 2000)
             old, _, _, info = lapack().dtpqrt(0, min(_REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
             if info != 0:
                 raise ValueError(f"LAPACK refuses argument {-info}")

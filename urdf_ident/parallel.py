@@ -1,9 +1,8 @@
-"""Work that is the same for every log, in processes or on a cluster: one map, whose results do not depend on who did the work.
+"""Parallel map over logs, in processes or on a cluster; the results do not depend on the number of workers.
 
-What is done is decided where it is done (:func:`each`); where it is done is decided once, at the door (:func:`workers`).
-The same part of the items goes to the same worker every time, so that what it holds of a log is there (:mod:`.sending`).
-Results come back in the order of the logs and are merged in that order by the caller, so that they are bitwise those of one
-process.
+Callers map a function with :func:`each`; the entry point chooses the workers once with :func:`workers`. Each worker always
+receives the same share of the items, so that its copies of the logs are reused (:mod:`.sending`). Results are returned, and
+merged by the caller, in the order of the logs; they are bitwise equal to those of a single process.
 """
 
 from __future__ import annotations
@@ -34,38 +33,38 @@ R = TypeVar("R")
 
 _Map = Callable[[Callable[[Any], Any], Sequence[Any], bool], Callable[[], list[Any]]]
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
-#: How long a scheduler may take to answer [s].
+#: Timeout for connecting to a scheduler [s].
 _PATIENCE = 10.0
-#: After so long without an answer a worker of a cluster may be gone [s].
+#: Interval at which a worker of a cluster that has not answered is checked [s].
 _LOOK = 0.5
-#: So long a cluster without workers is waited for to start others [s].
+#: Time that a cluster without workers has to start new ones [s].
 _ALONE = 60.0
-#: Parts that a worker's share of the items is sent in: while it works on one the next is packed, and a lost one costs no more.
-#: Those of what is begun for later are smaller: what is waited for comes in between.
+#: Number of parts in which a worker's share of the items is sent: the next is packed while one is processed, and a lost
+#: worker costs only one part. Background work (:func:`begun`) has smaller parts, so that urgent work can go in between.
 _PARTS, _LATER = 2, 4
 
 
 def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Calls a function with every item, by the workers that there are.
+    """Calls a function with every item, on the available workers.
 
     Args:
-        function: Of a module, or a partial of one; it and what it returns are sent from process to process.
+        function: A module-level function, or a partial of one; it and its results are sent between processes.
         items: Its arguments.
 
     Returns:
-        What it returns, in the same order. Small arrays that come from another process are writable.
+        The results, in the same order. Small arrays that come from another process are writable.
     """
     return _begun(function, items, later=False)()
 
 
 def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R]]:
-    """:func:`each`, begun: the others work while this process does something else, and on what it waits for first.
+    """Starts :func:`each` in the background, with a lower priority than calls whose results are awaited.
 
     Args:
         function, items: As for :func:`each`.
 
     Returns:
-        Waits for what the function returns, or calls it where there are no others.
+        A function that waits for the results; without workers it computes them.
     """
     return _begun(function, items, later=True)
 
@@ -78,23 +77,23 @@ def _begun(function: Callable[[T], R], items: Iterable[T], *, later: bool) -> Ca
 
 
 def shared() -> bool:
-    """Whether :func:`each` has others work."""
+    """Whether :func:`each` uses other processes."""
     return _MAP.get() is not None
 
 
 @contextmanager
 def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Iterator[None]:
-    """Inside, :func:`each` works in so many processes, or on the cluster of a scheduler.
+    """Context in which :func:`each` uses several processes or the cluster of a scheduler.
 
     Args:
-        jobs: Processes on this machine; 1: this one alone.
+        jobs: Number of processes on this machine; 1: only this one.
         scheduler: Address of a dask scheduler, ``tcp://host:port``; None: no cluster.
-        ready: Module that the workers of a cluster import at once, for this process may have to, too.
+        ready: Module that the workers of a cluster import at once, while this process may be importing it too.
 
     Raises:
-        SchedulerError: A process was ended from outside; samples are in a scratch folder; the scheduler does not answer, has no
-            workers, or one of another version of this package or of what it computes with.
-        MissingExtraError: A scheduler without the extra ``cluster``.
+        SchedulerError: A process was ended from outside; samples are in a scratch folder; the scheduler does not answer, has
+            no workers, or has one with another version of this package or its numerical dependencies.
+        MissingExtraError: A scheduler is given but the extra ``cluster`` is not installed.
     """
     if scheduler is not None:
         if scratch_folder() is not None:
@@ -108,7 +107,7 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
             begin = partial(_alone, scratch_folder())
 
             @lru_cache
-            def helper(place: int) -> Helper:  # as late as can be: what is imported by then is there
+            def helper(place: int) -> Helper:  # started as late as possible, to inherit the modules imported by then
                 made = Helper(begin, work)
                 stack.callback(made.end)
                 return made
@@ -120,10 +119,10 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside (or in a function that it decorates), linear algebra uses one thread.
+    """Context manager or decorator that limits linear algebra to one thread.
 
-    The matrices are small: several threads would mostly wait for each other, on a busy machine many times longer than the
-    work takes.
+    The matrices are small: several threads would mostly wait for each other, on a busy machine for many times the
+    computing time.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -132,7 +131,7 @@ def one_thread() -> Iterator[None]:
 
 
 class _LostError(Exception):
-    """The worker of a task is gone."""
+    """The worker of a task was lost."""
 
 
 @dataclass
@@ -140,11 +139,11 @@ class _Sent:
     """A task that was sent.
 
     Attributes:
-        task: It.
+        task: The task.
         begin: Position of its first item.
-        place: The worker it is for; None: any.
-        later: Whether it comes after what this process waits for.
-        answer: What is going to be answered.
+        place: The worker it was sent to; None: any.
+        later: Whether it has a lower priority than awaited work.
+        answer: The future with the answer.
     """
 
     task: Task
@@ -155,17 +154,17 @@ class _Sent:
 
 
 class _Crew:
-    """Workers that share the items of every call in the same way.
+    """Workers among which the items of every call are divided in the same way.
 
     Args:
-        submit: Sends a message to a worker, or to any where that one is None; later: after what is not.
-        places: Which workers there are.
+        submit: Sends a message to a worker (None: any), with a lower priority if ``later``.
+        places: Returns the available workers.
     """
 
     def __init__(self, submit: Callable[..., Any], places: Callable[[], Sequence[Hashable]]) -> None:
         self.submit, self.places = submit, places
-        self.known: dict[str, set[str]] = {}  # worker → names that it knows
-        self.at: dict[Hashable, str] = {}  # place → worker that was there
+        self.known: dict[str, set[str]] = {}  # worker → names of the objects that it has
+        self.at: dict[Hashable, str] = {}  # place → last worker seen there
 
     def __call__(self, function: Callable[[Any], Any], items: Sequence[Any], later: bool) -> Callable[[], list[Any]]:
         places = self.places()
@@ -182,11 +181,11 @@ class _Crew:
 
     def _collected(self, sent: deque[_Sent], count: int) -> list[Any]:
         results: list[Any] = [None] * count
-        while sent:  # answers go once they are read: together they may be as large as all that is made of them
+        while sent:  # answers are released once read: together they may be as large as all results
             part = sent.popleft()
             try:
                 found = self._done(part)
-            except _LostError:  # all of its parts at once, for whoever is free, after what those have to do already
+            except _LostError:  # resend all of the worker's parts, to any worker, behind the work already queued
                 lost = [part, *(other for other in sent if other.place == part.place)]
                 kept = [other for other in sent if other.place != part.place]
                 sent.clear()
@@ -196,7 +195,7 @@ class _Crew:
         return results
 
     def _done(self, part: _Sent) -> list[Any]:
-        """Results of a task; sent again in full where the worker lacked something."""
+        """Results of a task; it is sent again in full if the worker lacked an object."""
         worker, data = part.answer.result()
         if isinstance(data, list):
             self.known.setdefault(worker, set()).difference_update(part.task.named.difference(data))
@@ -217,7 +216,7 @@ def _inside(work: _Map) -> Iterator[None]:
 
 
 def _alone(folder: str | None) -> None:
-    """Several processes with several threads each would be in each other's way, and none may ask the others for work."""
+    """Sets up a worker process: one thread (more would compete for the cores) and no workers of its own."""
     from threadpoolctl import threadpool_limits
 
     _MAP.set(None)
@@ -246,10 +245,10 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
         _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
 
         def submit(place: str | None, later: bool, *message: Any) -> Any:
-            # In order, for an answer may name what came with the one before; and nowhere else, for others lack the logs.
+            # In order, because a message may refer to objects of the previous one; on this worker only: others lack the logs.
             where: dict[str, Any] = {"fifo_timeout": "0 ms", "workers": None if place is None else [place], "priority": -later}
             with warnings.catch_warnings(), there():
-                warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent where it is worked on
+                warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent to the worker that processes it
                 return _Answer(client.submit(_work_there, computing(), *message, pure=False, **where), place, alive, there)
 
         def alive() -> dict[str, Any]:
@@ -266,7 +265,7 @@ def _cluster(address: str, ready: str) -> Iterator[_Map]:
 
 @contextmanager
 def _scheduler_there(client: Any, address: str) -> Iterator[None]:
-    """Inside, what fails because the scheduler is gone says so: dask has many errors for it."""
+    """Turns dask's various errors into one clear error if the scheduler was lost."""
     try:
         yield
     except Exception as error:
@@ -278,13 +277,13 @@ def _scheduler_there(client: Any, address: str) -> Iterator[None]:
 
 
 class _Answer:
-    """What a worker of a cluster is going to answer.
+    """Pending answer of a worker of a cluster.
 
     Args:
-        future: Of dask.
+        future: The dask future.
         place: Address of the worker; None: any.
-        alive: Gives the addresses of the workers that there are.
-        there: Inside, errors tell whether the scheduler is gone.
+        alive: Returns the addresses of the current workers.
+        there: Context that detects a lost scheduler.
     """
 
     def __init__(
@@ -298,10 +297,10 @@ class _Answer:
         future.add_done_callback(lambda _: self.done.set())
 
     def result(self) -> Any:
-        """Waits for it; :class:`_LostError` where the worker is gone.
+        """Waits for the answer; raises :class:`_LostError` if the worker was lost.
 
         Raises:
-            SchedulerError: The scheduler is gone, or all workers are and no others come.
+            SchedulerError: The scheduler was lost, or all workers were and no new ones started.
         """
         from asyncio import TimeoutError as NoAnswerError
 
@@ -310,11 +309,11 @@ class _Answer:
             done = self.done.wait(_LOOK)
             if done and self.future.status in ("error", "cancelled"):
                 with self.there():
-                    return self.future.result()  # raises the work's own error
+                    return self.future.result()  # raises the error of the task itself
             if done and self.future.status == "finished":
                 with suppress(NoAnswerError), self.there():
                     return self.future.result(patience)
-                patience *= 2.0  # a large answer that is on its way is not to be broken off again
+                patience *= 2.0  # do not interrupt the transfer of a large answer again
             alive = self.alive()
             if self.place is not None and self.place not in alive:
                 raise _LostError
@@ -328,17 +327,17 @@ class _Answer:
 
 
 class _Places:
-    """Workers of a cluster in an order that lasts: the logs of one that is lost go to the next new one, those of others stay.
+    """Workers of a cluster in a stable order: a new worker takes the place of a lost one, the others keep their logs.
 
     Args:
-        alive: Gives the addresses of the workers that there are.
+        alive: Returns the addresses of the current workers.
     """
 
     def __init__(self, alive: Callable[[], Iterable[str]]) -> None:
         self.alive, self.held = alive, list[str | None]()
 
     def __call__(self) -> Sequence[str | None]:
-        """Address of the worker of each place; None while nobody is there, and anybody does its work."""
+        """Address of the worker at each place; None for an empty place, whose work goes to any worker."""
         alive = set(self.alive())
         new = sorted(alive.difference(self.held))
         held = [place if place in alive else new.pop(0) if new else None for place in self.held]
@@ -347,7 +346,7 @@ class _Places:
 
 
 def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
-    """:func:`.sending.work` on a cluster, whose workers may have come after the first were looked at."""
+    """:func:`.sending.work` on a cluster; the version check is repeated because workers may have joined later."""
     _check_versions(asking, computing(), f"the worker on {gethostname()}")
     _keep_memory()
     return work(*message)
@@ -355,21 +354,21 @@ def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _keep_memory() -> None:
-    """Dask has its workers, and what is started beside them, give memory back to the system at once: to get room for arrays of
-    100 kB then takes as long as to fill them."""
+    """Lets malloc keep freed memory. Dask configures its workers to return it to the system at once, which makes allocating
+    an array of 100 kB as slow as filling it."""
     import ctypes
 
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None  # of the GNU C library alone
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None  # GNU C library only
     if mallopt is not None:
         mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD [bytes]
         mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD [bytes]
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Workers of other versions would compute something else."""
+    """Refuses workers with other versions, which would compute other numbers."""
     try:
         found = client.run(computing)
-    except Exception as error:  # it lacks the package, or has one that does not know the question
+    except Exception as error:  # the package is missing, or a version without this function
         raise SchedulerError(
             "a worker lacks this version of urdf-ident",
             where=address,

@@ -1,4 +1,4 @@
-"""Processes on this machine that do what they are sent; large arrays go from memory to memory, past the pickle."""
+"""Worker processes on this machine; large arrays are sent out of band, not inside the pickle."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from .errors import SchedulerError
 
 
 class Helper:
-    """A process that calls one function with what it is sent, one call after the other.
+    """A process that calls one function with the arguments it receives, one call after the other.
 
     Args:
-        begin: Called there once, without arguments.
-        function: Of a module, as ``begin``.
+        begin: Module-level function, called once in the process, without arguments.
+        function: Module-level function to call.
     """
 
     def __init__(self, begin: Callable[[], None], function: Callable[..., Any]) -> None:
         self._link, there = socketpair()
         self._process = Process(target=_serve, args=(there, self._link, begin, function), daemon=True)
         self._process.start()
-        there.close()  # so that its end is noticed here
+        there.close()  # so that this process notices when the other one ends
         self._asked: PriorityQueue[tuple[int, int, Future[Any], tuple[Any, ...]]] = PriorityQueue()
         self._order = count()
         self._thread = Thread(target=self._ask, daemon=True)
         self._thread.start()
 
     def submit(self, later: int, *arguments: Any) -> Future[Any]:
-        """Has the function called.
+        """Queues a call of the function.
 
         Args:
-            later: Calls of a smaller number come before those of a larger one that still wait; of equal ones the first.
-            arguments: Of the function.
+            later: Priority; waiting calls with a smaller number run first, equal ones in order of submission.
+            arguments: Arguments of the function.
 
         Returns:
-            What it returns, or the error that it raises; :class:`SchedulerError` where the process was ended from outside.
+            The result, or the error that it raises; :class:`SchedulerError` if the process was ended from outside.
         """
         answer: Future[Any] = Future()
         self._asked.put((later, next(self._order), answer, arguments))
@@ -57,7 +57,7 @@ class Helper:
             answer = item[2]
             try:
                 answer.set_result(self._answer(item[3]))
-            except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 answer.set_exception(error)
 
     def _answer(self, arguments: tuple[Any, ...]) -> Any:
@@ -74,17 +74,17 @@ class Helper:
         return found
 
     def end(self) -> None:
-        """Ends the process; what it is at is lost."""
+        """Ends the process; a running call is lost."""
         self._process.kill()
         self._process.join()
-        self.submit(-1)  # the last
+        self.submit(-1)  # without arguments: ends the thread
         self._thread.join()
         self._link.close()
 
 
 def _serve(link: socket, other: socket, begin: Callable[[], None], function: Callable[..., Any]) -> None:
-    other.close()  # the asking process's end: where that is gone, so is this process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asking process ends this one
+    other.close()  # the parent's end, so that this process ends when the parent does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     begin()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -93,10 +93,10 @@ def _serve(link: socket, other: socket, begin: Callable[[], None], function: Cal
 
 
 def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, Exception | None, str]:
-    """What the function returns, or its error, and where that was raised."""
+    """Result of the function, or its error and traceback."""
     try:
         return function(*arguments), None, ""
-    except Exception as error:  # noqa: BLE001 - raised again in the asking process
+    except Exception as error:  # noqa: BLE001 - raised again in the parent process
         return None, error, traceback.format_exc()
 
 
@@ -117,10 +117,10 @@ def _receive(link: socket) -> Any:
 
 
 def _filled(link: socket, array: Any) -> Any:
-    """An array filled with what comes.
+    """Fills an array with received bytes.
 
     Raises:
-        EOFError: The other end is gone.
+        EOFError: The other end is closed.
     """
     left = memoryview(array.view(np.uint8))
     while left:

@@ -1,7 +1,7 @@
-"""The project file: frozen, validated, every default with its unit and its reason.
+"""The project file: frozen and validated settings, each with its default and unit.
 
-It describes what defaults cannot know: columns and units of a foreign log, gear ratios, torque constants,
-joints that were locked. Everything else is better left out.
+It describes what cannot be determined otherwise: columns and units of logs of other programs, gear ratios, torque
+constants, locked joints. Everything else is better left at its default.
 """
 
 from __future__ import annotations
@@ -180,14 +180,14 @@ class Project(Section):
         """The robot of this project.
 
         Args:
-            urdf: A URDF that beats the one of the file.
-            folder: What the file's URDF path is relative to.
+            urdf: A URDF that overrides the one of the file.
+            folder: The folder that the file's URDF path is relative to.
 
         Returns:
             The robot.
 
         Raises:
-            ProjectError: No URDF is named anywhere.
+            ProjectError: No URDF is given.
             UrdfError, ModelError: See :meth:`Robot.from_urdf`.
         """
         own = self.robot.urdf
@@ -197,7 +197,7 @@ class Project(Section):
         return Robot.from_urdf(path, joints=self.robot.joints, lock=self.robot.lock, gravity=self.robot.gravity)
 
     def build_drive(self, robot: Robot) -> Drive:
-        """The drive train; index lists follow the robot's order and are brought to model order here.
+        """The drive train; lists in the robot's order are converted to model order.
 
         Args:
             robot: The robot.
@@ -219,16 +219,16 @@ class Project(Section):
         return Drive(listed.reduction[place][:, place], listed.gain[place], listed.offset[place], listed.gain_origin)
 
     def build_payload(self, robot: Robot) -> Payload | None:
-        """The known payload, if there is one.
+        """The known payload.
 
         Args:
             robot: The robot.
 
         Returns:
-            The payload.
+            The payload, or None if the project has none.
 
         Raises:
-            ModelError: Its link does not exist, or no body has its inertia.
+            ModelError: Its link does not exist, or its inertia is not physically consistent.
         """
         from .model.payload import Payload
 
@@ -264,24 +264,24 @@ class Project(Section):
         )
 
     def log_layout(self) -> LogLayout:
-        """How logs are laid out."""
+        """Layout of the logs."""
         from .data.readers.columns import LogLayout
 
         log = self.log
         return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)
 
     def signal_config(self) -> SignalConfig:
-        """How signals are conditioned; a cut-off that logs have still to choose is automatic."""
+        """Signal conditioning; the cut-off ``held_out``, which is chosen later, is given as ``auto``."""
         from .data.conditioning.signals import SignalConfig
 
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
     def scoring_config(self, signals: Mapping[str, Any]) -> SignalConfig:
-        """How logs to score on are conditioned: as those learnt from were, no periods averaged.
+        """Signal conditioning for scoring: that of the training logs, without averaging of periods.
 
         Args:
-            signals: What was found for them: ``signals`` of identification.json.
+            signals: The conditioning of the training logs: ``signals`` of identification.json.
 
         Returns:
             The conditioning.
@@ -303,8 +303,8 @@ def load_project(path: str | Path | None) -> tuple[Project, Path]:
         The project and the folder that its relative paths refer to.
 
     Raises:
-        MissingFileError: No such file.
-        ProjectError: It does not parse, or holds an unknown key or an impossible value.
+        MissingFileError: The file does not exist.
+        ProjectError: It cannot be parsed, or contains an unknown key or an invalid value.
     """
     if path is None:
         return Project(), Path()
@@ -318,14 +318,14 @@ def parse_project(data: Any, where: str = "project file") -> Project:
     """Validates a project that is already in memory.
 
     Args:
-        data: Nested mappings, as YAML gives them.
+        data: Nested mappings, as parsed from YAML.
         where: File name for messages.
 
     Returns:
         The project.
 
     Raises:
-        ProjectError: Unknown key (the nearest known one is named) or impossible value.
+        ProjectError: Unknown key (the nearest known one is suggested) or invalid value.
     """
     if not isinstance(data, Mapping):
         raise ProjectError("the project file is not a mapping", where=where, got=type(data).__name__, expected="sections")
@@ -337,7 +337,7 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         key = ".".join(path)
         if problem["type"] == "extra_forbidden":
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
-        if not key:  # of the whole file
+        if not key:  # the error concerns the whole file
             raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
         if problem["type"] == "missing":
             raise ProjectError(f"'{key}' is missing", where=where, got=repr(problem["input"])[:80], remedy=_READ) from error

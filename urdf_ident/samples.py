@@ -1,4 +1,4 @@
-"""What a model is evaluated on: one continuous piece of motion at a constant rate."""
+"""The input of model evaluation: one continuous piece of motion at a constant rate."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from .errors import LogError, check_shape
 from .linalg import Array
 from .scratch import Stored, stored
 
-#: Motion below this part of a joint's fast speeds (95 % quantile) is slow, a fraction.
+#: Motion below this fraction of a joint's fast speed (95 % quantile) is slow.
 SLOW = 0.05
-#: Joints must turn back this often (median over joints, repetitions of a motion counted once) to tell friction laws apart: a
-#: constant and dry friction are the same to one that does not, and a law that is large only at speeds where it never was would
-#: take the place of both.
+#: Reversals (median over joints, repetitions of a motion counted once) needed to discriminate friction laws: without
+#: reversals a bias and Coulomb friction are collinear, and a law that is large only at speeds outside the data could
+#: replace both.
 FEWEST_REVERSALS = 2
-#: So often must they turn back to tell a delay from friction: sound logs of 3 to 5 s show one by chance otherwise.
+#: Reversals needed to separate a delay from friction: with fewer, good logs of 3 to 5 s show a delay by chance.
 TESTING_REVERSALS = 4
-#: A joint that turns back this often tells its own laws, however seldom the others turn back.
+#: A joint with this many reversals determines its own friction laws, however few reversals the other joints have.
 MANY_REVERSALS = 5
-#: Joints that turn back so often at most (mean over those that move) hardly do: the log is too short, or ten times slower than
-#: ordinary motion.
+#: Up to this many reversals (mean over the moving joints) the log is too short, or ten times slower than ordinary motion.
 HARDLY_TURNS = 1.0
-#: A joint moves one way only if it moves the other way by less than this share of the time.
+#: A joint moves in one direction only if it moves in the other for less than this fraction of the time.
 ONE_WAY = 0.01
-#: A joint whose fast speeds (95 % quantile) are less than this share of those of the fastest joint of its kind stands still,
-#: apart from noise.
+#: A joint is at rest, apart from noise, if its fast speed (95 % quantile) is below this fraction of that of the fastest joint
+#: of its kind (revolute or prismatic).
 RESTING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Segment(Stored):
-    """One whole continuous piece of motion at a constant rate, conditioned, on the joint side.
+    """One continuous, conditioned piece of motion at a constant rate, on the joint side.
 
     Attributes:
-        log: Name of the log (or trajectory) it is from.
+        log: Name of the log (or trajectory) that it comes from.
         start: Time of the first sample on the log's clock [s].
         rate: Samples per second [Hz].
         q, v, a: Shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²], zero-phase filtered.
@@ -47,11 +46,11 @@ class Segment(Stored):
         qm, vm, am: Motor side after the gear, shape (N, n), or None.
         reference_torque: Frozen rigid torque for load-dependent terms, shape (N, n) [N·m or N], or None.
         twin: The same motion without noise (simulated), for instruments, or None.
-        before: Positions up to the first sample, shape (M, n), for terms with memory: they live through the
-            standstill that is cut out. None where the segment is all there is.
+        before: Positions before the first sample, shape (M, n), for terms with memory, whose state evolves during
+            the standstill that is cut out. None if nothing was cut.
         external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
             or None.
-        repeats: Periods of a motion whose average this is; 1 for a motion that was made once.
+        repeats: Number of periods averaged; 1 for a motion that was not repeated.
     """
 
     log: str
@@ -90,17 +89,17 @@ class Segment(Stored):
 
     @property
     def total(self) -> Array:
-        """Measured torque with that of known external wrenches, shape (N, n) [N·m or N]: what a model explains.
+        """Measured torque plus that of known external wrenches, shape (N, n) [N·m or N]: the output of the model.
 
         Raises:
-            LogError: There is no measurement.
+            LogError: No torque was measured.
         """
         if self.tau is None:
             raise LogError("no torque or current in the log", where=self.log, remedy="name the effort columns")
         return self.tau if self.external is None else self.tau + self.external
 
     def window(self, begin: int, end: int) -> Segment:
-        """Samples ``begin`` to ``end`` (exclusive), without what came before them: for what has no memory.
+        """Samples ``begin`` to ``end`` (exclusive) without the preceding positions, for models without memory.
 
         Args:
             begin: First sample.
@@ -122,7 +121,7 @@ class Segment(Stored):
             end: One past the last sample.
 
         Returns:
-            The piece, sharing memory; what came before it goes to ``before``.
+            The piece, sharing memory; the preceding positions go to ``before``.
         """
         values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         for name, value in values.items():
@@ -137,7 +136,7 @@ class Segment(Stored):
 
 
 def columns(parts: Sequence[Array]) -> Iterator[Array]:
-    """Columns of arrays that stand one below the other, one at a time: samples of a long log are not held twice.
+    """Columns of vertically stacked arrays, one at a time, so that a long log is not copied as a whole.
 
     Args:
         parts: Shape (N_k, n) each.
@@ -150,11 +149,11 @@ def columns(parts: Sequence[Array]) -> Iterator[Array]:
 
 
 def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which joints move, by the fastest of those that slide and of those that turn: m/s and rad/s do not compare.
+    """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared).
 
     Args:
         fast: Fast speed of each joint (95 % quantile), shape (n,) [rad/s or m/s].
-        prismatic: Which joints slide, shape (n,).
+        prismatic: Which joints are prismatic, shape (n,).
 
     Returns:
         Shape (n,), bool.
@@ -164,14 +163,14 @@ def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> float:
-    """How often joints that move turn back, in the mean.
+    """Mean number of velocity reversals over the moving joints.
 
     Args:
         parts: Velocities, one part after the other, shape (N_k, n) each [rad/s or m/s].
-        prismatic: Which joints slide, shape (n,).
+        prismatic: Which joints are prismatic, shape (n,).
 
     Returns:
-        The mean; 0 where nothing moves.
+        The mean; 0 if no joint moves.
     """
     counted = [(np.percentile(np.abs(v), 95), reversals(v[:, None])[0]) for v in columns(parts)]
     fast, turns = np.array(counted).T
@@ -180,7 +179,7 @@ def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> f
 
 
 def reversals(v: Array) -> Array:
-    """How often joints turn back, slow motion left out.
+    """Number of velocity reversals of each joint, ignoring slow motion.
 
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
@@ -196,20 +195,22 @@ def reversals(v: Array) -> Array:
 
 
 def one_way(speed: Array) -> bool:
-    """Whether a joint moves one way only, slow motion left out: its Coulomb friction and a bias are one sum.
+    """Whether a joint moves in one direction only, ignoring slow motion; its Coulomb friction and bias are then collinear.
 
     Args:
         speed: Its velocities, shape (N,) [rad/s or m/s].
 
     Returns:
-        True where it spends less than :data:`ONE_WAY` of its motion in one of the directions; False where it rests.
+        True if less than :data:`ONE_WAY` of its motion is in one of the directions; False if it is at rest.
     """
     swift = speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)]
     return bool(len(swift)) and min(np.mean(swift > 0), np.mean(swift < 0)) < ONE_WAY
 
 
 def freeze_arrays(item: Any) -> None:
-    """Makes the arrays of a frozen dataclass read-only (views, so that the caller's stay writable); samples are stored first.
+    """Makes the arrays of a frozen dataclass read-only, by views that leave the caller's arrays writable.
+
+    The arrays of a :class:`.scratch.Stored` are moved to the scratch folder first.
 
     Args:
         item: The dataclass instance, changed in place.
@@ -225,7 +226,7 @@ def freeze_arrays(item: Any) -> None:
 
 
 class ReadOnly:
-    """Base of frozen dataclasses: their arrays cannot be written to (:func:`freeze_arrays`)."""
+    """Base class of frozen dataclasses whose arrays are read-only (:func:`freeze_arrays`)."""
 
     def __post_init__(self) -> None:
         freeze_arrays(self)

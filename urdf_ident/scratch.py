@@ -1,7 +1,7 @@
-"""Samples in files of a scratch folder instead of memory, so that logs may be larger than it.
+"""Storage of samples in memory-mapped files of a scratch folder, so that logs may be larger than the memory.
 
-The files are mapped: the system holds in memory what is used, and lets go of it where others need the room. What is stored goes
-to another process as its place in the file, not as numbers.
+The operating system keeps the pages in use in memory and evicts them when memory is short. A stored array is sent to
+another process as its location in the file, not as numbers.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from .errors import OutputError
 from .sending import SentOnce
 
-#: Bytes of a file that several arrays share, and of an array that is worth storing.
+#: Size of a file shared by several arrays, and of the smallest array that is stored [bytes].
 _FILE, _WORTH = 1 << 26, 1 << 12
-#: Arrays begin at multiples of so many bytes.
+#: Alignment of arrays in a file [bytes].
 _ALIGNED = 64
 
 
 class _Store:
-    """Files of one process in the scratch folder; one goes when nothing is left that lies in it.
+    """Files of one process in the scratch folder; a file is deleted when no array uses it any more.
 
     Args:
-        folder: Where they are.
-        lent: Whether another process uses them: they then stay until the folder goes.
+        folder: The scratch folder.
+        lent: Whether another process uses the files, which are then kept until the folder is deleted.
     """
 
     def __init__(self, folder: str, lent: bool = False) -> None:
@@ -42,7 +42,7 @@ class _Store:
         self.path, self.used = "", 0
 
     def room(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """An array of a file whose blocks are there: a full disk is an error now, not the end of the process later."""
+        """An array in a file whose blocks are allocated now, so that a full disk is an error here and not a crash later."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if self.whole is None or self.used + size > self.whole.size:
             handle, self.path = tempfile.mkstemp(".samples", dir=self.folder)
@@ -67,7 +67,7 @@ class _Store:
 
 
 _STORE: ContextVar[_Store | None] = ContextVar("store", default=None)
-#: Path → the mapped file, while something lies in it.
+#: Path → the mapped file, while an array uses it.
 _OPEN: weakref.WeakValueDictionary[str, np.memmap[Any, Any]] = weakref.WeakValueDictionary()
 
 
@@ -78,7 +78,7 @@ def _remove(path: str) -> None:
 
 @contextmanager
 def samples_in(folder: str | Path) -> Iterator[None]:
-    """Inside, samples of logs that are read and conditioned are kept in files; they are gone at the end.
+    """Context in which samples of logs are kept in files, which are deleted at the end.
 
     Args:
         folder: An existing folder on a disk with room for about ten times the logs as text.
@@ -103,26 +103,26 @@ def samples_in(folder: str | Path) -> Iterator[None]:
 
 
 def scratch_folder() -> str | None:
-    """Where samples are kept; None: in memory."""
+    """The folder in which samples are kept; None: in memory."""
     store = _STORE.get()
     return None if store is None else store.folder
 
 
 def lend(folder: str | None) -> None:
-    """In a process that works for another one: stores where that one does.
+    """Makes a worker process use the scratch folder of the process that it works for.
 
     Args:
-        folder: What :func:`scratch_folder` is there.
+        folder: The :func:`scratch_folder` of that process.
     """
     _STORE.set(None if folder is None else _Store(folder, lent=True))
 
 
 def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
-    """An array for samples, not yet filled, in the scratch folder where there is one.
+    """An uninitialised array for samples, in the scratch folder if there is one.
 
     Args:
         shape: Its shape.
-        dtype: Of its numbers.
+        dtype: Its data type.
 
     Returns:
         The array.
@@ -137,10 +137,10 @@ def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
 
 
 def stored(array: NDArray[Any]) -> NDArray[Any]:
-    """An array in the scratch folder, where there is one and the array is large.
+    """Moves a large array to the scratch folder, if there is one.
 
     Args:
-        array: Samples of any shape; not copied where they lie there already.
+        array: Samples of any shape; not copied if they are already stored there.
 
     Returns:
         The same numbers in the same shape.
@@ -162,7 +162,7 @@ def _file_of(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
 
 
 class Stored(SentOnce):
-    """Base of records whose arrays may be stored: they are sent to another process as places in files."""
+    """Base class of records whose arrays may be stored; stored arrays are sent to other processes as locations in files."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: _Place.of(value) if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
@@ -175,7 +175,7 @@ class Stored(SentOnce):
 
 
 class _Place:
-    """Where a stored array lies."""
+    """Location of a stored array."""
 
     def __init__(self, path: str, begin: int, array: NDArray[Any]) -> None:
         self.path, self.begin = path, begin
@@ -183,7 +183,7 @@ class _Place:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> Any:
-        """The place, or the array itself where it is in memory."""
+        """The location of an array, or the array itself if it is in memory."""
         whole = _file_of(array)
         if whole is None or whole.filename is None:
             return array
@@ -191,7 +191,7 @@ class _Place:
         return cls(str(whole.filename), begin, array)
 
     def open(self) -> NDArray[Any]:
-        """The array, not writable."""
+        """The array, read-only."""
         whole = _OPEN.get(self.path)
         if whole is None:
             whole = _OPEN[self.path] = np.memmap(self.path, np.uint8, "r")

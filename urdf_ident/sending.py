@@ -1,8 +1,8 @@
-"""What goes from process to process: what the other one has seen already goes as its name.
+"""Messages between processes: an object that the receiver already has is sent as a reference (its name).
 
-Samples, models and large arrays that nobody changes stay with a worker that was sent them or made them, for as long as the
-process that asks for work has them. So a task names its logs instead of holding them, and they are the same objects in every
-task. A worker that lacks one, because it was started anew or does what a lost one was to do, says so and is sent it.
+A worker keeps the immutable samples, models and large arrays that it received or created for as long as the client (the
+process that sends tasks) has them. A task therefore refers to its logs by name, and they are the same objects in every
+task. A worker that lacks an object, because it was restarted or replaces a lost one, reports this and is sent it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-#: Bytes of an array that is worth a name.
+#: Size from which an array is sent by name [bytes].
 _LARGE = 1 << 12
-#: Arrays of a parcel begin at multiples of so many bytes.
+#: Alignment of arrays in a parcel [bytes].
 _ALIGNED = 64
 
 
 class SentOnce:
-    """Base of records that nobody changes, and that every process holds once."""
+    """Base class of immutable records that are sent to each process only once."""
 
 
 class _NotHereError(LookupError):
-    """A name of something that this process does not have."""
+    """This process does not have the object of a name."""
 
 
 class _Here:
-    """The objects that this process has in common with others.
+    """The objects that this process shares with others.
 
     Attributes:
         own: Name of the process.
-        things: Name → the object, while somebody uses it.
-        held: Objects that stay until the asking process lets go of them; a worker's alone.
-        shared: Names that the asking process knows, in a worker; else those that have come in the last answer.
-        client: For whom a worker works; "" in a process that asks.
+        things: Name → weak reference to the object.
+        held: Objects that a worker keeps alive until its client releases them.
+        shared: In a worker: names known to the client; in the client: names received in the last answer.
+        client: Name of the client that a worker works for; "" in a client.
     """
 
     def __init__(self) -> None:
@@ -53,24 +53,24 @@ class _Here:
 
     @classmethod
     def get(cls) -> _Here:
-        """That of this process, also after a fork."""
+        """The instance of this process, also after a fork."""
         global _HERE
         if _HERE is None or _HERE.process != os.getpid():
             _HERE = cls()
         return _HERE
 
     def name(self, thing: Any) -> str:
-        """Of an object, a new one where it has none."""
+        """Name of an object; a new one is assigned if it has none."""
         return self._names.get(id(thing)) or self.take(uuid4().hex, thing)
 
     def known(self, name: str) -> Any:
-        """The object of a name that has come from the other process; None where it is not here."""
+        """The object of a name received from the other process; None if this process does not have it."""
         self.shared.add(name)
         thing = self.things.get(name)
         return None if thing is None else thing()
 
     def take(self, name: str, thing: Any) -> str:
-        """Gives an object its name."""
+        """Registers an object under a name."""
         place = id(thing)
 
         def forget(gone: weakref.ref[Any]) -> None:
@@ -84,7 +84,7 @@ class _Here:
         return name
 
     def forget(self, names: Sequence[str]) -> None:
-        """Lets go of what the asking process no longer has."""
+        """Releases objects that the client no longer has."""
         for name in names:
             self.held.pop(name, None)
             self.shared.discard(name)
@@ -94,11 +94,13 @@ _HERE: _Here | None = None
 
 
 class _Pickler(pickle.Pickler):
-    """Writes names of what the other process knows, and notes them and what it will know."""
+    """Writes objects known to the other process as names, and records the names used and the new ones."""
 
     def __init__(self, file: io.BytesIO, known: set[str]) -> None:
         self.apart: list[Any] = []
-        super().__init__(file, 5, buffer_callback=partial(_apart, self.apart))  # a method would keep this and all it wrote
+        super().__init__(
+            file, 5, buffer_callback=partial(_apart, self.apart)
+        )  # a bound method would keep the pickler and its output alive
         self.here, self.known, self.named = _Here.get(), known, set[str]()
 
     def reducer_override(self, thing: Any) -> Any:
@@ -115,7 +117,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _apart(found: list[Any], buffer: pickle.PickleBuffer) -> bool:
-    """Whether an array's numbers are written with the rest; those of large ones go beside it."""
+    """Whether a buffer is written into the pickle; large ones are collected in ``found`` instead."""
     raw = buffer.raw()
     if raw.nbytes < _LARGE:
         return True
@@ -146,12 +148,13 @@ def _new(name: str, make: Callable[..., Any], arguments: Sequence[Any], state: A
     return thing
 
 
-#: A pickle, the sizes of its large arrays [bytes], and these one after the other: hundreds apart take dask four times as long.
+#: A pickle, the sizes of its large arrays [bytes] and their concatenation: hundreds of single arrays take dask four times as
+#: long.
 Parcel = tuple[bytes, list[int], NDArray[np.uint8]]
 
 
 def _packed(content: Any, known: set[str]) -> tuple[Parcel, set[str]]:
-    """The content, and what of it are names."""
+    """The packed content, and the names that it refers to."""
     file = io.BytesIO()
     pickler = _Pickler(file, known)
     pickler.dump(content)
@@ -168,7 +171,7 @@ def _unpacked(parcel: Parcel) -> Any:
 
 
 def _places(sizes: Sequence[int], whole: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
-    """Where the arrays of a parcel are."""
+    """Views of the arrays of a parcel."""
     ends = np.cumsum([_room(size) for size in sizes], dtype=int)
     return [whole[end - _room(size) : end - _room(size) + size] for size, end in zip(sizes, ends, strict=True)]
 
@@ -178,15 +181,15 @@ def _room(size: int) -> int:
 
 
 class Task:
-    """A call of a function with some items, for one worker, and what comes of it.
+    """A call of a function with some items on one worker, and its results.
 
     Args:
-        function: Of a module, or a partial of one.
+        function: A module-level function, or a partial of one.
         items: Its arguments.
 
     Attributes:
         known: Names that the worker knows once it has answered.
-        named: Names that went instead of their objects.
+        named: Names that were sent instead of their objects.
     """
 
     def __init__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
@@ -195,13 +198,13 @@ class Task:
         self.named: set[str] = set()
 
     def message(self, known: set[str]) -> tuple[str, list[str], Parcel]:
-        """What is sent: arguments of :func:`work`.
+        """The message to the worker: arguments of :func:`work`.
 
         Args:
-            known: Names that the worker knows; what is gone here is taken out.
+            known: Names that the worker knows; those that no longer exist here are removed from the set.
 
         Returns:
-            This process, what it no longer has, and the task.
+            Name of this process, names that no longer exist, and the packed task.
         """
         here = _Here.get()
         gone = [name for name in known if name not in here.things]
@@ -211,20 +214,20 @@ class Task:
         return here.own, gone, parcel
 
     def results(self, parcel: Parcel) -> list[Any]:
-        """What the function returned for the items.
+        """Results of the function for the items.
 
         Args:
-            parcel: The second part of the answer; :attr:`known` grows by what is in it.
+            parcel: The second part of the answer; its names are added to :attr:`known`.
 
         Returns:
-            One result an item.
+            One result per item.
         """
         here = _Here.get()
         if not here.client:
             here.shared = set()
         try:
             found: list[Any] = _unpacked(parcel)
-        except _NotHereError:  # let go of in the meantime
+        except _NotHereError:  # an object was released in the meantime: compute the results here
             function, items = self.content
             return [function(item) for item in items]
         self.known |= here.shared
@@ -232,15 +235,15 @@ class Task:
 
 
 def work(client: str, gone: Sequence[str], parcel: Parcel) -> tuple[str, Parcel | list[str]]:
-    """What a worker does.
+    """Executes a task on a worker.
 
     Args:
-        client: Name of the process that asks.
-        gone: Names of what that process no longer has.
+        client: Name of the process that sent the task.
+        gone: Names of objects that this process no longer has.
         parcel: The function and its items.
 
     Returns:
-        Name of the worker, and what the function returned; the names of what is here, where something was not.
+        Name of the worker, and the packed results; if an object is missing, the names of the available ones instead.
     """
     here = _Here.get()
     if here.client != client:
@@ -254,10 +257,10 @@ def work(client: str, gone: Sequence[str], parcel: Parcel) -> tuple[str, Parcel 
 
 
 def leave(client: str | None = None) -> str:
-    """Lets go of all that is held for a client.
+    """Releases all objects that are held for a client.
 
     Args:
-        client: Its name; None: only tells that of this process.
+        client: Its name; None: nothing is released, only the name of this process is returned.
 
     Returns:
         Name of this process.

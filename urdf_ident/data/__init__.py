@@ -1,12 +1,12 @@
-"""Logs: reading, judging, repairing, conditioning.
+"""Logs: reading, quality checks, repair and conditioning.
 
-Three steps, kept apart so that each can be tested. ``readers`` bring a log to SI units and model order and change
-nothing else; a row that cannot be read stays, as NaN, with its row number. ``quality`` repairs what can be
-repaired without loss, lists it, and refuses the rest with the remedy. ``signals`` turns what is left into
-continuous motion at a constant rate, and explains each of its choices.
+The three steps are separate, so that each can be tested. ``readers`` convert a log to SI units and model order and change
+nothing else; a row that cannot be read is kept as NaN, with its row number. ``quality`` lists and makes the repairs that
+lose no information, and refuses other faults with a remedy. ``conditioning`` turns the rest into continuous motion at a
+constant rate and reports the reason for each choice.
 
-Two choices came from real robots. The stamps of a computer beside the robot jitter by a third of a period, but the motion
-itself shows the device's even clock: using it took the noise of a Panda's positions from 200 to 3 µrad (``clock``).
-And standstill is cut out wherever it is longer than a quarter of a second, not only at the ends: friction at rest is
-whatever balances the rest of the torque, and on a UR10e those rows cost a fifth of the accuracy.
+Two choices follow from measurements on real robots. The time stamps of a computer connected to the robot jitter by a third
+of a period, but the motion follows the device's uniform clock; using that clock reduced the position noise of a Panda from
+200 to 3 µrad (``clock``). Standstill longer than a quarter of a second is cut out everywhere, not only at the ends: static
+friction takes any value that balances the other torques, and on a UR10e those rows cost a fifth of the accuracy.
 """

@@ -1,1 +1,1 @@
-"""The project file: one section a stage, whose keys are the arguments of that stage."""
+"""Sections of the project file, one per stage; the keys of a section are the arguments of its stage."""

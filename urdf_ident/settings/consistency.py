@@ -9,7 +9,7 @@ from pydantic import Field, PositiveFloat, model_validator
 from .section import Section
 
 Auto = Literal["auto"]
-#: Distances from the prior that each ``consistency.method`` knows, its own first.
+#: Distances from the prior that each ``consistency.method`` supports, its default first.
 DISTANCES: dict[str, tuple[str, ...]] = {
     "auto": ("entropic", "euclid"),
     "lmi": ("entropic", "euclid"),

@@ -1,1 +1,1 @@
-"""From a repaired log to continuous pieces of motion at a constant rate: clock, velocities, filters, periods."""
+"""Conditioning of a repaired log to continuous motion at a constant rate: clock, velocities, filters, periods."""

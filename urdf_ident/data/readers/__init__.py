@@ -1,1 +1,1 @@
-"""Reading logs: files of any kind in, recordings in SI units and model order out."""
+"""Readers of log files of all supported formats; they return recordings in SI units and model order."""

@@ -1,5 +1,5 @@
-"""What an unknown log holds, told from its numbers: which columns are whose derivative, and which follow gravity in the URDF.
+"""Recognition of the columns of an unknown log from its numbers: derivatives of each other, and gravity torques of the URDF.
 
-Nothing here judges a log or estimates a parameter. The result is a proposal with a reason for each part of it, written as a
-project file that a person reads before it is used.
+The quality of the log is not judged and no parameter is estimated. The result is a proposed project file, with a reason for
+each entry, that the user reviews before it is used.
 """

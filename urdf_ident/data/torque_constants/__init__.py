@@ -1,1 +1,1 @@
-"""Torque constants from what a controller logged as its target torque and target current."""
+"""Torque constants from the target torques and target currents logged by a controller."""
