@@ -1,4 +1,4 @@
-"""From conditioned logs to the statistic: rows streamed into triangular factors, one a time block and row group."""
+"""Computes the statistic of conditioned logs: rows are streamed into one triangular factor per time block and row group."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def accumulate(
     kept: KeptRows | None = None,
     joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
-    """Turns one log's segments into its statistic.
+    """Computes the statistic of one log from its segments.
 
     Args:
         log: Name of the log.
-        segments: Its pieces.
+        segments: The segments of the log.
         row_filter: The filter and decimation of the rows.
-        blocks: Time blocks of about equal length.
+        blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         progress: Called with the number of rows done.
-        weights: Of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
-        kept: Rows of models before, and where these are kept for models to come; not with weights.
-        joined: Blocks that make one factor together, shape (k,) each, all of them in order; each makes its own if empty.
+        weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
+        kept: Cache of rows shared between models; not used with weights.
+        joined: Blocks merged into one factor, shape (k,) each, all blocks in order; one factor per block if empty.
 
     Returns:
         Factors per block and row group.
@@ -99,14 +99,14 @@ def accumulate(
 
 
 class _Gathered:
-    """Factors of one time block after the other."""
+    """Accumulates the factors of the time blocks, one block after the other."""
 
     def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
         self.layouts, self.factors = layouts, factors
         self.block, self.absorbers, self.rows = -1, [], 0  # type: int, list[Absorber], int
 
     def add(self, block: int, pieces: Sequence[Array]) -> None:
-        """Takes rows of a block up; blocks come in order."""
+        """Adds rows of a block; blocks come in order."""
         if block != self.block:
             self.finish()
             self.block, self.rows = block, 0
@@ -116,7 +116,7 @@ class _Gathered:
         self.rows += len(pieces[0])
 
     def finish(self) -> None:
-        """Closes the block."""
+        """Stores the factors of the current block."""
         for absorber, found in zip(self.absorbers, self.factors, strict=False):
             found[self.block] = absorber.factor(), self.rows
         self.absorbers = []
@@ -126,18 +126,18 @@ def _told(progress: Progress, name: str, factor: int, rows: int, done: int) -> N
     progress(name, done * factor, rows)
 
 
-#: Of a log its name, segments, conditioning (without them) and the weights of their samples: what its statistic is made from.
+#: Input for the statistic of a log: its name, its segments, its conditioning (without segments), the weights of its samples.
 Source = tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None]
 
 
 def source(log: PreparedLog, weights: Sequence[Array] | None = None) -> Source:
-    """What a log's statistic is made from, and nothing else that would have to be sent.
+    """Returns the parts of a log that its statistic needs, so that nothing else is sent to a worker.
 
     Args:
-        weights: Of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
+        weights: Weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
 
     Returns:
-        For :func:`statistic_of`.
+        The input of :func:`statistic_of`.
     """
     return log.name, log.segments, replace(log.conditioned, segments=()), weights
 
@@ -151,13 +151,13 @@ def statistic_of(
     progress: Progress | None = None,
     joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
-    """The statistic of one log, filtered as it was prepared.
+    """Computes the statistic of one log, decimated as it was prepared.
 
     Args:
         blocks, kept: As for :func:`accumulate`.
-        log: What it is made from.
-        progress: Called with the log's name and the rows done and to do.
-        joined: Blocks that make one factor together, shape (k,) each, as for :func:`accumulate`.
+        log: The log, from :func:`source`.
+        progress: Called with the log's name, the samples processed and their total.
+        joined: Blocks merged into one factor, shape (k,) each, as for :func:`accumulate`.
 
     Returns:
         Factors per block and row group.
@@ -183,7 +183,7 @@ def statistic_of(
 
 
 def _apart(part: StatisticSet) -> StatisticSet:
-    """The statistic of a log among others, in the scratch folder where there is one."""
+    """Moves the statistic of one of several logs to the scratch folder, if there is one."""
     return replace(part, entries=Entries(part.entries).stored())
 
 
@@ -197,17 +197,17 @@ def build_statistics(
     kept: KeptRows | None = None,
     alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None,
 ) -> StatisticSet:
-    """The statistic of several prepared logs: the one door from data to estimators.
+    """Computes the statistic of several prepared logs, from which all estimators work.
 
-    Logs may be sampled at different rates; what must agree is the low-pass and the source of the velocities.
+    Logs may be sampled at different rates; the low-pass and the source of the velocities must agree.
 
     Args:
         logs: Prepared logs.
-        blocks: Time blocks a log; by the number of logs if None (:func:`blocks_of`).
-        progress: Called with the log's name and the rows done and to do.
+        blocks: Time blocks per log; chosen by the number of logs if None (:func:`blocks_of`).
+        progress: Called with the log's name, the samples processed and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
-        alike: Waits for the names of the logs of each motion, where that is known or looked for already.
+        alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
 
     Returns:
         Factors per log, block and row group.
@@ -234,7 +234,7 @@ def build_statistics(
     total = together([_apart(part) for part in made])
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
-    if blocks is None:  # fewer would not tell
+    if blocks is None:  # fewer blocks are too coarse to compare motions
         kept.motions = alike or kept.motions or begun_motions(total)
         kept.last = asked, replace(total, motions=kept.motions)
         return kept.last[1]
@@ -242,11 +242,11 @@ def build_statistics(
 
 
 def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows) -> None:
-    """Has others begin on what :func:`build_statistics` may be asked for next; nothing where there are none.
+    """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers.
 
     Args:
         logs: Prepared logs.
-        kept: Where rows are kept.
+        kept: Cache of the rows.
     """
     if shared() and logs:
         kept.begun = _asked(model, logs, None, None), _begun(model, logs, None, None, kept)

@@ -1,8 +1,8 @@
-"""A body that some logs carry and others do not: gravity tells it from friction that changes.
+"""Detects a payload that is present in some logs only, and separates it from changes of friction by means of gravity.
 
-Each log gets its own mass and first moments of the robot's last bodies beside its own friction, all as deviations of one mixed
-model (:mod:`.log_effects`). Friction changes sign with the velocity, weight does not; so a payload that nobody named is found
-in the mass, and no longer in the spread of friction.
+Each log has its own mass and first moments of the robot's last bodies in addition to its own friction, all as deviations in one
+mixed model (:mod:`.log_effects`). Friction changes sign with the velocity, gravity does not; so an undeclared payload appears
+in the mass and not in the spread of friction.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .log_effects import friction_changes
 from .statistic import StatisticSet
 from .varying import Varying
 
-#: Share of the robot's moving mass by which that of a last body must differ between logs.
+#: The mass of a last body must differ between logs by this share of the robot's moving mass.
 _WORTH = 0.005
-#: A column shorter than this share of the longest is rounding.
+#: A column shorter than this share of the longest is rounding error.
 _SEEN = 1e-9
 #: Usual distance of a payload from the last joint's frame [m].
 _REACH = 0.1
@@ -29,19 +29,19 @@ _REACH = 0.1
 def changes_between_logs(
     model: DynamicModel, statistics: StatisticSet, fit: Fit, covariates: Array | None = None, seconds: Array | None = None
 ) -> FrictionChanges:
-    """How friction differs between the logs of a fit, and the load where some carry a body.
+    """Returns how friction differs between the logs of a fit, and the payload if only some logs carry one.
 
     Args:
         model: The model that the fit belongs to.
-        statistics: Its factors, with their blocks in time.
+        statistics: Its factors, by time block.
         covariates: Temperatures, shape (logs, q), as for :func:`.log_effects.friction_changes`.
         seconds: Duration of each log's motion, shape (logs,) [s], or None.
 
     Returns:
-        The record; its ``carried`` is set only where masses differ beyond doubt (restricted likelihood ratio).
+        The record; its ``carried`` is set only if the masses differ significantly (restricted likelihood ratio).
 
     Raises:
-        EstimationError: No friction parameter that may change is seen.
+        EstimationError: No friction parameter that may change is identifiable.
     """
     plain = friction_changes(model, statistics, fit, covariates, seconds)
     if not plain.known:
@@ -52,14 +52,14 @@ def changes_between_logs(
         return plain
     try:
         found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
-    except (EstimationError, np.linalg.LinAlgError):  # not asked for, or hardly told from the rest
+    except (EstimationError, np.linalg.LinAlgError):  # not significant, or nearly collinear with the other columns
         return plain
     mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
     return found if found.carried is not None and (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
 
 
 def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
-    """Mass and first moments of the bodies that carry no other, as far as the data have columns of them."""
+    """Mass and first moments of the bodies without children, where the data have non-zero columns for them."""
     parents = {int(parent) - 1 for parent in list(model.robot.model.parents)[2:]}
     length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
     shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())

@@ -1,4 +1,4 @@
-"""The record of how friction differs between logs; :mod:`.log_effects` finds it."""
+"""The record of how friction differs between logs, as estimated by :mod:`.log_effects`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from ..linalg import Array
 from ..samples import ReadOnly
 
-#: Drift within a log is spoken of where the last part differs from the first by so many standard errors, and by this share of
-#: the mean.
+#: Drift within a log is reported if the last part differs from the first by this many standard errors and this share of the
+#: mean.
 _SURE, _WORTH = 4.0, 0.05
-#: A spread of friction beyond this part of its mean is no one robot's.
+#: A spread of friction above this fraction of its mean is too large for one robot.
 _ABSURD = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionChanges(ReadOnly):
-    """Friction as mean and deviation of each log; q parameters, L logs.
+    """Friction as a mean and a deviation for each log; q parameters, L logs.
 
     Attributes:
         parameters: Names of the parameters, length q.
@@ -31,20 +31,20 @@ class FrictionChanges(ReadOnly):
         logs: Names of the logs.
         mean: Over logs, in the unit of the parameter, shape (q,).
         mean_error: Its standard error, shape (q,).
-        spread: Standard deviation between logs by REML, shape (q,); NaN with one log, where it is not known.
+        spread: Standard deviation between logs by REML, shape (q,); NaN with a single log.
         spread_dof: Degrees of freedom of the variance ``spread²``, shape (q,).
-        deviation: Of each log from the mean, shape (L, q).
+        deviation: Deviation of each log from the mean, shape (L, q).
         deviation_error: Their standard errors, shape (L, q).
         parts: Deviation in each third of each log, shape (L, 3, q).
         parts_error: Their standard errors, same shape.
-        noise: Effective standard deviation of one row by row group, autocorrelated noise counted, shape (groups,) [N·m or N].
-        slope: Change per kelvin where temperatures were logged, shape (q,); NaN elsewhere.
+        noise: Effective standard deviation of a row per row group, with autocorrelation, shape (groups,) [N·m or N].
+        slope: Change per kelvin if temperatures were logged, shape (q,); NaN elsewhere.
         slope_error: Its standard error, shape (q,).
-        left: Spread that the slope leaves, shape (q,); NaN where no temperature was logged.
+        left: Spread that the slope does not explain, shape (q,); NaN where no temperature was logged.
         covariate: Temperature of each log for each parameter, shape (L, q) [K or °C], or None.
         seconds: Duration of each log's motion, shape (L,) [s], or None.
-        carriers: Names of inertial parameters that differ between the logs, because some carry a body, length c.
-        carried: Deviation of each log from the mean in these, shape (L, c) [kg, kg·m]; None where no body comes and goes.
+        carriers: Names of inertial parameters that differ between the logs because only some carry a payload, length c.
+        carried: Their deviation from the mean in each log, shape (L, c) [kg, kg·m]; None without such a payload.
         carried_error: Its standard errors, same shape.
     """
 
@@ -73,23 +73,23 @@ class FrictionChanges(ReadOnly):
 
     @property
     def known(self) -> bool:
-        """Whether there were logs enough to tell the spread."""
+        """Whether there are enough logs to estimate the spread."""
         return len(self.logs) > 1
 
     @property
     def next_log_error(self) -> Array:
-        """Standard error of the mean as a guess of the next log's value, shape (q,); of the mean alone with one log."""
+        """Standard error of the mean as a prediction for the next log, shape (q,); of the mean alone with one log."""
         return np.asarray(np.sqrt(self.mean_error**2 + np.nan_to_num(self.spread) ** 2))
 
     def torque(self, speed: Array, load: Array) -> tuple[Array, Array]:
-        """Mean friction that may change, and its spread between logs, of each joint.
+        """Returns the mean of the friction that may change, and its spread between logs, for each joint.
 
         Args:
             speed: Joint speeds, shape (n,) [rad/s or m/s].
-            load: Torque that the gears pass on to the links, shape (n,) [N·m or N].
+            load: Torque transmitted by the gears to the links, shape (n,) [N·m or N].
 
         Returns:
-            Both of shape (n,) [N·m or N]; the spread is zero where it is not known.
+            Both of shape (n,) [N·m or N]; the spread is zero where it is unknown.
         """
         mean, variance = np.zeros((2, len(speed)))
         for k, (j, kind) in enumerate(zip(self.axes, self.kinds, strict=True)):
@@ -109,15 +109,15 @@ class FrictionChanges(ReadOnly):
         return np.asarray(np.hypot(self.parts_error[:, -1], self.parts_error[:, 0]))
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry ``friction_changes`` of identification.json."""
+        """Returns the entry ``friction_changes`` of identification.json."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FrictionChanges:
-        """Reads the entry again.
+        """Creates the record from the entry of a file.
 
         Args:
-            data: As :meth:`as_dict` made it; what older files lack of temperatures is not known.
+            data: As written by :meth:`as_dict`; values that older files lack become NaN, None or empty.
 
         Returns:
             The record.
@@ -139,7 +139,7 @@ class FrictionChanges(ReadOnly):
         return cls(**values)
 
     def lines(self) -> list[str]:
-        """Mean, spread and each log's deviation with errors, a line a parameter."""
+        """Returns one line per parameter: mean, spread, and each log's deviation with its error."""
         names = "  ".join(f"{_short(log):>17}" for log in self.logs) if self.known else ""
         lines = [f"  {'friction between logs':<32} {'mean':>10}   {'next log':>10}   {'spread':>10}   {names}".rstrip()]
         for k, name in enumerate(self.parameters):
@@ -155,14 +155,14 @@ class FrictionChanges(ReadOnly):
         return lines
 
     def notes(self, speed: Array, load: Array) -> list[str]:
-        """What a user should know in a sentence: one log, friction that drifts within a log, a spread that is absurd.
+        """Returns notes for the user: a single log, friction that drifts within a log, an implausibly large spread, payloads.
 
         Args:
             speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
             load: Their usual loads, shape (n,) [N·m or N].
 
         Returns:
-            The sentences.
+            One sentence each.
         """
         found = self._absurd(speed, load) + self._bodies()
         if not self.known:
@@ -171,7 +171,7 @@ class FrictionChanges(ReadOnly):
         return found
 
     def _absurd(self, speed: Array, load: Array) -> list[str]:
-        """Friction that differs by more than one robot's does, and which logs stand apart."""
+        """Notes friction that differs by more than is plausible for one robot, and between which logs."""
         mean, spread = self.torque(speed, load)
         ratio = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
         j = int(np.argmax(ratio))
@@ -188,7 +188,7 @@ class FrictionChanges(ReadOnly):
         ]
 
     def _bodies(self) -> list[str]:
-        """Bodies that some logs carry and others do not."""
+        """Notes payloads that only some logs carry."""
         if self.carried is None:
             return []
         found = []

@@ -1,7 +1,7 @@
-"""Quantiles and tails of the distributions that judge estimates.
+"""Quantiles and tail probabilities of the distributions used for tests and confidence intervals.
 
-They are ``scipy.special``'s functions, which ``scipy.stats`` calls too: importing that takes a second of CPU, and each call of
-one of its distributions a hundred times as long as the function.
+They call ``scipy.special`` directly, as ``scipy.stats`` does: importing ``scipy.stats`` takes a second of CPU time, and a call
+of one of its distributions takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ def f_tail(value: float, dof: float, dof_below: float) -> float:
 
 @lru_cache(maxsize=256)
 def one_sigma(dof: int) -> float:
-    """How far Student's t goes for the level of confidence of one standard deviation of the normal distribution.
+    """Quantile of Student's t at the confidence level of one standard deviation of the normal distribution.
 
     Args:
         dof: Degrees of freedom.
 
     Returns:
-        One for many degrees of freedom, more for few.
+        1 for many degrees of freedom, more for few.
     """
     return float(student_quantile(1.0 - normal_tail(1.0), dof))

@@ -1,4 +1,4 @@
-"""The entries of a statistic set, and how they go to another process."""
+"""The entries of a statistic set, and how they are sent to another process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..scratch import scratch_folder, stored
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """One factor of the rows of one (log, block, group).
+    """The factor of the rows of one (log, block, group).
 
     Attributes:
-        log, block, group: Which rows.
-        R: Shape (≤ width, width); with ``RᵀR`` as of the rows, not always triangular.
-        rows: Their number.
-        repeats: Periods that each is the mean of; such rows are √repeats times their size.
+        log, block, group: The rows it stands for.
+        R: Shape (≤ width, width), with the same ``RᵀR`` as the rows; not always triangular.
+        rows: Number of rows.
+        repeats: Number of periods averaged in each row; such rows are scaled by √repeats.
     """
 
     log: str
@@ -37,15 +37,15 @@ class Statistic:
 
 
 class Entries(tuple[Statistic, ...]):
-    """Entries of a log, which go to another process as one array of each width instead of hundreds."""
+    """Entries of a log; pickled as one array per width instead of hundreds of small ones."""
 
     __slots__ = ()
 
     def stored(self) -> Entries:
-        """Those of a log among many: their factors in the scratch folder, where there is one.
+        """Moves the factors to the scratch folder, if there is one, to save memory when there are many logs.
 
         Returns:
-            The same numbers.
+            The same entries.
         """
         if scratch_folder() is None:
             return self
@@ -62,7 +62,7 @@ class Entries(tuple[Statistic, ...]):
 
 
 def _entries(stacks: Sequence[Array], facts: Sequence[tuple[str, int, str, tuple[int, int], int, float]]) -> Entries:
-    """What :class:`Entries` were in another process."""
+    """Restores :class:`Entries` from another process."""
     used, of_width = {}, {}
     for stack in stacks:
         stack.setflags(write=False)

@@ -1,4 +1,4 @@
-"""The fit: base parameters, that is what the data say, with their uncertainty."""
+"""Estimates the base parameters, the identifiable combinations, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .distributions import student_quantile
 from .least_squares import Solution, solve
 from .statistic import StatisticSet
 
-#: Residuals below this fraction of the torque are rounding, not noise: they must not become weights.
+#: Residuals below this fraction of the torque are rounding errors, not noise, and must not define weights.
 _SIGMA_FLOOR = 1e-9
-#: WLS repeats its weights until they change by less than this fraction, and so often at most.
+#: WLS updates its weights until they change by less than this fraction; maximum number of updates.
 _CONVERGED, _ROUNDS = 1e-3, 5
 
 
 @dataclass(frozen=True, eq=False)
 class Fit(ReadOnly):
-    """Base parameters from data (words as in statsmodels).
+    """Estimated base parameters (attribute names as in statsmodels).
 
     Attributes:
         base: The reduction that the parameters belong to.
         params: Estimates, shape (b,).
-        covariance: Shape (b, b); rows of unseen parameters are not meaningful.
-        seen: Shape (b,): False where the data say nothing.
+        covariance: Shape (b, b); rows of unidentifiable parameters are not meaningful.
+        seen: Shape (b,): False where the data do not identify the parameter.
         sigma: Row group → standard deviation of its residual [unit of torque].
         rows: Number of rows used.
         dof: Degrees of freedom of the residual.
         condition: Condition number of the column-scaled, weighted regressor.
-        method: "ols" or "wls".
-        covariance_kind: How the covariance was found.
-        row_weights: Row group → weight that W and tau were multiplied with; empty: :attr:`weights`.
-        error_dof: Degrees of freedom of each standard error, shape (b,), where they are not those of the residual.
-        changes: How friction differs between the logs; None where it was not looked at.
+        method: Name of the estimator: "ols", "wls", or one of those that replace them.
+        covariance_kind: How the covariance was estimated.
+        row_weights: Row group → weight that multiplied W and tau; if empty, :attr:`weights`.
+        error_dof: Degrees of freedom of each standard error, shape (b,), if they differ from those of the residual.
+        changes: How friction differs between the logs; None if it was not estimated.
     """
 
     base: BaseParameters
@@ -60,13 +60,13 @@ class Fit(ReadOnly):
 
     @cached_property
     def bse(self) -> Array:
-        """Standard errors, shape (b,); inf where the data say nothing."""
+        """Standard errors, shape (b,); inf where a parameter is not identifiable."""
         spread = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return np.where(self.seen, spread, np.inf)
 
     @cached_property
     def spread_covariance(self) -> Array:
-        """The part of the covariance that is friction's spread between logs, shape (b, b); zero where it is not known."""
+        """The part of the covariance due to friction's spread between logs, shape (b, b); zero where it is unknown."""
         found = np.zeros(self.covariance.shape)
         if self.changes is not None and self.changes.known:
             for columns, spread in zip(self.changes.columns, self.changes.spread, strict=True):
@@ -76,17 +76,17 @@ class Fit(ReadOnly):
 
     @cached_property
     def of_mean(self) -> Fit:
-        """The same with errors of the mean over logs instead of the next log's."""
+        """The same fit with errors of the mean over logs instead of those for the next log."""
         return replace(self, covariance=self.covariance - self.spread_covariance)
 
     def for_next_log(self, changes: FrictionChanges) -> Fit:
-        """The fit with errors of friction for a log that is still to be recorded: variance of the mean and ``spread²``.
+        """Returns the fit with the errors of friction in a future log: variance of the mean plus ``spread²``.
 
         Args:
             changes: How friction differs between the logs of the fit; q parameters.
 
         Returns:
-            The fit with both; only the record where the spread is not known, with the errors of these logs.
+            The fit with the record and these errors; if the spread is unknown, with unchanged errors.
         """
         if not changes.known:
             place = {int(index): row for row, index in enumerate(self.base.independent)}
@@ -113,23 +113,23 @@ class Fit(ReadOnly):
         return self.covariance
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Confidence intervals (Student's t).
+        """Returns confidence intervals (Student's t).
 
         Args:
-            alpha: One minus the level of confidence, a fraction.
+            alpha: One minus the confidence level, a fraction.
 
         Returns:
-            Shape (b, 2): lower and upper ends; ±inf where the data say nothing.
+            Shape (b, 2): lower and upper bounds; ±inf where a parameter is not identifiable.
         """
         dof = self.dof if self.error_dof is None else self.error_dof
         reach = student_quantile(1 - alpha / 2, dof) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     def theta(self, dependent: Array) -> Array:
-        """Standard parameters with exactly these base parameters.
+        """Returns standard parameters with exactly these base parameters.
 
         Args:
-            dependent: Standard parameters whose dependent entries are kept, shape (p,).
+            dependent: Standard parameters that give the dependent entries, shape (p,).
 
         Returns:
             Shape (p,).
@@ -144,7 +144,7 @@ class Fit(ReadOnly):
         return {group: 1.0 / value for group, value in self.sigma.items()}
 
     def summary(self) -> str:
-        """One line per base parameter: value, standard error, relative error; then friction between the logs."""
+        """Returns one line per base parameter (value, standard error, relative error), then friction between the logs."""
         lines = [
             f"{self.method.upper()}, {len(self.base)} base parameters, {self.rows} rows, condition {self.condition:.3g}, "
             f"standard errors: {self.covariance_kind}"
@@ -164,14 +164,14 @@ def fit_base(
 ) -> Fit:
     """Estimates the base parameters by OLS or WLS.
 
-    WLS weights each row group with the inverse standard deviation of its residual, on W and tau alike: first
-    of the OLS residual (Szabó 2021, eqs. 17-19; Gautier 2013, §III), then of its own until they agree. The standard errors are
+    WLS weights each row group, W and tau alike, by the inverse standard deviation of its residual: first of the OLS residual
+    (Szabó 2021, eqs. 17-19; Gautier 2013, §III), then of the WLS residual, until it converges. The standard errors are
     scaled by the whitened residual.
 
     Args:
         method: "ols", or "wls" ("auto" is "wls").
-        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
-        weights: Given weights per row group [1/unit of torque], instead of those from the OLS residual.
+        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
+        weights: Fixed weights per row group [1/unit of torque], instead of those from the residuals.
 
     Returns:
         The fit.
@@ -193,8 +193,8 @@ def fit_base(
     sigma = group_sigma(statistics, base, first, weights)
     if method == "ols" or weights is not None:
         return _fit(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
-    # The OLS residual of a quiet group (an actuator row, say) is full of the loud groups' error: one more round, and
-    # σ is the group's own.
+    # The OLS residual of a group with little noise (an actuator row, for instance) contains errors due to the noisier groups;
+    # after another iteration σ reflects the group's own noise.
     for _ in range(_ROUNDS):
         found = {group: 1.0 / s for group, s in sigma.items()}
         second = solve(statistics.stacked(found, base.independent), rows, reference)
@@ -207,11 +207,11 @@ def fit_base(
 def group_sigma(
     statistics: StatisticSet, base: BaseParameters, solution: Solution, weights: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Residual standard deviation of every row group, its degrees of freedom counted by leverage.
+    """Returns the residual standard deviation of every row group, with degrees of freedom from the leverage.
 
     Args:
-        solution: Of the base parameters.
-        weights: The weights it was solved with.
+        solution: Solution for the base parameters.
+        weights: The weights used for it.
 
     Returns:
         Row group → σ [unit of torque].

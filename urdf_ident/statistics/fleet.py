@@ -1,12 +1,12 @@
-"""One quantity in several robots: its mean, its spread between them, and which of them it belongs to by chance.
+"""Random effects of a quantity in several robots: its mean, its spread between robots, and robots that are outliers.
 
-What one robot's logs tell of a quantity is its value with an error; the values differ between robots by a spread nobody knows
-beforehand: ``y_i = mean + u_i + e_i``, ``u_i ~ N(0, spread²)``, ``e_i ~ N(0, error_i²)`` (random effects). The spread is
-estimated by restricted maximum likelihood (Patterson and Thompson 1971) by Fisher's scoring, the error of the mean as Hartung
-and Knapp (2001) give it. Whether a robot stands out is judged by the others alone: its distance from their mean over the
-deviation of one more robot of their kind, by Student's t (Higgins, Thompson and Spiegelhalter 2009). Three to five robots tell
-little of one spread; so that of each quantity, by the method of moments (DerSimonian and Laird 1986), leans on that of the
-others as far as they agree (empirical Bayes, Smyth 2004).
+The logs of a robot give a quantity's value and its error; the values differ between robots by an unknown spread:
+``y_i = mean + u_i + e_i``, ``u_i ~ N(0, spread²)``, ``e_i ~ N(0, error_i²)`` (random effects). The spread is estimated by
+restricted maximum likelihood (Patterson and Thompson 1971) with Fisher scoring, the error of the mean as in Hartung and Knapp
+(2001). Whether a robot is an outlier is judged by the other robots alone: its distance from their mean is divided by the
+prediction error for one more robot of their kind (Student's t; Higgins, Thompson and Spiegelhalter 2009). Three to five robots
+determine a single spread poorly; the spread of each quantity, by the method of moments (DerSimonian and Laird 1986), is
+therefore shrunk towards that of the other quantities as far as they agree (empirical Bayes, Smyth 2004).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..linalg import Array
 from ..samples import ReadOnly
 from .distributions import student_quantile, student_tail
 
-#: Fewest robots with a spread between them.
+#: Smallest number of robots for which a spread can be estimated.
 FEWEST = 2
 _STEPS, _TOLERANCE = 200, 1e-10
-#: Quantities from which others borrow, at least; the part of them that counts as independent; least dispersion.
+#: Smallest number of quantities that share a prior; the fraction of them counted as independent; smallest dispersion.
 _FEWEST_SHARED, _INDEPENDENT, _LEAST = 6, 0.33, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class RandomEffects(ReadOnly):
-    """Means and spreads of K quantities between m robots.
+    """Means and spreads of K quantities over m robots.
 
     Attributes:
         mean: Shape (K,), in the quantity's unit.
-        std_error: Of the mean (Hartung-Knapp, never less than without its factor), shape (K,).
+        std_error: Standard error of the mean (Hartung-Knapp, its factor at least 1), shape (K,).
         spread: Standard deviation between robots, shape (K,).
         dof: Degrees of freedom of both, ``m − 1``.
     """
@@ -45,10 +45,10 @@ class RandomEffects(ReadOnly):
     dof: int
 
     def interval(self, alpha: float = 0.05) -> Array:
-        """Confidence interval of the means.
+        """Returns confidence intervals of the means.
 
         Args:
-            alpha: One minus the level, a fraction.
+            alpha: One minus the confidence level, a fraction.
 
         Returns:
             Shape (K, 2).
@@ -58,10 +58,10 @@ class RandomEffects(ReadOnly):
 
 
 def random_effects(value: Array, error: Array) -> RandomEffects:
-    """Mean and spread of quantities between robots.
+    """Estimates means and spreads of quantities over robots.
 
     Args:
-        value: What each robot's logs give, shape (m, K).
+        value: Estimate from each robot's logs, shape (m, K).
         error: Its standard error, positive, shape (m, K).
 
     Returns:
@@ -85,7 +85,7 @@ def random_effects(value: Array, error: Array) -> RandomEffects:
 
 
 def _reml(value: Array, square: Array) -> Array:
-    """Variance between robots, shape (K,): Fisher's scoring on the restricted likelihood, none below zero."""
+    """Variance between robots, shape (K,): Fisher scoring on the restricted likelihood, clipped at zero."""
     variance = np.maximum(value.var(axis=0, ddof=1) - square.mean(axis=0), 0.0)
     scale = value.var(axis=0, ddof=1) + square.mean(axis=0)
     for _ in range(_STEPS):
@@ -103,14 +103,14 @@ def _reml(value: Array, square: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Departures(ReadOnly):
-    """How far each robot lies from the others, shape (m, K) each.
+    """Difference of each robot from the others, shape (m, K) each.
 
     Attributes:
-        others: Mean of the others.
-        difference: Value minus it.
-        std_error: Deviation of one more robot like the others, its own error included.
-        dof: Degrees of freedom: the number of others less one, and what other quantities add; 0 where there are too few.
-        chance: How often a robot like the others lies as far away, 0 to 1.
+        others: Mean of the other robots.
+        difference: Value minus this mean.
+        std_error: Standard error of the difference for one more robot like the others, its own error included.
+        dof: Degrees of freedom: the number of others minus one, plus those of the shared prior; 0 with too few others.
+        chance: P value: probability that a robot like the others differs as much, 0 to 1.
     """
 
     others: Array
@@ -124,14 +124,11 @@ def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None
     """Compares every robot with the others.
 
     Args:
-        value, error: As for :func:`random_effects`, shape (m, K); quantities of one kind, whose spreads tell of each other.
-        like: Which robots' values may stand for the fleet's, shape (m, K); all if None.
+        value, error: As for :func:`random_effects`, shape (m, K); quantities of one kind, which share a prior of the spread.
+        like: Values that may represent the fleet, shape (m, K); all if None.
 
     Returns:
-        Distances and chances; a robot with fewer than two others has the chance 1.
-
-    Raises:
-        EstimationError: As for :func:`random_effects`.
+        Differences and p values; a robot with fewer than two others has p = 1.
     """
     value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
     m, count = value.shape
@@ -161,15 +158,15 @@ def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None
 
 
 def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
-    """Degrees of freedom and size of the dispersion that one quantity may expect from the others.
+    """Fits the prior of the dispersion that all quantities share.
 
     Args:
         found: Mean squares of the differences between robots over those of the errors, shape (K,).
         dof: Their degrees of freedom, shape (K,).
 
     Returns:
-        Of an inverse chi-square prior with the moments of the logarithms (Smyth 2004); no more degrees than a part of those of
-        all quantities, which are not independent, and none from few quantities.
+        Degrees of freedom and scale of an inverse chi-square prior, from the moments of the logarithms (Smyth 2004); the former
+        are at most a fraction of those of all quantities, which are not independent, and 0 with few quantities.
     """
     from scipy.special import polygamma, psi
 

@@ -1,4 +1,4 @@
-"""Held-out error without a second pass over the data: leave a motion, or a part in time, out of the factors."""
+"""Cross-validation without a second pass over the data: a motion, or a part in time, is left out of the factors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..linalg import Array
 from .motions import motions, periodic
 from .statistic import StatisticSet
 
-#: Folds in time when there is one log: long enough to forget each other, many enough to learn from the rest.
+#: Folds in time for a single log: long enough to be nearly independent, and enough of them that the training data suffice.
 TIME_FOLDS = 5
-#: Folds of whole motions, at most: where there are more, neighbouring ones are held out together.
+#: Maximum number of folds of whole motions: if there are more motions, neighbouring ones are held out together.
 MOTION_FOLDS = 10
-#: A column with less than this share of its squares outside a fold cannot be estimated for that fold.
+#: A column with less than this share of its squares outside a fold cannot be estimated without that fold.
 LEAST_OUTSIDE = 1e-3
 
 
@@ -26,7 +26,7 @@ class CrossValidation:
     """Held-out error per fold and row group.
 
     Attributes:
-        folds: What was left out: log names (``log (+1)`` with one repetition), or ``log[i/k]`` for parts in time.
+        folds: Held-out data: log names (``log (+1)`` with one repetition), or ``log[i/k]`` for parts in time.
         groups: Row groups.
         rmse: Shape (folds, groups) [unit of torque], on rows filtered as in the fit.
         effort_rms: Shape (folds, groups), RMS of the measured effort on the same rows.
@@ -44,31 +44,31 @@ class CrossValidation:
 
     @property
     def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Groups that hold a measured effort: not the links of elastic joints."""
+        """Groups with a measured effort: all but the links of elastic joints."""
         return np.array([not group.startswith("link:") for group in self.groups])
 
     @property
     def mean_rmse(self) -> float:
-        """Mean over row groups with an effort of :attr:`group_rmse` [unit of torque]."""
+        """Mean of :attr:`group_rmse` over row groups with a measured effort [unit of torque]."""
         return float(np.mean(self.group_rmse[self._measured]))
 
     @property
     def relative(self) -> float:
-        """Mean over row groups with an effort of held-out RMSE over RMS effort, a fraction."""
+        """Held-out RMSE over RMS effort, a fraction; mean over row groups with a measured effort."""
         effort = np.maximum(np.sqrt(np.mean(self.effort_rms**2, axis=0)), 1e-300)
         return float(np.mean((self.group_rmse / effort)[self._measured]))
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:
-    """The set re-labelled so that each "log" is one fold: a motion with all its repetitions, or parts in time.
+    """Returns the set relabelled so that each "log" is one fold: a motion with all its repetitions, or parts in time.
 
-    Logs of one motion (:mod:`.motions`) are held out together: they repeat what the model lacks, so that one would reward
-    another. Many motions are held out one after the other, more than :data:`MOTION_FOLDS` in so many groups of neighbours.
-    Of few motions (:func:`whole_motions`) the rest does not know what one alone shows, a slow one nothing of inertia: a law or
-    a weight would be judged by what it makes of torques that it never saw. There, and of one motion, parts in time are the
-    folds, the same part of every log together.
-    A part must not hold what the rest knows nothing of: where joints move one after the other, and in an averaged period,
-    which is short (and whose neighbouring stretches share little noise), folds are made of stretches from all over.
+    Logs of one motion (:mod:`.motions`) are held out together, because model errors repeat in them and would be rewarded. Many
+    motions are held out one at a time; if they are more than :data:`MOTION_FOLDS`, in that many groups of neighbours. With few
+    motions (see :func:`whole_motions`) the rest may lack what only one of them excites (slow motions do not excite inertia), so
+    that a law or a weight would be judged by extrapolation. Then, and with a single motion, the folds are parts in time, the
+    same part of every log together.
+    A part must not hold the only data of a column: if joints move one after the other, and in an averaged period, which is
+    short (and whose neighbouring stretches share little noise), each fold consists of blocks spread over the log.
 
     Returns:
         A set with at least two logs, one factor per fold and row group.
@@ -84,7 +84,7 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
 
 
 def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
-    """To which fold every block in time belongs (:func:`folds_of`).
+    """Assigns every time block to a fold (:func:`folds_of`).
 
     Returns:
         (log, block) → name of its fold.
@@ -106,7 +106,7 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
 
 
 def whole_motions(statistics: StatisticSet) -> bool:
-    """Whether whole motions are held out: there are more of them than parts in time, or such parts would repeat each other.
+    """Returns whether whole motions are held out: they outnumber the parts in time, or such parts would repeat each other.
 
     Returns:
         False for one motion.
@@ -121,7 +121,7 @@ def _whole(statistics: StatisticSet, found: Sequence[tuple[str, ...]], blocks: M
 
 
 def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
-    """The blocks in time of every log, in order."""
+    """The time blocks of every log, in order."""
     blocks: dict[str, list[int]] = {}
     for log, block in sorted({(entry.log, entry.block) for entry in statistics.entries}):
         blocks.setdefault(log, []).append(block)
@@ -144,19 +144,19 @@ def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]
 
 
 def name_of(logs: Sequence[str]) -> str:
-    """Logs of one motion in a word.
+    """Returns a short name for the logs of one motion.
 
     Args:
         logs: Their names.
 
     Returns:
-        The first one's name, and how many repeat it.
+        The name of the first log and the number of its repetitions.
     """
     return logs[0] if len(logs) == 1 else f"{logs[0]} (+{len(logs) - 1})"
 
 
 def repeated(statistics: StatisticSet) -> tuple[str, ...]:
-    """Says which logs are one motion.
+    """Notes which logs repeat one motion.
 
     Returns:
         A note for each motion that was recorded several times.
@@ -169,10 +169,10 @@ def repeated(statistics: StatisticSet) -> tuple[str, ...]:
 
 
 def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """Stretches of time that do not repeat each other: the same stretch of all logs of one motion is one.
+    """Returns stretches of time that do not repeat each other; the same stretch of all logs of one motion counts as one.
 
     Returns:
-        Stretches, each the (log, block) pairs in it.
+        The (log, block) pairs of each stretch.
     """
     of_log: dict[str, list[tuple[tuple[str, int], ...]]] = {}
     for stretch in statistics.stretches:
@@ -190,7 +190,7 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
 
 
 def _alone(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:
-    """Whether some column is zero, or nearly, outside one fold."""
+    """Whether some column is zero, or nearly so, outside one fold."""
     for layout in statistics.layouts:
         squares = np.zeros((max(fold.values()) + 1, layout.width))
         for entry in statistics.entries:
@@ -202,17 +202,17 @@ def _alone(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> boo
     return False
 
 
-#: Called with the name of a fold: the factors of it, and parameters from all others, shape (p,).
+#: Called with the name of a fold; returns its factors and the parameters estimated from all other folds, shape (p,).
 Trained = Callable[[str], tuple[StatisticSet, Array]]
 
 
 def held_out(folds: Sequence[str], groups: Sequence[str], trained: Trained) -> CrossValidation:
-    """The loop over folds: whatever is estimated without a fold is scored on it.
+    """Scores parameters on every fold that was held out of their estimation.
 
     Args:
         folds: Names of the folds.
         groups: Row groups.
-        trained: Gives, for a fold, its factors and the parameters that know nothing of it.
+        trained: Returns, for a fold, its factors and the parameters estimated without it.
 
     Returns:
         The held-out errors.
@@ -238,10 +238,10 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
 
 
 def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:
-    """Errors of parameters on data that were left out.
+    """Returns the errors of parameters on held-out data.
 
     Args:
-        held_out: The left-out factors.
+        held_out: The held-out factors.
         theta: Parameters, shape (p,).
 
     Returns:

@@ -1,7 +1,8 @@
-"""Rows that stay from one model to the next: while friction laws are chosen, most columns are those of the model before.
+"""Cache of filtered rows for the selection of friction laws, where successive models share most of their columns.
 
 The rigid-body columns do not depend on the laws, and a law's columns do not depend on the other laws. Filtered and decimated
-they are small, so they are kept; only what reads the rigid torque, which changes with every estimate, is made again.
+they are small enough to be cached; only columns that depend on the rigid torque, which changes with every estimate, are
+recomputed.
 """
 
 from __future__ import annotations
@@ -24,45 +25,45 @@ from ..sending import SentOnce
 from .rows import RowFilter, filtered_rows
 from .statistic import StatisticSet
 
-#: Numbers that are kept, at most; logs whose rows are more are read anew for every model.
+#: Maximum number of cached values; rows of larger logs are recomputed for every model.
 MOST = 12_000_000
-#: Rigid columns at the full rate, from which the rigid torque of any estimate is one product, are kept where those of all logs
-#: are at most so many beside them, as a part: which logs a process has at hand must make no difference.
+#: Rigid columns at the full rate, from which the rigid torque of any estimate is one matrix product, are cached if those of all
+#: logs are at most this fraction of :data:`MOST`: all logs, so that the result does not depend on those of one process.
 FULL_RATE = 1 / 3
-#: Numbers of term columns at the full rate that are filtered at a time.
+#: Number of values of term columns at the full rate that are filtered at a time.
 AT_ONCE = 500_000
 
 
 class KeptRows(SentOnce):
-    """Rows of some logs, as long as this object lives; every process keeps those that it has made.
+    """Cache of the rows of some logs; every process caches the rows that it has computed.
 
     Args:
-        most: Numbers that are kept.
-        samples: Of all logs.
+        most: Maximum number of cached values.
+        samples: Number of samples of all logs.
     """
 
     def __init__(self, most: int = MOST, samples: int = 0) -> None:
         self.most, self.samples, self.held = most, samples, 0
         self._kept: dict[Hashable, list[Array]] = {}
         self._full: dict[tuple[Segment, Robot], list[Array]] = {}  # rows and columns as those of ``_joints``
-        self._joints: dict[Robot, DynamicModel] = {}  # rigid bodies whose motors turn one joint each
-        self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid bodies alone
-        #: The last whole statistic, and what it was made for; two models in a row are often the same.
+        self._joints: dict[Robot, DynamicModel] = {}  # rigid model in which each motor drives one joint
+        self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid part
+        #: Key and value of the last complete statistic; successive models are often the same.
         self.last: tuple[Hashable, StatisticSet] | None = None
-        #: A whole statistic that others work on, and what it is made for.
+        #: Key of the statistic that the workers are computing, and a function that waits for it.
         self.begun: tuple[Hashable, Callable[[], Sequence[StatisticSet]]] | None = None
-        #: Waits for which of the logs are one motion, once they are compared; it does not change with the laws.
+        #: Returns the logs of each motion, waiting if necessary; independent of the friction laws.
         self.motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 
     def rows(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]] | None:
-        """What :func:`.filtered_rows` makes of a segment with ``compact``, in one piece.
+        """Returns the rows of :func:`.filtered_rows` with ``compact``, in one piece.
 
         Args:
-            segment: With measured ``tau``.
+            segment: A segment with measured ``tau``.
             row_filter: The filter, the same for columns and tau.
 
         Returns:
-            One piece at most; None where rows of this model, or so many, are not kept.
+            At most one piece; None if rows of this kind of model, or this many rows, are not cached.
 
         Raises:
             EstimationError: The segment holds no torque.
@@ -78,7 +79,7 @@ class KeptRows(SentOnce):
         return {**vars(KeptRows(self.most, self.samples))}
 
     def clear(self) -> None:
-        """Lets go of all rows; those that are asked for again are kept again."""
+        """Empties the cache of rows."""
         self._kept, self._full, self.held, self.last = {}, {}, 0, None
 
     def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
@@ -94,7 +95,7 @@ class KeptRows(SentOnce):
         return found
 
     def _rigid(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
-        """Per row group its independent inertial columns, filtered, shape (rows, columns)."""
+        """The independent inertial columns of each row group, filtered, shape (rows, columns)."""
         wanted = model.compact_inertial
         key = (segment, row_filter, model.robot, tuple((mix.tobytes(), columns.tobytes()) for mix, columns in wanted))
         if key not in self._kept:
@@ -106,7 +107,7 @@ class KeptRows(SentOnce):
         return self._kept[key]
 
     def _terms(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
-        """All term columns, filtered, shape (rows,) each, before they are spread over row groups."""
+        """All term columns, filtered, shape (rows,) each, before they are assigned to row groups."""
         found: dict[int, list[Array]] = {}
         missing: list[int] = []
         for k, item in enumerate(model.terms):
@@ -130,7 +131,7 @@ class KeptRows(SentOnce):
         return [column for k in range(len(model.terms)) for column in found[k]]
 
     def _with_load(self, model: DynamicModel, segment: Segment) -> Segment:
-        """:meth:`.DynamicModel.with_reference_torque`, from columns that are kept."""
+        """Same as :meth:`.DynamicModel.with_reference_torque`, from cached columns."""
         theta = model.reference_theta
         if theta is None or segment.reference_torque is not None:
             return model.with_reference_torque(segment)
@@ -159,12 +160,12 @@ def _filtered(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> I
 
 
 def _key(model: DynamicModel, segment: Segment, row_filter: RowFilter, item: AppliedTerm) -> Hashable:
-    """What a term's columns depend on; None where they change with every estimate."""
+    """Cache key of a term's columns; None if they change with every estimate or the term cannot be hashed."""
     if item.term.loaded:
         return None
     key = (segment, row_filter, model.drive, item)
     try:
         hash(key)
-    except TypeError:  # a law with a list in it
+    except TypeError:  # a law with a list attribute
         return None
     return key

@@ -1,12 +1,12 @@
-"""Least squares from triangular factors, by QR; no normal equations anywhere.
+"""Least squares from triangular factors by QR decomposition, without normal equations.
 
-The solver's rank tolerance is about rounding (``eps·rows`` on column-scaled factors; NIST's Filip needs all of
-it); whether a parameter is *structurally* visible was decided before, by :mod:`urdf_ident.model.base`.
+The rank tolerance of the solver covers rounding errors only (``eps·rows`` on column-scaled factors; NIST's Filip data set needs
+all of it); *structural* identifiability was decided before, by :mod:`urdf_ident.model.base`.
 
-What rounding leaves: Filip's scaled columns have a condition of 5e9, so that one rounding of the triangle costs up to
-``eps · 5e9 = 1e-6``. In 200 orders of its rows the triangle gives 6.5 to 8.7 digits, 7.3 in the median, and no order of rows or
-columns is better; exact arithmetic on the same triangles gives as few, and half a last digit of the *data* leaves 7.1. More
-would need triangles in twice the precision.
+Accuracy: Filip's scaled columns have a condition number of 5e9, so that rounding the triangular factor once costs up to
+``eps · 5e9 = 1e-6``. Over 200 row orders the factor gives 6.5 to 8.7 correct digits, median 7.3, and no order of rows or
+columns is better; exact arithmetic on the same factors gives no more, and half a unit in the last digit of the *data* leaves
+7.1. More would need factors in twice the precision.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import EstimationError, check_shape
 from ..linalg import Array, lapack, triangle
 from ..samples import ReadOnly
 
-#: Parts of the data that are left out at a time.
+#: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64
 
 
@@ -30,13 +30,13 @@ class Solution(ReadOnly):
     """Solution of ``min ‖y − X b‖²``.
 
     Attributes:
-        estimate: Shape (k,); unseen directions stay at the reference.
-        root: Shape (k, r): a factor of the unscaled covariance, ``(XᵀX)⁺ = root rootᵀ`` on what is seen.
+        estimate: Shape (k,); directions in the null space of X stay at the reference.
+        root: Shape (k, r): a factor of the unscaled covariance, ``(XᵀX)⁺ = root rootᵀ`` on the identifiable subspace.
         seen: Shape (k,): False where a null direction of the data moves the parameter.
         residual_squares: ``‖y − X b‖²``.
         rows: Number of rows.
         rank: Numerical rank r.
-        triangle: Triangular factor of the column-scaled X on what is seen, shape (r, r).
+        triangle: Triangular factor of the independent columns of the column-scaled X, shape (r, r).
     """
 
     estimate: Array
@@ -49,7 +49,7 @@ class Solution(ReadOnly):
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the column-scaled X on what is seen."""
+        """Condition number of the independent columns of the column-scaled X."""
         singular = np.linalg.svd(self.triangle, compute_uv=False)
         return float(singular[0] / singular[-1]) if self.rank else np.inf
 
@@ -64,7 +64,7 @@ class Solution(ReadOnly):
         return self.residual_squares / self.dof if self.dof > 0 else np.inf
 
     def covariance(self, variance: float | None = None) -> Array:
-        """Covariance of the estimate (Gautier 2013, eq. 11); entries of unseen parameters are not meaningful.
+        """Returns the covariance of the estimate (Gautier 2013, eq. 11); not meaningful for unidentifiable parameters.
 
         Args:
             variance: Residual variance; :attr:`variance` if None.
@@ -76,18 +76,18 @@ class Solution(ReadOnly):
 
     @cached_property
     def std_error(self) -> Array:
-        """Standard errors, shape (k,); inf where the data say nothing."""
+        """Standard errors, shape (k,); inf where a parameter is not identifiable."""
         spread = np.sqrt(self.variance) * np.linalg.norm(self.root, axis=1)
         return np.where(self.seen, spread, np.inf)
 
 
 def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> Solution:
-    """Solves least squares from a factor of ``[X | y]``.
+    """Solves a least-squares problem from a factor of ``[X | y]``.
 
     Args:
-        factor: Shape (≤ k + 1, k + 1), any array whose Gram matrix is that of ``[X | y]``.
-        rows: Number of data rows behind it.
-        reference: Shape (k,): values kept along directions that the data do not see; 0 if None.
+        factor: Shape (m, k + 1), any array whose Gram matrix is that of ``[X | y]``.
+        rows: Number of data rows that it represents.
+        reference: Shape (k,): values kept along the null directions of the data; 0 if None.
 
     Returns:
         The solution.
@@ -104,7 +104,7 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     reference = np.zeros(k) if reference is None else np.asarray(reference, dtype=float)
     check_shape("reference", reference.shape, (k,))
     norms = np.linalg.norm(full[:, :k], axis=0)
-    scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # rounding scaled up is no column
+    scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # columns of rounding errors are not scaled up
     scaled, target = full[:, :k] / scale, full[:, k:] - full[:, :k] @ reference[:, None]
     if len(full) > 2 * (k + 1):
         R = triangle(np.hstack([scaled, target]))
@@ -113,7 +113,7 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     y = lapack().dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
     T, pivots = np.triu(T[: len(reflections)]), pivots - 1
     diagonal = np.abs(np.diag(T))
-    # What is left of a null direction after merging factors reaches several eps·k: too close for a bound of eps·k.
+    # After merging factors the residue of a null direction reaches several eps·k, so a bound of eps·k would be too tight.
     tolerance = np.finfo(float).eps * max(rows, 10 * k)
     rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
@@ -127,7 +127,7 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
 
 
 def ols(W: ArrayLike, y: ArrayLike) -> Solution:
-    """Ordinary least squares of data that are at hand, refined with residuals in extended precision.
+    """Computes ordinary least squares of data in memory, refined with residuals in extended precision.
 
     Args:
         W: Shape (N, k).
@@ -156,20 +156,20 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
 
 
 def moves_without(matrices: Array, scores: Array) -> Array:
-    """Moves of an estimate when each part of the data is left out: ``−(1 − G)⁻¹ g``.
+    """Returns the change of an estimate when each part of the data is left out: ``−(1 − G)⁻¹ g``.
 
-    What only this part has seen cannot be estimated without it; there the move is bounded instead of infinite.
+    Directions that only this part excites cannot be estimated without it; there the change is bounded instead of infinite.
 
     Args:
-        matrices: Normal matrix G of each part in the coordinates of the solution's root, where all together are 1,
+        matrices: Normal matrix G of each part in the coordinates of the solution's root, where they sum to the identity,
             shape (u, r, r).
         scores: Gradient g of each part at the solution, shape (u, r).
 
     Returns:
-        In the same coordinates, shape (u, r).
+        The changes in the same coordinates, shape (u, r).
     """
     moves, unit = np.empty_like(scores), np.eye(matrices.shape[1])
-    for begin in range(0, len(scores), _AT_ONCE):  # those of many logs are large
+    for begin in range(0, len(scores), _AT_ONCE):  # bounds the memory for many logs
         some = slice(begin, begin + _AT_ONCE)
         values, vectors = np.linalg.eigh(unit - matrices[some])
         inside = np.einsum("uij,ui->uj", vectors, scores[some]) / np.maximum(values, 0.01)

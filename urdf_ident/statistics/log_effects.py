@@ -1,14 +1,14 @@
-"""Friction that differs from log to log: mean, spread, and the deviation of each log, from the factors that exist.
+"""Mixed model of friction that differs between logs: mean, spread, and the deviation of each log, from existing factors.
 
-Friction changes with temperature, grease and wear; inertia does not. So the friction parameters named by :func:`varying` are
-taken as ``mean + deviation of the log``, the deviation normal with an unknown spread: a linear mixed model
-``y = X beta + Z u + e``, ``u ~ N(0, spread²)`` for each log anew. The spreads are estimated by restricted maximum likelihood
-(REML: Patterson and Thompson 1971), which counts the degrees of freedom that ``beta`` uses, and the deviations by their
-conditional means (Henderson's mixed-model equations). All of it is second-order in the rows, so the factor of each log is
-enough: no second pass over the data.
+Friction changes with temperature, grease and wear; inertia does not. The friction parameters selected by :func:`varying` are
+therefore modelled as ``mean + deviation of the log``, the deviation normal with an unknown spread: a linear mixed model
+``y = X beta + Z u + e``, with an independent ``u ~ N(0, spread²)`` for each log. The spreads are estimated by restricted
+maximum likelihood (REML: Patterson and Thompson 1971), which accounts for the degrees of freedom used by ``beta``, and the
+deviations by their conditional means (Henderson's mixed-model equations). All this is second-order in the rows, so that the
+factor of each log suffices and no second pass over the data is needed.
 
-Rows of one log are not independent. Their noise is taken as what the scatter of the friction's scores between stretches of one
-log shows (:func:`_effective_weights`), so that autocorrelated noise and what the model lacks do not count as spread.
+Rows of one log are not independent. Their noise is estimated from the scatter of the friction scores between stretches of a
+log (:func:`_effective_weights`), so that autocorrelated noise and model errors do not count as spread.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from .mixed_rows import PARTS, MixedRows, Moments
 from .statistic import StatisticSet
 from .varying import Varying, varying
 
-#: Stretches of a log whose scatter shows its noise: long against the noise's autocorrelation.
+#: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
 _STRETCHES = 8
-#: Logs whose scatter is looked at, at most, evenly spread over all.
+#: Maximum number of logs from which the noise is estimated, evenly spread over all.
 _NOISE_LOGS = 24
-#: Twice the logarithm of the likelihood ratio by which bodies that come and go must explain the logs better.
+#: Smallest value of twice the log-likelihood ratio for which a payload in some of the logs is accepted.
 _SURE = 30.0
-#: Every eigenvalue of the normal equations is so large at least.
+#: Smallest eigenvalue allowed in the normal equations.
 _LEAST = 1e-12
-#: REML: steps and halvings of each at most; below which part of its error a variance may be held at zero; how convex the
-#: likelihood must be for Newton's own step; rounding of the likelihood; the gain of twice its logarithm where it ends.
+#: REML: maximum numbers of steps and of halvings of each; fraction of its error below which a variance may be held at zero;
+#: smallest scaled eigenvalue for a full Newton step; rounding of the likelihood; gain of twice its logarithm at which to stop.
 _NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
-#: A deviation's prior for logs whose spread is not known, in units of the mean (as good as none).
+#: Prior standard deviation where the spread is unknown, in units of the mean (practically uninformative).
 _FREE = 1e3
 
 
 def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
-    """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, which Woodbury's identity asks for."""
+    """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, by Woodbury's identity."""
     middle = spread[:, None] * np.linalg.solve(_inner(logs.zz, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
     half = logs.xz @ middle
     normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
     score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
     try:
         np.linalg.cholesky(normal - _LEAST * np.eye(len(normal)))
-    except np.linalg.LinAlgError:  # free deviations may leave a direction nothing but rounding
+    except np.linalg.LinAlgError:  # free deviations may leave only rounding errors in a direction
         normal = normal + max(_LEAST - float(np.linalg.eigvalsh(normal)[0]), 0.0) * np.eye(len(normal))
     return normal, score, middle
 
@@ -62,13 +62,13 @@ def _inner(zz: Array, spread: Array) -> Array:
 
 
 def _side_by_side(x: Array) -> Array:
-    """Shape (logs, r, q) to (r, logs q)."""
+    """Reshapes (logs, r, q) to (r, logs q)."""
     return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
 
 
 def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Array]:
-    """Minus twice the restricted log-likelihood; its gradient by the variances, shape (q,), its Hessian and what is expected of
-    that, shape (q, q)."""
+    """Minus twice the restricted log-likelihood; its gradient with respect to the variances, shape (q,); its Hessian and the
+    expected Hessian, shape (q, q)."""
     normal, score, middle = _marginal(logs, spread := np.sqrt(variance))
     factor = cholesky(normal)
     beta = solve_cholesky(factor, score)
@@ -79,7 +79,7 @@ def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Arr
     slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
     own = taken @ taken.swapaxes(1, 2)
     by_part = taken.transpose(1, 2, 0)
-    between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # between logs ZᵀPZ is what was taken
+    between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # ZᵀPZ between logs
     expected = np.sum(zpz**2 - own**2, axis=0) + between @ between.T
     pulled = np.einsum("lq,lqr->qr", zpy, taken)
     observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + own, zpy) - pulled @ pulled.T
@@ -87,8 +87,8 @@ def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Arr
 
 
 def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tuple[Array, Array, Array]:
-    """``Zᵀ P Z`` of each log, shape (logs, q, q); ``Zᵀ P y``, shape (logs, q); a root of what X explains of ``Zᵀ V⁻¹ Z``, shape
-    (logs, q, r)."""
+    """``Zᵀ P Z`` of each log, shape (logs, q, q); ``Zᵀ P y``, shape (logs, q); a root of the part of ``Zᵀ V⁻¹ Z`` explained by
+    X, shape (logs, q, r)."""
     gap = np.eye(middle.shape[1]) - logs.zz @ middle
     zvx = gap @ logs.xz.transpose(0, 2, 1)
     taken = solve_triangular(factor, zvx.reshape(-1, zvx.shape[2]).T, transposed=True).T.reshape(zvx.shape)
@@ -97,20 +97,21 @@ def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tupl
 
 
 def reml(logs: Moments, start: Array) -> Array:
-    """Variances of the deviations by restricted maximum likelihood: Newton's method, projected on what is possible (Bertsekas
-    1982), with the expected curvature (Fisher's scores) where the likelihood is not convex.
+    """Estimates the variances of the deviations by restricted maximum likelihood.
+
+    Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
 
     Args:
         logs: Whitened moments of each log.
-        start: First guess of the variances, positive, shape (q,).
+        start: Initial variances, positive, shape (q,).
 
     Returns:
-        Shape (q,), none negative.
+        Shape (q,), non-negative.
     """
     variance, (value, slope, observed, expected) = start, _criterion(logs, start)
     for _ in range(_NEWTON_STEPS):
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # of the size of the variances' errors
-        free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others are held at zero, or go there by themselves
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # scale of the variances' errors
+        free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others stay at zero
         usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
         curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
         step = -unit * lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
@@ -134,21 +135,21 @@ def friction_changes(
     seconds: Array | None = None,
     carried: Sequence[Varying] = (),
 ) -> FrictionChanges:
-    """How friction differs between the logs of a fit.
+    """Estimates how friction differs between the logs of a fit.
 
     Args:
         model: The model that the fit belongs to.
-        statistics: Its factors, with their blocks in time.
-        covariates: What is known of each log for each of :func:`varying`'s parameters, temperature for instance, shape
-            (logs, q); NaN where it was not logged. None: nothing.
-        seconds: Duration of each log's motion, shape (logs,) [s], for pictures; None: not known.
-        carried: Inertial parameters that may differ between the logs too (:mod:`.carried`), several logs needed.
+        statistics: Its factors, by time block.
+        covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
+            (logs, q); NaN where it was not logged. None if there is no covariate.
+        seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.
+        carried: Inertial parameters that may differ between the logs too (:mod:`.carried`); needs several logs.
 
     Returns:
-        The record; with one log the spread is not known (NaN).
+        The record; with one log the spread is unknown (NaN).
 
     Raises:
-        EstimationError: No friction parameter that may change is seen, or the data do not ask for ``carried``.
+        EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
     """
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     every = varying(model)
@@ -164,7 +165,7 @@ def friction_changes(
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights, part_weights = _effective_weights(rows)
     width, count = rows.r + rows.q + 1, len(statistics.logs)
-    whole, inside = room((count, width, width)), room((count, PARTS, width, rows.q + 1))  # all squares are as large as the logs
+    whole, inside = room((count, width, width)), room((count, PARTS, width, rows.q + 1))  # large with many logs
     for k, log in enumerate(statistics.logs):
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
@@ -207,7 +208,7 @@ def friction_changes(
 
 @dataclass(frozen=True, eq=False)
 class _Mixed:
-    """The solution of the mixed model: fixed effects with a root of their covariance, spreads, deviations, slopes."""
+    """Solution of the mixed model: fixed effects with a root of their covariance, spreads, deviations, slopes."""
 
     beta: Array
     root: Array
@@ -221,20 +222,20 @@ class _Mixed:
 
 
 def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
-    """Restricted likelihood ratio of all deviations against the first q alone, shape ()."""
+    """Twice the logarithm of the restricted likelihood ratio of all deviations against the first q alone."""
     alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
     without = _criterion(alone, reml(alone, _first_guess(alone, size[:q])))[0]
     return without - _criterion(logs, spread**2)[0]
 
 
 def _single(r: int, q: int) -> _Mixed:
-    """What one log tells: nothing of the spread."""
+    """The solution with a single log, in which the spread is unknown."""
     unknown, none = np.full(q, np.nan), np.zeros((1, q))
     return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
 
 
 def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
-    """REML spreads, then the mixed-model equations with them."""
+    """Estimates the spreads by REML, then solves the mixed-model equations with them."""
     q = len(size)
     spread = np.sqrt(reml(logs, _first_guess(logs, size)))
     normal, score, middles = _marginal(logs, spread)
@@ -250,7 +251,7 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
 
 
 def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
-    """Slope by the covariate, its error and the spread that it leaves, shape (q,) each; NaN where it tells nothing."""
+    """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = np.sqrt(reml(wide, _first_guess(logs, size)))
     normal, score, _ = _marginal(wide, left)
@@ -262,10 +263,10 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
-    """Row group → weight of a row, so small that the scores of friction scatter between stretches as independent rows would.
+    """Row group → weight of a row with which the friction scores of the stretches scatter as those of independent rows.
 
-    Each log (for the second weights each of its :data:`PARTS`) has its own friction here, free, so that what differs between
-    logs is no noise. With scores ``s_t`` of stretches t that sum to zero, independent rows of variance σ² would give
+    Each log (for the second weights each of its :data:`PARTS`) has its own free friction here, so that differences between
+    logs do not count as noise. With scores ``s_t`` of stretches t that sum to zero, independent rows of variance σ² would give
     ``E sᵀ S⁻¹ s = σ² tr(S⁻¹ (S_t − S_t S⁻¹ S_t))``.
     """
     logs = rows.statistics.logs
@@ -279,7 +280,7 @@ def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, flo
 
 
 def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_of: Array, stretches: int) -> dict[str, float]:
-    """One of :func:`_effective_weights`, from the squares of each unit's rows, a log or a part of it."""
+    """Weights for :func:`_effective_weights`, from the squares of the rows of each unit (a log or a part of it)."""
     statistics, found = rows.statistics, {}
     logs = Moments.of(squares_of, rows.r)
     scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
@@ -299,7 +300,7 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
                 edges[0],
                 *(edges[some[-1] + 1] for some in np.array_split(np.arange(len(edges) - 1), stretches) if len(some)),
             ]
-            if len(ends) < 3:  # nothing to scatter
+            if len(ends) < 3:  # no scatter from a single stretch
                 continue
             parts[k] = len(ends) - 1
             for c, (begin, end) in enumerate(pairwise(ends)):
@@ -307,7 +308,7 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
                 S[k, c], s[k, c] = z.T @ z, z.T @ errors[begin:end]
         whole = S.sum(axis=1)
         inverse = np.linalg.pinv(whole, hermitian=True)
-        # not exactly zero where a parameter acts on several groups
+        # the mean score is not exactly zero where a parameter acts on several groups
         middle = s.sum(axis=1, keepdims=True) / np.maximum(parts, 1)
         away = np.where(np.arange(stretches)[:, None] < parts, s - middle, 0.0)
         squares = float(np.sum((away @ inverse) * away))
@@ -322,24 +323,24 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
 
 
 def _first_guess(logs: Moments, size: Array) -> Array:
-    """Variances to begin with: a tenth of the parameter, or what a log alone can tell if that is less sharp."""
+    """Initial variances: a tenth of the parameter, or its error from one log (at most the parameter) if larger, squared."""
     sharp = 1.0 / np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0), 1e-300))
     return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
 
 
 def _with_covariates(logs: Moments, known: Array) -> Moments:
-    """Adds one column a parameter, its own columns times the covariate's deviation from its mean over the logs."""
+    """Adds a column per parameter: its column of Z times the covariate's deviation from the mean over the logs."""
     x = np.nan_to_num(known - known.mean(axis=0))
     cross, r = logs.xz * x[:, None], logs.xx.shape[1]
     xx = np.block([[logs.xx, cross], [cross.transpose(0, 2, 1), x[:, :, None] * logs.zz * x[:, None]]])
-    idle = r + np.flatnonzero(~x.any(axis=0))  # no column: a unit keeps the normal matrix regular
+    idle = r + np.flatnonzero(~x.any(axis=0))  # zero column: 1 on the diagonal keeps the normal matrix regular
     xx[0, idle, idle] += 1.0
     xz = np.concatenate([logs.xz, x[:, :, None] * logs.zz], axis=1)
     return replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
 
 
 def _spread_dof(logs: Moments, variance: Array) -> Array:
-    """Degrees of freedom of every variance (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where it is zero."""
+    """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
     spread = np.sqrt(variance)
     normal, _, middles = _marginal(logs, spread)
     factor = cholesky(normal)
@@ -349,8 +350,8 @@ def _spread_dof(logs: Moments, variance: Array) -> Array:
 
 
 def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
-    """Deviations in each part of each log, shape (logs, parts, q), and their errors, from the columns ``Z | y`` of the squares
-    of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
+    """Deviations in each part of each log and their errors, shape (logs, parts, q), from the columns ``Z | y`` of the Gram
+    matrices of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
     r = len(beta)
     xz, zz, zy = squares[:, :r, :-1], squares[:, r:-1, :-1], squares[:, r:-1, -1]
     covariance = prior[:, None] * np.linalg.solve(_inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))

@@ -1,4 +1,4 @@
-"""Rows of the mixed model of friction that differs from log to log (:mod:`.log_effects`), from the factors that exist."""
+"""Rows of the mixed model of friction that differs between logs (:mod:`.log_effects`), from existing factors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .least_squares import solve
 from .statistic import StatisticSet
 from .varying import Varying
 
-#: Parts of a log that tell drift within it.
+#: Number of parts of a log between which drift is estimated.
 PARTS = 3
-#: Logs times row groups whose rows are kept: those of the logs whose scatter is looked at, of six joints.
+#: Number of logs times row groups whose rows are cached: enough for the logs that the noise is estimated from, for six joints.
 _KEPT = 150
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Second moments of whitened rows of logs (or parts): X in the solution's coordinates, Z, y; the first axis is the logs."""
+    """Second moments of whitened rows per log (or part, first axis): X in the solution's coordinates, Z and y."""
 
     xx: Array
     xz: Array
@@ -33,11 +33,11 @@ class Moments:
 
     @classmethod
     def of(cls, squares: Array, r: int) -> Moments:
-        """From squares of rows.
+        """Creates the moments from the Gram matrices of the rows.
 
         Args:
-            squares: Of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
-            r: Columns of X.
+            squares: Gram matrix of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
+            r: Number of columns of X.
 
         Returns:
             The moments.
@@ -52,13 +52,14 @@ class Moments:
 
 
 class MixedRows:
-    """The factors of a statistic set as rows of the mixed model, made when they are asked for, and those of :data:`_KEPT` logs
-    and groups kept: all at once they take more memory than the factors.
+    """The factors of a statistic set as rows of the mixed model.
+
+    They are computed on demand and cached for :data:`_KEPT` pairs of log and group: together they are larger than the factors.
 
     Args:
-        statistics: The factors, with their blocks in time.
-        fit: What was estimated from them.
-        parts: What may differ from log to log, the columns of Z.
+        statistics: The factors, by time block.
+        fit: The fit estimated from them.
+        parts: The parameters that may differ between logs, the columns of Z.
     """
 
     def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
@@ -78,7 +79,7 @@ class MixedRows:
             own.append((entry.block, entry.R, entry.rows))
 
     def _wide(self, R: Array, group: str) -> Array:
-        """Factors as ``[X root | Z | y − X params]``, not weighted: what is estimated is a change of the fit."""
+        """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""
         if group not in self._turns:
             layout = self.statistics.layout(group)
             turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
@@ -88,36 +89,36 @@ class MixedRows:
         return np.asarray(R @ self._turns[group])
 
     def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, NDArray[np.intp]]:
-        """Factors of one log (or of one of its :data:`PARTS`) and group.
+        """Returns the factors of one log (or of one of its :data:`PARTS`) and group.
 
         Args:
-            log: Its name.
+            log: Name of the log.
             group: Name of the row group.
-            part: Index of the part; None: all.
+            part: Index of the part; None for the whole log.
 
         Returns:
-            One below the other in order of time, shape (m, r + q + 1), and where each begins, and their number.
+            The factors stacked in order of time, shape (m, r + q + 1), and the row where each begins, with m at the end.
         """
         rows, edges = self._whole(log, group)
         begin, end = self._blocks(len(edges) - 1, part)
         return rows[edges[begin] : edges[end]], edges[begin : end + 1] - edges[begin]
 
     def number(self, log: str, group: str, part: int | None = None) -> int:
-        """How many rows are behind them.
+        """Returns the number of data rows that these factors represent.
 
         Args:
-            log: Its name.
+            log: Name of the log.
             group: Name of the row group.
-            part: Index of the part; None: all.
+            part: Index of the part; None for the whole log.
 
         Returns:
-            Their number.
+            Number of rows.
         """
         own = self._in_time(log, group)
         return sum(rows for _, _, rows in own[slice(*self._blocks(len(own), part))])
 
     def _whole(self, log: str, group: str) -> tuple[Array, NDArray[np.intp]]:
-        """Factors of one log and group, one below the other in order of time, and where each begins, and their number."""
+        """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
         made = self._made.get((log, group))
         if made is None:
             factors = [R for _, R, _ in self._in_time(log, group)]
@@ -132,19 +133,19 @@ class MixedRows:
 
     @staticmethod
     def _blocks(count: int, part: int | None) -> tuple[int, int]:
-        """First block of a part, and the one after its last; the first parts have one more where they are not alike."""
+        """First block of a part, and the one after its last; the first parts have one more if the count is not divisible."""
         size, more = divmod(count, PARTS)
         return (0, count) if part is None else (part * size + min(part, more), (part + 1) * size + min(part + 1, more))
 
     def squares(self, log: str, *weights: Mapping[str, float]) -> list[Array]:
-        """Squares of one log's rows in each of its :data:`PARTS`.
+        """Returns the Gram matrix of one log's rows in each of its :data:`PARTS`.
 
         Args:
-            log: Its name.
-            weights: Of the row groups; several at once.
+            log: Name of the log.
+            weights: One or more sets of weights of the row groups.
 
         Returns:
-            For each of the weights shape (parts, r + q + 1, r + q + 1).
+            One array per set of weights, shape (parts, r + q + 1, r + q + 1).
         """
         found = [np.zeros((PARTS, self.r + self.q + 1, self.r + self.q + 1)) for _ in weights]
         for group in self.statistics.groups:

@@ -1,14 +1,14 @@
-"""Which logs are one motion recorded several times: such logs say nothing new about what the model lacks.
+"""Detects logs that repeat one motion: such logs contain no new information about the errors of the model.
 
-What a model lacks (friction, elasticity) comes back in every repetition of a motion exactly as before, and what the motion
-does not show stays unseen. So repetitions must be held out together, and counted as one where errors are judged by the
-scatter between logs.
+Model errors (in friction, elasticity) are the same in every repetition of a motion, and what the motion does not excite remains
+unidentifiable. Repetitions must therefore be held out together, and count as one where errors are estimated from the scatter
+between logs.
 
 Two logs are compared by the second moments of their columns, ``G = RᵀR`` per row, friction included. Whitened by their mean,
 the difference ``(G_a − G_b)/2`` has eigenvalues between −1 and 1, whatever the units and the choice of parameters; their root
-mean square is the distance. One log may have begun later than the other, or be cut out of it: the stretch that both share is
-found by the columns' lengths, block by block, and must be at least half of the shorter log. It is compared in two halves, which
-a path run backwards exchanges, or in more parts where the columns are few.
+mean square is the distance. One log may begin later than the other, or be an excerpt of it: the stretch that both share is
+found from the columns' norms, block by block, and must be at least half of the shorter log. It is compared in two halves, which
+a reversed path exchanges, or in more parts if there are few columns.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
 
-#: Logs closer than this are one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions,
-#: with noise or a payload, and cuts of one log were at 0.30 at most (so was the same path at 95 % of the speed), all others
-#: at 0.36 or more: other motions, a path run backwards, the same path at 80 % of the speed.
+#: Logs closer than this repeat one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions with noise or a
+#: payload, and excerpts of one log, were at 0.30 at most (as was the same path at 95 % of the speed), all others at 0.36 or
+#: more: other motions, a reversed path, the same path at 80 % of the speed.
 SAME = 0.32
-#: Part of the shorter log that both must share.
+#: Fraction of the shorter log that both must share.
 _SHARED = 0.5
-#: The shared stretch is compared in so many parts at least: a path run backwards has its parts in another order.
+#: Minimum number of parts in which the shared stretch is compared: a reversed path has its parts in another order.
 _PARTS = 2
-#: Few independent columns (a slider's are acceleration, a constant and friction) have much the same second moments in all
-#: motions: moments times parts are so many at least, as long as a part has so many blocks of the factors.
+#: Few independent columns (those of a slider are acceleration, a constant and friction) have similar second moments in all
+#: motions. Minimum number of moments times parts, as long as a part has this many blocks.
 _MOMENTS, _BLOCKS = 56, 3
 #: Eigenvalues of the mean below this fraction of the largest are noise.
 _CUT = 1e-3
-#: Column lengths that differ by more than this (on the scale of the distance) belong to other motions.
+#: Column norms that differ by more than this (on the scale of the distance) belong to different motions.
 _FAR = 0.25
-#: So many columns are compared first; where they differ by so many times :data:`_FAR`, the others are not.
+#: About this many columns are compared first; the others are not if these differ by more than this multiple of :data:`_FAR`.
 _FIRST, _CLEARLY = 48, 1.3
-#: Logs that are compared with one at a time, at most.
+#: Maximum number of logs that are compared with one log at a time.
 _AT_ONCE = 200
-#: Shares of the comparisons, as many as workers can have a use for.
+#: Number of jobs into which the comparisons are divided: enough to occupy all workers.
 _SHARES = 16
 
 
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
-    """Logs that repeat one motion, together.
+    """Groups the logs by motion.
 
     Returns:
-        Names of the logs of each motion, in order of appearance; one each where no motion is repeated.
+        Names of the logs of each motion, in order of appearance; one each if no motion is repeated.
     """
     return begun_motions(statistics)()
 
 
 def begun_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...], ...]]:
-    """:func:`motions`, begun: where others work they do so while this process does something else.
+    """Starts :func:`motions`; workers, if there are any, compute it in the background.
 
     Returns:
-        Waits for the names of the logs of each motion.
+        A function that waits for the names of the logs of each motion and returns them.
     """
     logs = statistics.logs
     if len(logs) < 2:
@@ -74,13 +74,13 @@ def begun_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...
 
 
 class _Once:
-    """Calls a function when it is first asked, and lets go of it and all that it holds."""
+    """Calls a function once, stores its result, and releases the function and its data."""
 
     def __init__(self, look: Callable[[], tuple[tuple[str, ...], ...]]) -> None:
         self.look: Callable[[], tuple[tuple[str, ...], ...]] | None = look
 
     def __call__(self) -> tuple[tuple[str, ...], ...]:
-        """What the function returned."""
+        """Returns the result of the function."""
         if self.look is not None:
             self.found, self.look = self.look(), None
         return self.found
@@ -107,24 +107,24 @@ def _labelled(logs: Sequence[str], distances: Callable[[], Array]) -> tuple[tupl
 
 
 def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> list[Array]:
-    """Velocities in all motions, repetitions of one left out.
+    """Returns the velocities in all motions, without repetitions.
 
     Args:
         motion: The segments of all logs.
-        moves: Logs that repeat one motion, together.
+        moves: Names of the logs of each motion.
 
     Returns:
-        Of each segment, shape (N_k, n) [rad/s or m/s].
+        One array per segment, shape (N_k, n) [rad/s or m/s].
     """
     first = {logs[0] for logs in moves}
     return [part.v for part in motion if part.log in first]
 
 
 def log_distances(statistics: StatisticSet) -> Array:
-    """Distances between all logs, each over the stretch that two of them share.
+    """Returns the distances between all pairs of logs, each over the stretch that the two share.
 
     Returns:
-        Shape (logs, logs), symmetric: 0 for the same motion, 1 where the lengths of the columns agree nowhere [1].
+        Shape (logs, logs), symmetric: 0 for the same motion, 1 if the norms of the columns agree nowhere [1].
     """
     return _begun_distances(statistics)()
 
@@ -147,7 +147,7 @@ def _distances(made: Sequence[_Log], shares: Sequence[range], possible: Callable
 
 
 def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
-    """Logs whose motion other logs hold already.
+    """Returns the logs whose motion is also in other logs.
 
     Args:
         statistics: Factors of the logs in question.
@@ -167,16 +167,16 @@ def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
 
 
 def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
-    """Whether the parts in time of one motion are alike: each has seen in another what it is to predict.
+    """Returns whether the parts in time of a single motion repeat each other, so that held-out parts are not new data.
 
-    Parts of a period or more hold the same second moments, wherever in the period they begin. One period, averaged over its
-    repetitions, is one motion whatever it is cut into.
+    Parts of a period or more have the same second moments, wherever in the period they begin. One period, averaged over its
+    repetitions, always counts as repeating itself.
 
     Args:
-        parts: How many parts each log is cut into.
+        parts: Number of parts into which each log is divided.
 
     Returns:
-        True where every part has its like among the others, or all logs repeat one motion.
+        True if every part is similar to another one, or if all of several logs repeat one motion.
     """
     if len(motions(statistics)) != 1 or parts < 2:
         return False
@@ -184,13 +184,13 @@ def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
 
 
 def periodic(statistics: StatisticSet, parts: int) -> bool:
-    """Whether some log repeats its own motion, so that its parts in time know of each other; averaged periods do.
+    """Returns whether some log repeats its own motion, so that its parts in time are not independent; averaged periods do.
 
     Args:
-        parts: How many parts each log is cut into.
+        parts: Number of parts into which each log is divided.
 
     Returns:
-        True where every part of a log has its like among the others.
+        True if every part of some log is similar to another part of it.
     """
     if any(entry.repeats > 1 for entry in statistics.entries):
         return True
@@ -198,7 +198,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
 
 
 def _parts_alike(log: _Log, parts: int) -> bool:
-    """Whether every part of a log has its like among the others."""
+    """Whether every part of a log is similar to another one."""
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
     edges = np.linspace(0, 1, parts + 1)
     moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(edges)]
@@ -215,10 +215,10 @@ class _Log:
     """One log's factors in order of time.
 
     Attributes:
-        factors: Per row group with rows: its blocks' factors, columns only.
-        edges: Per such group the part of its rows before each block, and 1, shape (blocks + 1,).
-        rows: Per such group its number of rows.
-        squares: The columns' mean squares, of all groups side by side, up to each edge of the first, shape (blocks + 1, K).
+        factors: Per row group, the factors of its blocks, columns only.
+        edges: Per group, the fraction of its rows before each block, and 1 at the end, shape (blocks + 1,).
+        rows: Per group, its number of rows.
+        squares: Cumulative mean squares of the columns of all groups, up to each edge of the first, shape (blocks + 1, K).
     """
 
     factors: tuple[tuple[Array, ...], ...]
@@ -228,7 +228,7 @@ class _Log:
 
     @classmethod
     def all_of(cls, statistics: StatisticSet) -> dict[str, _Log]:
-        """Every log by its name."""
+        """Creates the logs of a set, by name."""
         entries: dict[str, dict[str, list[Statistic]]] = {log: {} for log in statistics.logs}
         for entry in statistics.entries:
             entries[entry.log].setdefault(entry.group, []).append(entry)
@@ -250,12 +250,12 @@ class _Log:
         return cls(tuple(factors), tuple(edges), tuple(rows), np.hstack(squares))
 
     def lengths(self) -> _Log:
-        """The lengths of some of its columns, without the factors."""
+        """The norms of some of its columns, without the factors."""
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
         return _Log((), self.edges[:1], self.rows[:1], np.ascontiguousarray(self.squares[:, few]))
 
     def moments(self, group: int, begin: float, end: float) -> Array:
-        """The columns' second moments per row of one group over a part of the log, ``begin`` and ``end`` from 0 to 1."""
+        """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
         edges = self.edges[group]
         inside = np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)
         shares = np.clip(inside / np.maximum(np.diff(edges), 1e-300), 0, 1)
@@ -265,8 +265,8 @@ class _Log:
 
 
 def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array) -> Array:
-    """Linear interpolation of rows of values (tables, edges, k), ascending edges (tables, edges), in one table at each place,
-    shape (places, k)."""
+    """Linear interpolation in tables, each place in one of them: values (tables, edges, k) at ascending edges (tables, edges);
+    returns shape (places, k)."""
     last = edges.shape[1] - 1
     at = (places[:, None] >= edges[which, 1:-1]).sum(axis=1)
     after = np.minimum(at + 1, last)
@@ -277,12 +277,12 @@ def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array
 
 
 def _possible_of(lengths: Sequence[_Log], share: Sequence[int]) -> list[list[int]]:
-    """Of some logs, which of those before each are not clearly another motion."""
+    """For each log of a share, the earlier logs that are not clearly another motion."""
     return [_possible(lengths[:b], lengths[b]) for b in share]
 
 
 def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
-    """Which logs are not clearly another motion than one, by some columns, many logs at once."""
+    """Logs whose motion does not clearly differ from that of one log, by some of the columns, many logs at a time."""
     found = []
     for count in {len(other.edges[0]) for other in others}:
         alike = [k for k, other in enumerate(others) if len(other.edges[0]) == count]
@@ -313,11 +313,11 @@ def _distance(a: _Log, b: _Log) -> float:
 
 
 def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[NDArray[np.intp], Array, Array, Array]:
-    """By how much the lengths of the columns of logs (of as many blocks each) and of log b differ over the stretches that two
-    might share: where b begins at (or half-way through) a block of the other, or the other at one of b.
+    """Compares the column norms of logs with equal numbers of blocks with those of log b, over the stretches that two logs may
+    share: b begins at (or half-way through) a block of the other log, or the other log begins at one of b.
 
     Returns:
-        Of every stretch which of the logs it is in and by how much they differ, shape (stretches,) each; and the edges of its
+        For every stretch the index of the log and the difference, shape (stretches,) each; and the edges of its
         :data:`_PARTS` parts, from 0 to 1 in that log and in b, shape (stretches, parts + 1) each.
     """
     edges, squares = np.array([log.edges[0] for log in logs]), np.array([log.squares for log in logs])
@@ -343,6 +343,6 @@ def _halved(edges: Array) -> Array:
 
 
 def _whitened(x: Array, y: Array) -> float:
-    """Mean square eigenvalue of half the difference, whitened by the mean."""
+    """Mean square of the eigenvalues of half the difference, whitened by the mean."""
     root = whitening((x + y) / 2, _CUT)
     return float(np.mean(np.linalg.eigvalsh(root.T @ ((x - y) / 2) @ root) ** 2)) if root.shape[1] else 0.0

@@ -1,7 +1,7 @@
-"""A second pass over the rows, for what triangular factors cannot hold: order in time, single rows.
+"""A second pass over the rows, for methods that need their order in time or single rows, which factors do not contain.
 
-The rows are those of :mod:`.rows`, made again by the same producer, and handed out in pieces of bounded length, so that
-memory stays flat in the length of a log.
+The rows are computed again by :mod:`.rows` and returned in pieces of bounded length, so that memory does not grow with the
+length of a log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..model.dynamic_model import DynamicModel
 from .kept import KeptRows
 from .rows import RowFilter, filtered_rows
 
-#: Rows of a piece, at most: half a minute to minutes at the usual row rates.
+#: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
 LONGEST = 4096
 
 
@@ -34,7 +34,7 @@ class Piece:
         start: Time of the segment's first sample on the log's clock [s].
         first: Index of the first row in the segment.
         rate: Samples per second of the log [Hz].
-        row_filter: How rows were made from samples.
+        row_filter: Filter and decimation from samples to rows.
         rows: Per row group ``[columns | tau]``, shape (N, k + 1).
     """
 
@@ -56,7 +56,7 @@ class Piece:
 
     @property
     def time(self) -> Array:
-        """Instants of the rows on the log's clock, the middle of the samples they are made from, shape (N,) [s]."""
+        """Times of the rows on the log's clock, at the middle of the samples that the filter uses, shape (N,) [s]."""
         middle = (len(self.row_filter.taps()) - 1) / 2
         samples = (self.first + np.arange(len(self))) * self.row_filter.factor + middle
         return np.asarray(self.start + samples / self.rate)
@@ -70,13 +70,13 @@ def row_pieces(
     compact: bool = False,
     kept: KeptRows | None = None,
 ) -> Iterator[Piece]:
-    """Rows of logs as the estimators see them, in order of time.
+    """Yields the filtered rows of logs in order of time.
 
     Args:
         logs: Prepared logs.
-        longest: Rows of a piece, at most; longer segments are cut into pieces of equal length.
-        compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
-        kept: Where rows of models before are kept; with ``compact`` alone.
+        longest: Maximum number of rows of a piece; longer segments are divided into pieces of equal length.
+        compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
+        kept: Cache of rows shared between models; only with ``compact``.
 
     Yields:
         The pieces.
@@ -106,11 +106,11 @@ def row_pieces(
 
 
 def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[NDArray[np.intp], Array, Array]]:
-    """A piece in base parameters.
+    """Returns the rows of a piece in terms of base parameters.
 
     Args:
         piece: Rows.
-        model: The model they were made by.
+        model: The model that they were computed with.
 
     Returns:
         Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and

@@ -1,8 +1,8 @@
-"""Base parameters pulled to the prior: ridge regression with the prior's own covariance (Hoerl, Kennard 1970; Bayes).
+"""Base parameters regularized by the prior: ridge regression with the prior's covariance (Hoerl, Kennard 1970; Bayes).
 
-What data hardly see, least squares answers with noise. The prior says by how much each *standard* parameter may be wrong;
-seen through the reduction ``beta = theta_L + K theta_K`` that is a prior of the base parameters, mean and covariance:
-no weight is left to choose. Friction and rotor inertia, which a URDF does not hold, are not pulled.
+Least squares estimates poorly excited parameters with large errors. The prior gives the uncertainty of each *standard*
+parameter; through the reduction ``beta = theta_L + K theta_K`` it implies mean and covariance of the base parameters, so that
+no weight has to be chosen. Friction and rotor inertia, which a URDF does not contain, are not regularized.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
 
-#: Coefficients below this in a combination are rounding.
+#: Coefficients of a combination below this are rounding errors.
 _ROUNDING = 1e-9
 
 
 def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
-    """The prior of the base parameters that one of the standard parameters implies.
+    """Returns the prior of the base parameters that is implied by a prior of the standard parameters.
 
     Args:
         base: The reduction of p parameters.
-        prior: Of the first k of them; the others have no prior, nor of combinations that hold one.
+        prior: Prior of the first k of them; combinations that contain any of the others have no prior.
 
     Returns:
         Mean, shape (b,), and a matrix S, shape (r, b), so that ``‖S (beta − mean)‖²`` is the squared distance in standard
@@ -41,11 +41,11 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
 
 
 def prior_mean(base: BaseParameters, prior: Prior) -> Array:
-    """The base parameters that the prior expects, without friction and rotors.
+    """Returns the prior mean of the base parameters, with friction and rotor inertias zero.
 
     Args:
         base: The reduction.
-        prior: Of the inertial parameters.
+        prior: Prior of the inertial parameters.
 
     Returns:
         Shape (b,).
@@ -54,14 +54,14 @@ def prior_mean(base: BaseParameters, prior: Prior) -> Array:
 
 
 def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
-    """How the most likely inertial parameters follow given base parameters: ``theta0 + M (beta - prior_mean)``.
+    """Returns M of the most likely inertial parameters given base parameters, ``theta0 + M (beta - prior_mean)``.
 
-    A base parameter that holds a rotor inertia tells nothing of the links: the rotor, of which the prior knows nothing,
-    makes up for what they lack.
+    A base parameter that contains a rotor inertia is uninformative about the links: the rotor, which has no prior, can account
+    for any difference.
 
     Args:
         base: The reduction.
-        prior: Of the inertial parameters.
+        prior: Prior of the inertial parameters.
 
     Returns:
         M, shape (k, b).
@@ -74,17 +74,17 @@ def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
 
 
 def _known(base: BaseParameters, prior: Prior) -> tuple[np.ndarray, Array]:
-    """Base parameters that hold nothing but what the prior knows, and a root of the covariance that it gives them."""
+    """Indices of the base parameters that contain only parameters with a prior, and a root of their prior covariance."""
     k = len(prior.theta0)
     held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
     return held, solve_triangular(prior.root, base.projection[held, :k].T, transposed=True)
 
 
 def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
-    """The most likely base parameters when the data are added to the prior.
+    """Estimates the most likely base parameters given the data and the prior.
 
     Args:
-        fit: Weighted least squares on them: its residual is the noise that data and prior are weighed by.
+        fit: The weighted least-squares fit, whose residual gives the weight of the data relative to the prior.
         prior: As for :func:`base_prior`.
 
     Returns:

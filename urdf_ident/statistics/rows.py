@@ -1,8 +1,8 @@
-"""Rows of the regression from segments, filtered and decimated, a bounded piece at a time.
+"""Computes the rows of the regression from segments, filtered and decimated, in pieces of bounded size.
 
-W and tau go through the same zero-phase low-pass and decimation ("parallel filtering"). By default it is a
-symmetric FIR filter, whose finite memory lets the regressor be streamed in chunks exactly. The IIR
-``decimate`` of the published EMPS protocol needs whole segments and is there for comparison.
+W and tau pass through the same zero-phase low-pass and decimation ("parallel filtering"). The default is a symmetric FIR
+filter, whose finite memory allows exact streaming of the regressor in chunks. The IIR ``decimate`` of the published EMPS
+protocol needs whole segments and is provided for comparison.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
 
-#: Samples whose rows are made at a time, about.
+#: Approximate number of samples that are processed at a time.
 AT_ONCE = 2048
-#: Rows that one matrix product of the filter makes of each signal.
+#: Number of rows of each signal computed by one matrix product of the filter.
 BLOCK = 16
 
 
@@ -30,7 +30,7 @@ class RowFilter:
     """Zero-phase low-pass and decimation of the rows.
 
     Attributes:
-        factor: Every how many samples a row is kept; 1 leaves the samples as they are.
+        factor: Decimation factor, samples per row; 1 does not filter.
         kind: "fir": symmetric Kaiser-windowed sinc, half amplitude at 0.4 of the row rate. "chebyshev": the
             zero-phase 8th-order Chebyshev filter of MATLAB's ``decimate``.
     """
@@ -43,14 +43,14 @@ class RowFilter:
             raise ModelError("invalid row filter", got=self, expected="factor >= 1, kind fir | chebyshev")
 
     def taps(self) -> Array:
-        """Weights of the FIR filter, shape (2·half + 1,), summing to 1."""
+        """Returns the coefficients of the FIR filter, shape (2·half + 1,), with the sum 1."""
         return _taps(self.factor)
 
     def output_rows(self, samples: int) -> int:
-        """Rows that a segment gives.
+        """Returns the number of rows of a segment.
 
         Args:
-            samples: Its length.
+            samples: Its number of samples.
 
         Returns:
             Number of rows.
@@ -60,13 +60,13 @@ class RowFilter:
         return max(0, (samples - len(self.taps())) // self.factor + 1)
 
     def apply(self, x: Array) -> Array:
-        """Filters and decimates a whole signal as the rows are.
+        """Filters and decimates a whole signal in the same way as the rows.
 
         Args:
             x: Shape (N, k), any unit.
 
         Returns:
-            Shape (rows, k); a segment shorter than the filter gives none.
+            Shape (rows, k); no rows for a segment shorter than the filter.
         """
         x = np.asarray(x, dtype=float)
         if self.factor == 1:
@@ -92,7 +92,7 @@ def _taps(factor: int) -> Array:
 
 @lru_cache(maxsize=64)
 def _table(factor: int) -> Array:
-    """The filter of :data:`BLOCK` rows, shape (samples that they see, rows)."""
+    """The filter coefficients of :data:`BLOCK` rows as a matrix, shape (samples, rows)."""
     taps = _taps(factor)
     table = np.zeros(((BLOCK - 1) * factor + len(taps), BLOCK))
     for row, column in enumerate(table.T):
@@ -102,7 +102,7 @@ def _table(factor: int) -> Array:
 
 
 class _Decimator:
-    """The FIR filter and decimation of signals that come in pieces: a few rows at a time are one matrix product.
+    """FIR filter and decimation of signals that arrive in pieces; a few rows at a time are one matrix product.
 
     Args:
         row_filter: The filter.
@@ -114,7 +114,7 @@ class _Decimator:
         self.waiting: list[Array] = []
 
     def rows(self, pieces: Sequence[Array]) -> list[Array]:
-        """What can be made after another piece.
+        """Returns the rows that can be computed after another piece.
 
         Args:
             pieces: Signals, shapes (k, samples) each.
@@ -140,24 +140,24 @@ class _Decimator:
 def filtered_rows(
     model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array | None = None, *, compact: bool = False
 ) -> Iterator[tuple[int, list[Array]]]:
-    """Rows ``[columns | tau]`` of every row group, filtered and decimated, a bounded piece at a time.
+    """Yields the rows ``[columns | tau]`` of every row group, filtered and decimated, in pieces of bounded size.
 
-    A weight on a sample acts before the filter, on columns and tau alike, so that one spoilt sample does not spoil all
-    rows around it; a row with filter weights h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which keeps its noise as it was.
-    Rows of M averaged periods count as the M that they stand for: times √M their noise is that of a single one, so that
-    they go with the rows of other logs.
+    Sample weights are applied before the filter, to columns and tau alike, so that one outlier does not affect all rows around
+    it; a row with filter coefficients h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which preserves its noise level.
+    Rows of M averaged periods are scaled by √M: their noise is then that of a single period, and they can be combined with the
+    rows of other logs.
 
     Args:
-        segment: With measured ``tau``.
+        segment: A segment with measured ``tau``.
         row_filter: The filter, the same for columns and tau.
-        weights: Of the samples' squared residuals, shape (N, groups), 0 to 1; all 1 if None.
-        compact: Whether to leave out the columns that follow from the others (:attr:`.DynamicModel.compact`).
+        weights: Weights of the samples, 0 to 1, shape (N, groups); all 1 if None.
+        compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
 
     Yields:
         Index of the first row in the segment, and per row group an array (rows, k + 1).
 
     Raises:
-        EstimationError: The segment holds no torque.
+        EstimationError: The segment has no torque, or weights are given with a filter other than "fir".
     """
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
@@ -200,7 +200,7 @@ def _weighted_rows(
         raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
     squares, factor = row_filter.taps() ** 2, row_filter.factor
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
-    scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows without a sample left weigh nothing
+    scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows whose samples all have weight 0 vanish
     for first, rows in _plain_rows(model, segment, row_filter, compact, weights):
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]

@@ -1,9 +1,9 @@
-"""The currency of estimation: small factors instead of rows.
+"""The statistic that estimators work from: small triangular factors instead of rows.
 
-Per log, time block and row group one factor R of ``[instruments | candidate columns | effort channels]``.
-``RᵀR`` holds every second-order fact about the rows, so that all least-squares estimators, cross-validation
-over logs or blocks, sub-models and physical constraints work from a few kilobytes, without the data. Factors
-are merged (stacked and factored again) at the moment of solving and never down-dated.
+For each log, time block and row group there is one factor R of ``[instruments | candidate columns | effort channels]``.
+``RᵀR`` contains all second moments of the rows, so that least-squares estimators, cross-validation over logs or blocks,
+sub-models and physical constraints need a few kilobytes instead of the data. Factors are merged (stacked and factorized again)
+when a problem is solved, and never downdated.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .stretches import stretches_of
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What the columns of a row group's factors are.
+    """Meaning of the columns of a row group's factors.
 
     Attributes:
         group: Name of the row group.
-        joint: Index of the joint its residual belongs to.
+        joint: Index of the joint that its residual belongs to.
         columns: Indices into theta of the candidate columns, shape (k,).
         channels: Names of the effort channels, at least one.
         instruments: Indices into theta of the instrument columns (empty without instruments).
-        places: Which of ``columns`` the others follow from whatever the motion, shape (c,), or None where that is not known.
+        places: Positions in ``columns`` of a basis of all columns for any motion, shape (c,), or None if unknown.
         expansion: E with ``all columns = those at places @ E``, shape (c, k), or None.
     """
 
@@ -45,7 +45,7 @@ class Layout:
     expansion: Array | None = None
 
     def expanded(self, factor: Array) -> Array:
-        """A factor of the columns at :attr:`places` as one of all columns.
+        """Expands a factor of the columns at :attr:`places` to all columns.
 
         Args:
             factor: Shape (m, len(places) + channels).
@@ -59,7 +59,7 @@ class Layout:
         return np.hstack([factor[:, :count] @ self.expansion, factor[:, count:]])
 
     def merged(self, factors: Sequence[Array]) -> Array:
-        """One factor of several; columns that follow from others take no part in the work.
+        """Merges several factors into one; linearly dependent columns are omitted from the computation.
 
         Args:
             factors: Shapes (m_i, width).
@@ -71,7 +71,7 @@ class Layout:
             return triangle(*factors)
         channels = np.arange(len(self.columns), self.width)
         taken, begin = np.concatenate([self.places, channels]), 0
-        rows = np.empty((sum(map(len, factors)), len(taken)), order="F")  # those of many logs are large: held once
+        rows = np.empty((sum(map(len, factors)), len(taken)), order="F")  # avoids a second copy, which is large for many logs
         for factor in factors:
             rows[begin : begin + len(factor)] = factor[:, taken]
             begin += len(factor)
@@ -84,10 +84,10 @@ class Layout:
 
 
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
-    """The layouts of a model's row groups.
+    """Returns the layouts of a model's row groups.
 
     Returns:
-        One of each.
+        One layout per row group.
     """
     return tuple(
         Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
@@ -97,14 +97,14 @@ def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True, eq=False)
 class StatisticSet:
-    """All that estimators see of some logs.
+    """Factors of one or more logs, the input of the estimators.
 
     Attributes:
         names: Names of theta's entries, length p.
         layouts: Layout of every row group.
         entries: The factors.
-        fingerprint: Of model, conditioning and units; sets with unequal ones are never merged.
-        motions: Waits for the names of the logs of each motion, where that is known or looked for already; None: it is not.
+        fingerprint: Hash of model and conditioning; sets with different fingerprints are never merged.
+        motions: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
     """
 
     names: tuple[str, ...]
@@ -138,7 +138,7 @@ class StatisticSet:
 
     @cached_property
     def weight(self) -> Mapping[str, float]:
-        """Rows per group, an averaged one counted as its periods: squares over this are in the unit of torque, squared."""
+        """Rows per group, each times its averaged periods: sums of squares divided by this are mean squares of the torque."""
         counts = dict.fromkeys(self.groups, 0.0)
         for entry in self.entries:
             counts[entry.group] += entry.rows * entry.repeats
@@ -146,7 +146,7 @@ class StatisticSet:
 
     @cached_property
     def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Stretches of time, each the (log, block) pairs in it: those of each log as :func:`.stretches_of` cuts it."""
+        """Stretches of time as (log, block) pairs; each log is divided by :func:`.stretches_of`."""
         found: list[tuple[tuple[str, int], ...]] = []
         of_log: dict[str, set[int]] = {}
         for entry in self.entries:
@@ -157,7 +157,7 @@ class StatisticSet:
         return tuple(found)
 
     def layout(self, group: str) -> Layout:
-        """The layout of a row group.
+        """Returns the layout of a row group.
 
         Args:
             group: Its name.
@@ -168,37 +168,37 @@ class StatisticSet:
         return self.layouts[self.groups.index(group)]
 
     def select(self, keep: Callable[[Statistic], bool]) -> StatisticSet:
-        """The part of the set that a condition keeps (to leave logs or blocks out, or resample them).
+        """Returns the entries that fulfil a condition (to leave logs or blocks out, or resample them).
 
         Args:
-            keep: Called with each factor.
+            keep: The condition, called with each entry.
 
         Returns:
-            A set sharing the factors.
+            A set that shares the factors.
         """
         return replace(self, entries=tuple(entry for entry in self.entries if keep(entry)))
 
     def without(self, logs: Collection[str]) -> StatisticSet:
-        """The set without some logs.
+        """Returns the set without some logs.
 
         Args:
             logs: Names of logs to leave out.
 
         Returns:
-            The rest.
+            The remaining logs.
         """
         return self.select(lambda entry: entry.log not in logs)
 
     def left_out(self, log: str) -> StatisticSet:
-        """The set without one log, as :meth:`without`, its factors merged from those of the logs before and after.
+        """Returns the set without one log, like :meth:`without`, with factors merged from the logs before and after it.
 
-        All logs together take three merges a log instead of as many as there are logs, and only the first time.
+        The first call computes all logs, with three merges per log instead of as many as there are logs.
 
         Args:
-            log: Its name.
+            log: Name of the log to leave out.
 
         Returns:
-            The rest.
+            The remaining logs.
         """
         if not self._rest:
             self._rest.update({each: self.without([each]) for each in self.logs})
@@ -213,7 +213,7 @@ class StatisticSet:
         return self._rest[log]
 
     def only(self, logs: Collection[str]) -> StatisticSet:
-        """Some logs of the set.
+        """Returns the set with some logs only.
 
         Args:
             logs: Names of logs to keep.
@@ -224,12 +224,12 @@ class StatisticSet:
         if len(logs) != 1:
             return self.select(lambda entry: entry.log in logs)
         (log,) = logs
-        if log not in self._alone:  # folds are scored many times
+        if log not in self._alone:  # cached, since folds are scored many times
             self._alone[log] = self.select(lambda entry: entry.log == log)
         return self._alone[log]
 
     def merged(self, other: StatisticSet) -> StatisticSet:
-        """Two sets as one.
+        """Merges two sets.
 
         Args:
             other: Statistics of other logs, from the same model and conditioning.
@@ -243,10 +243,10 @@ class StatisticSet:
         return together([self, other])
 
     def compressed(self) -> StatisticSet:
-        """One factor per log and group: faster to merge many times, when blocks are not needed.
+        """Merges the blocks of each log and group into one factor, which is faster if blocks are not needed.
 
         Returns:
-            A set with the same second-order content.
+            A set with the same second moments.
         """
         gathered: dict[tuple[str, str], list[Statistic]] = {}
         for entry in self.entries:
@@ -259,9 +259,9 @@ class StatisticSet:
         return replace(self, entries=tuple(entries))
 
     def shifted(self, change: ArrayLike) -> StatisticSet:
-        """The set with ``tau + W change`` for tau: estimates from it move by ``change``, residuals stay.
+        """Returns the set with tau replaced by ``tau + W change``: estimates change by ``change``, residuals do not.
 
-        An estimator that corrects a bias of least squares hands its result on in this form.
+        Estimators that correct a bias of least squares return their result in this form.
 
         Args:
             change: Shape (p,).
@@ -281,7 +281,7 @@ class StatisticSet:
 
     @cached_property
     def folds(self) -> list[StatisticSet]:
-        """What :func:`.folds_of` has made of the set, once it has: it is asked for many times."""
+        """Cache of :func:`.folds_of`, which is called many times."""
         return []
 
     @cached_property
@@ -298,23 +298,23 @@ class StatisticSet:
 
     @cached_property
     def of_group(self) -> Mapping[str, tuple[Statistic, ...]]:
-        """The entries of each row group that has any, in order."""
+        """The entries of each row group that has any, in their order."""
         found: dict[str, list[Statistic]] = {}
         for entry in self.entries:
             found.setdefault(entry.group, []).append(entry)
         return {group: tuple(own) for group, own in found.items()}
 
     def factor(self, group: str) -> Array:
-        """The merged factor of one row group over all logs and blocks.
+        """Returns the merged factor of one row group over all logs and blocks.
 
         Args:
             group: Name of the row group.
 
         Returns:
-            Shape (≤ width, width), columns as the layout says.
+            Shape (≤ width, width), columns as in the layout.
 
         Raises:
-            EstimationError: The set is empty.
+            EstimationError: The set has no rows of the group.
         """
         if group not in self._factors:
             parts = [entry.R for entry in self.of_group.get(group, ())]
@@ -327,12 +327,12 @@ class StatisticSet:
     def stacked(
         self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None, more: Array | None = None
     ) -> Array:
-        """One factor of the whole weighted problem, ``[columns | tau]``.
+        """Returns one factor of the whole weighted problem, ``[columns | tau]``.
 
         Args:
-            weights: Row group → weight on its rows, ``1/σ``; the same factor multiplies W and tau. 1 if None.
+            weights: Row group → weight of its rows, ``1/σ``, which multiplies W and tau alike; 1 if None.
             columns: Indices into theta to keep, in this order, shape (c,); all if None.
-            more: Rows that are added, shape (r, c + 1).
+            more: Additional rows, shape (r, c + 1).
 
         Returns:
             Shape (≤ c + 1, c + 1).
@@ -351,7 +351,7 @@ class StatisticSet:
         return triangle(*blocks, *([] if more is None else [more]))
 
     def residual_squares(self, theta: Array, group: str) -> float:
-        """``‖tau − W theta‖²`` of one row group.
+        """Returns ``‖tau − W theta‖²`` of one row group.
 
         Args:
             theta: Parameters, shape (p,).
@@ -366,7 +366,7 @@ class StatisticSet:
         return float(np.sum((R[:, k] - R[:, :k] @ theta[layout.columns]) ** 2))
 
     def effort_squares(self, group: str) -> float:
-        """``‖tau‖²`` of one row group.
+        """Returns ``‖tau‖²`` of one row group.
 
         Args:
             group: Name of the row group.
@@ -379,7 +379,7 @@ class StatisticSet:
 
 
 def together(sets: Sequence[StatisticSet]) -> StatisticSet:
-    """Several sets as one.
+    """Merges several sets.
 
     Args:
         sets: Statistics of different logs, from the same model and conditioning; at least one.
@@ -406,7 +406,7 @@ def together(sets: Sequence[StatisticSet]) -> StatisticSet:
 
 
 def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:
-    """Merged factors of all parts but one, for each of them: what comes before joined with what comes after."""
+    """For each part the merged factor of all others: that of the parts before it merged with that of the parts after it."""
     before, after = [parts[0][:0]], [parts[0][:0]]
     for part in parts[:-1]:
         before.append(layout.merged([before[-1], part]))

@@ -1,4 +1,4 @@
-"""Time blocks that logs are cut into, and the stretches of time that errors are judged by."""
+"""Division of logs into time blocks, and into stretches of time from which standard errors are estimated."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-#: Time blocks a log is cut into, those of many logs together, and each of many, at least.
+#: Time blocks per log; maximum of all logs together, and minimum per log, if there are many logs.
 BLOCKS, MOST_BLOCKS, FEWEST_BLOCKS = 32, 512, 8
-#: Stretches of time that a log is cut into for jackknife and bootstrap: long against its autocorrelation, and enough.
+#: Stretches per log for jackknife and bootstrap: long compared with the autocorrelation, and sufficient in number.
 STRETCHES = 16
-#: Stretches of all logs together: more would not tell errors any better.
+#: Maximum number of stretches of all logs together: more would not improve the standard errors.
 MOST_STRETCHES = 320
 
 
 def blocks_of(logs: int) -> int:
-    """Time blocks that each of so many logs is cut into.
+    """Returns the number of time blocks per log.
 
     Args:
         logs: Number of logs.
 
     Returns:
-        :data:`BLOCKS`, fewer where there are many logs: errors are told by all stretches together.
+        :data:`BLOCKS`, fewer with many logs, since standard errors use the stretches of all logs together.
     """
     return min(BLOCKS, max(FEWEST_BLOCKS, MOST_BLOCKS // max(logs, 1)))
 
 
 def stretches_of(blocks: Sequence[int], logs: int) -> list[NDArray[np.intp]]:
-    """Stretches of time of one log.
+    """Divides one log into stretches of time.
 
     Args:
         blocks: Its blocks, in order.
-        logs: How many logs there are.
+        logs: Number of logs.
 
     Returns:
-        The blocks of each stretch, :data:`STRETCHES` at most.
+        The blocks of each stretch; at most :data:`STRETCHES` of them.
     """
     most = max(2, min(STRETCHES, MOST_STRETCHES // max(logs, 1)))
     return np.array_split(np.array(blocks, dtype=np.intp), min(most, len(blocks)))

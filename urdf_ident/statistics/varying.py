@@ -1,4 +1,4 @@
-"""Which parameters of a model may differ from log to log."""
+"""Parameters of a model that may differ between logs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Varying:
     """A parameter that may differ between logs.
 
     Attributes:
-        name: Of its first entry of theta.
+        name: Name of its first entry of theta.
         axis: Index of the joint (or motor) that it belongs to.
         kind: "dry", "viscous" or "load"; "body" for inertial ones.
         columns: Indices into theta of the entries that change together.
-        size: About how large a difference may be, where that does not follow from the estimate.
+        size: Order of magnitude of a difference, if it does not follow from the estimate.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Varying:
 
 
 def varying(model: DynamicModel) -> tuple[Varying, ...]:
-    """What of a model's friction warming and wear change: of every axis and kind the first law that has it.
+    """Returns the friction parameters that change with temperature and wear: per axis, side and kind those of the first law.
 
     Returns:
         The parameters, in the order of theta.
