@@ -1,4 +1,4 @@
-"""From what was logged to the joints: gears, couplings, zero positions, torque constants, wrenches (docs/theory.md §1, §2)."""
+"""Conversion of a log to the joint side: gears, couplings, offsets, torque constants, wrenches (docs/theory.md §1, §2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .recording import Recording
 
 
 def joint_side(recording: Recording, drive: Drive) -> Recording:
-    """A recording seen from the joints, efforts turned into joint torques.
+    """Converts a recording to the joint side, with efforts as joint torques.
 
     Args:
         recording: As read.
@@ -25,7 +25,7 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
         and velocities after the gear.
 
     Raises:
-        LogError: The effort is a current or voltage and no gain is known.
+        LogError: The effort is a current, voltage or fraction and no gain is known.
     """
     if not recording.effort_is_torque and drive.gain_origin in ("effort is a torque", "auto"):
         raise LogError(
@@ -55,16 +55,16 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
 
 
 def external_torque(recording: Recording, robot: Robot) -> Array | None:
-    """Joint torques of the wrenches that the environment is known to apply.
+    """Joint torques of the measured external wrenches.
 
     Args:
         recording: A log on the joint side; its wrenches act on the robot and are expressed in their own frames.
 
     Returns:
-        Shape (N, n) [N·m or N], or None where the log holds no wrench.
+        Shape (N, n) [N·m or N], or None if the log contains no wrench.
 
     Raises:
-        LogError: A wrench's frame is no link or joint of the robot.
+        LogError: The frame of a wrench is not a link or joint of the robot.
     """
     if not recording.wrenches:
         return None

@@ -1,4 +1,4 @@
-"""Do two encoders a joint show a spring: gear ratio, which encoder is which, and whether the deflection can be read."""
+"""Checks of logs with motor and link encoders: gear ratios, swapped encoders, resolution of the deflection."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..model.drive import Drive
 from ..samples import Segment
 from .recording import Recording
 
-#: By how much motor and link travel may differ before the gear ratio is wrong, a fraction.
+#: Relative difference of motor and link travel above which the gear ratio is wrong.
 _RATIO_SLACK = 0.1
-#: Correlation of torque and deflection below which the spring gives work instead of taking it.
+#: Correlation of torque and deflection below which the spring would have negative stiffness: the encoders are swapped.
 _SWAPPED = -0.3
 
 
 @dataclass(frozen=True)
 class Deflection:
-    """How a joint's spring moves, and how finely that is read.
+    """Deflection of a joint's spring and the resolution with which it is measured.
 
     Attributes:
         joint: Name of the joint.
-        rms: Deflection after the gear about its mean, root mean square [rad or m].
-        count: The coarser of the two encoders' steps, after the gear [rad or m]; 0 if no step is visible.
-        least: Deflections of fewer counts are mostly the encoders' own error: no stiffness is read from them.
+        rms: Standard deviation of the deflection after the gear [rad or m].
+        count: Step of the coarser encoder, after the gear [rad or m]; 0 if no step is visible.
+        least: Minimum number of counts to estimate a stiffness; smaller deflections are mostly encoder error.
     """
 
     joint: str
@@ -43,40 +43,40 @@ class Deflection:
 
     @property
     def seen(self) -> bool:
-        """Whether the stiffness can be told from this log."""
+        """Whether the stiffness can be estimated from this log."""
         return self.counts >= self.least
 
     def as_dict(self) -> dict[str, Any]:
-        """The deflection for JSON."""
+        """The deflection as plain data for JSON."""
         return {"joint": self.joint, "deflection_rms": self.rms, "encoder_step": self.count, "deflection_counts": self.counts}
 
 
 def encoder_step(position: Array) -> float:
-    """Step of an encoder (or of the digits it was logged with), from the values themselves.
+    """Estimates the resolution of an encoder (or of the logged digits) from its values.
 
     Args:
         position: Shape (N,), any unit.
 
     Returns:
-        Their typical smallest difference; 0 for a signal that does not move.
+        The typical smallest difference of values; 0 for a constant signal.
     """
     steps = np.diff(np.unique(position[np.isfinite(position)]))
     steps = steps[steps > 1e-12 * max(float(np.ptp(position)), 1e-300)]
-    few = min(3, len(steps) - 1)  # not the very smallest: a repaired sample lies between the steps
+    few = min(3, len(steps) - 1)  # not the smallest: a repaired sample lies between the steps
     return float(np.partition(steps, few)[few]) if len(steps) else 0.0
 
 
 def deflections(
     recording: Recording, segments: Sequence[Segment], drive: Drive, *, step: float | None = None, least: float = 10.0
 ) -> tuple[Deflection, ...]:
-    """How far each spring moves, in encoder counts.
+    """Deflection of each spring, in encoder counts.
 
     Args:
-        recording: The log on the joint side, positions as the encoders gave them.
+        recording: The log on the joint side, with unfiltered positions.
         segments: Its conditioned pieces, with the motor side.
         drive: The drive train.
         step: Encoder step after the gear [rad or m]; from the log if None.
-        least: Counts that a deflection needs in order to be read.
+        least: Minimum number of counts to estimate a stiffness.
 
     Returns:
         One entry per joint.
@@ -95,14 +95,14 @@ def deflections(
 
 
 def check_gears(recording: Recording, drive: Drive) -> None:
-    """Refuses a log whose motors do not turn as the gear ratios say.
+    """Refuses a log whose motor positions contradict the gear ratios.
 
     Args:
         recording: The log on the joint side, motor positions after the gear.
-        drive: The drive train that brought them there.
+        drive: The drive train used for the conversion.
 
     Raises:
-        LogError: No motor positions; swapped encoders, a missing or a wrong gear ratio, with what the log says.
+        LogError: No motor positions; swapped encoders, a missing or a wrong gear ratio, with the ratio found in the log.
     """
     motor = _motor_position(recording)
     for j, joint in enumerate(recording.joints):
@@ -135,7 +135,7 @@ def check_gears(recording: Recording, drive: Drive) -> None:
 
 
 def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> None:
-    """The same for a motor that moves several joints: all its ratios at once, as far as the motion tells them apart."""
+    """The same check for a motor that drives several joints: all its ratios at once, as far as the motion excites them."""
     row = drive.reduction[j]
     good = np.isfinite(recording.position).all(axis=1) & np.isfinite(motor)
     q, m = recording.position[good], motor[good]
@@ -154,14 +154,14 @@ def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> 
 
 
 def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection], drive: Drive) -> None:
-    """Refuses a log whose springs give work: torque that winds them up comes with a deflection of the wrong sign.
+    """Refuses a log in which torque and spring deflection have opposite signs.
 
-    Inertia, friction and offset of the motor are taken out of both first.
+    The contributions of motor inertia, friction and offset are projected out of both first.
 
     Args:
         recording: The log, for messages.
         segments: Its conditioned pieces, with torque and motor side.
-        found: The deflections; those that are not read cannot tell.
+        found: The deflections; those below the resolution are not checked.
         drive: The drive train.
 
     Raises:
@@ -191,15 +191,15 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
 
 
 def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -> Array:
-    """The stiffest spring that encoders could show under a given torque.
+    """Largest stiffness that the encoders can resolve under a given torque.
 
     Args:
-        torque: Torque through each spring, root mean square about its mean, shape (n,) [N·m or N].
+        torque: Standard deviation of the torque through each spring, shape (n,) [N·m or N].
         step: Encoder step after the gear, a number or shape (n,) [rad or m].
-        least: Counts that a deflection needs in order to be read.
+        least: Minimum number of counts to estimate a stiffness.
 
     Returns:
-        Shape (n,) [N·m/rad or N/m]; a stiffer joint would be reported as unseen.
+        Shape (n,) [N·m/rad or N/m]; the stiffness of a stiffer joint cannot be estimated.
     """
     return np.asarray(np.abs(torque) / (least * np.maximum(np.asarray(step, dtype=float), 1e-300)))
 

@@ -1,4 +1,4 @@
-"""From logs as read to segments that estimators use: joints' side, quality, conditioning, in this order."""
+"""Preparation of logs for estimation: conversion to the joint side, quality checks, conditioning, in this order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .refusals import all_usable, each_usable
 
 @dataclass(frozen=True, eq=False)
 class PreparedLog:
-    """A log that is ready: what it was, what was found, and its segments."""
+    """A prepared log: its recording, quality report and conditioned segments."""
 
     recording: Recording
     report: QualityReport
@@ -40,7 +40,7 @@ class PreparedLog:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The pieces of motion, in order of time."""
+        """The pieces of motion, in chronological order."""
         return self.conditioned.segments
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,18 +66,18 @@ def examine_logs(
     payload: Payload | None = None,
     unknown: UrdfIdentError | None = None,
 ) -> list[QualityReport]:
-    """Judges several logs of one robot, each alone and against each other, without refusing anything.
+    """Assesses several logs of one robot, each alone and against each other, without refusing any.
 
     Args:
         recordings: As read.
-        drive: Its torque constants are one where they are not known.
+        drive: The drive; unknown torque constants are 1.
         config: Conditioning.
-        payload: What some of them carry, or None.
-        unknown: Why torque constants are not known: efforts are then judged by themselves, and not against the URDF; None: they
-            are known.
+        payload: The payload that some of the logs carry, or None.
+        unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
+            known.
 
     Returns:
-        A report for each log; what conditioning would refuse is in it.
+        A report for each log; errors of the conditioning are among its findings.
 
     Raises:
         LogError: The effort is a current without a known gain.
@@ -104,7 +104,9 @@ def examine_logs(
         for k, item in usable.items()
     ]
     found = contradictions(robot, motions, drive.reduction)
-    if not any(item.severity == "refused" for doubts in found for item in doubts):  # what contradicts physics tells no delay
+    if not any(
+        item.severity == "refused" for doubts in found for item in doubts
+    ):  # a delay is not estimated from logs that contradict physics
         late, apart = timing(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
         found = [(*doubts, *common, *untold(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
@@ -121,14 +123,14 @@ def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: Signal
     Args:
         recording: As read.
         config: Conditioning.
-        force: Go on in spite of findings that refuse the log.
+        force: Continue in spite of findings that refuse the log.
 
     Returns:
         The prepared log.
 
     Raises:
         QualityError: The log is refused; the error carries all findings.
-        LogError: The effort is a current without a known gain, or nothing is left.
+        LogError: The effort is a current without a known gain, or no usable motion remains.
     """
     report = _assessed(recording, robot, drive, force)
     return _prepared(recording, report, robot, config)
@@ -137,20 +139,20 @@ def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: Signal
 def prepare_logs(
     recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False
 ) -> list[PreparedLog]:
-    """Prepares several logs with one cut-off and one row rate, so that their statistics can be merged.
+    """Prepares several logs with the same cut-off and row rate, so that their statistics can be merged.
 
-    What is `auto` is first chosen for each log and then fixed at the median for all.
+    Settings that are `auto` are first chosen for each log and then fixed at the median for all.
 
     Args:
         recordings: As read; names must differ.
         config: Conditioning.
-        force: Go on in spite of findings that refuse a log.
+        force: Continue in spite of findings that refuse a log.
 
     Returns:
         The prepared logs, in the same order.
 
     Raises:
-        LogError: No log, two logs with one name, or one log twice.
+        LogError: No log is given, two logs have the same name, or one log is given twice.
         QualityError: A log is refused.
     """
     if not recordings:
@@ -166,7 +168,7 @@ def prepare_logs(
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
-    """The same motion and efforts under another name, in another file format, or with other spaces."""
+    """Refuses logs with the same motion and efforts, even in another file format or with other white space."""
     alike: dict[tuple[int, float], list[Recording]] = {}
     found: list[LogError | None] = []
     for late in recordings:
@@ -204,13 +206,13 @@ def check_physics(
     force: bool = False,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[PreparedLog]:
-    """Adds what contradicts physics to the findings of logs that were prepared together.
+    """Adds contradictions with physics to the findings of logs that were prepared together.
 
     Args:
-        logs: The logs to learn from.
-        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
-        force: Go on in spite of findings that refuse a log.
-        meanwhile: Called once others look at each log; it may begin what they do next.
+        logs: The training logs.
+        reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
+        force: Continue in spite of findings that refuse a log.
+        meanwhile: Called once the workers have started on the logs; it may queue their next task.
 
     Returns:
         The logs with their findings.
@@ -231,14 +233,14 @@ def check_physics(
 
 
 def told_of(logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
-    """What :func:`.quality.counts.known_delays` makes of findings on prepared logs.
+    """Findings on prepared logs after :func:`.quality.counts.known_delays`.
 
     Args:
         logs: The logs.
-        found: Findings of each.
+        found: Findings of each log.
 
     Returns:
-        Findings of each.
+        The revised findings of each log.
     """
     seen = [(log.report.recording.position, log.segments, log.conditioned.cutoff) for log in logs]
     return known_delays(robot.joints, seen, found)
@@ -266,13 +268,13 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
 
 
 def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> PreparedLog:
-    """A log with the torque of the payload that it carries; others stay as they are.
+    """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged.
 
     Args:
         payload: The payload, or None.
 
     Returns:
-        The log; what moves the payload is taken off the measured torque.
+        The log; the torque that moves the payload is subtracted from the measured torque.
     """
     if payload is None or not payload.on(log.name):
         return log
@@ -280,14 +282,14 @@ def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> Prepare
 
 
 def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
-    """What to say of a payload that no log carries: a name that is misspelt would go unnoticed.
+    """Warning about a payload that no log carries, so that a misspelt log name is noticed.
 
     Args:
         payload: The payload, or None.
-        logs: The logs to learn from.
+        logs: The training logs.
 
     Returns:
-        One sentence, or none.
+        One sentence, or an empty tuple.
     """
     if payload is None or any(payload.on(log.name) for log in logs):
         return ()

@@ -1,4 +1,4 @@
-"""A log as it was read: named, in SI units, and otherwise untouched."""
+"""A log as read: named, in SI units and otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Recording(Stored):
-    """One log in SI units, columns in the order of ``joints``, otherwise untouched: rows may still be bad.
+    """One log in SI units, with columns in the order of ``joints``; otherwise unchanged, so it may contain invalid rows.
 
     Attributes:
         name: Short name of the log.
@@ -34,17 +34,17 @@ class Recording(Stored):
         velocity, acceleration: Shape (N, n), or None when not logged; same side as ``position``.
         effort: Shape (N, n) [N·m, N, A or V], or None; on ``effort_side``.
         effort_unit: SI unit of ``effort``.
-        effort_target, torque_target: Shape (N, n), what a controller logged as its targets, or None.
-        position_target: Shape (N, n) [rad or m], the reference that the controller followed, on the side of ``position``, or
+        effort_target, torque_target: Targets logged by the controller, shape (N, n), or None.
+        position_target: Reference position of the controller, shape (N, n) [rad or m], on the side of ``position``, or
             None.
-        temperature: Shape (N, n), of the joints, or one of the robot for all of them [K or °C], or None.
-        motor_position, motor_velocity: Shape (N, n) of a second encoder, before the gear, or None.
-        external_torque: Torque of known wrenches on the joints, shape (N, n) [N·m or N], once it is worked out, or None.
+        temperature: Shape (N, n), one per joint or one of the robot repeated for all joints [K or °C], or None.
+        motor_position, motor_velocity: Shape (N, n), from a second encoder before the gear, or None.
+        external_torque: Joint torques of the known wrenches, shape (N, n) [N·m or N], once computed, or None.
         wrenches: Frame name → (N, 6) measured external wrench [N, N·m], force first.
-        path: Where it was read.
+        path: Path of the log.
         sha256: Hash of the bytes read.
-        rows: 1-based row of each sample in the file, shape (N,), so that findings can point at it.
-        notes: What the reader chose or ignored, in words.
+        rows: 1-based row of each sample in the file, shape (N,), for the messages of findings.
+        notes: Choices and omissions of the reader, as text.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Recording(Stored):
 
     @property
     def effort_is_torque(self) -> bool:
-        """Whether nothing has to be known of the drives to read the effort: a torque or force, or none was logged."""
+        """Whether the effort is a torque or force (or absent), so that no drive gain is needed."""
         return self.effort is None or self.effort_unit in ("N·m", "N")
 
     @classmethod
@@ -104,13 +104,13 @@ class Recording(Stored):
         effort_unit: str = "N·m",
         name: str = "log",
     ) -> Recording:
-        """A log from arrays.
+        """Creates a recording from arrays.
 
         Args:
             time: Shape (N,) [s].
             position: Shape (N, n) [rad or m].
             effort: Shape (N, n), in ``effort_unit``, or None.
-            joints: Names of the n joints in the order of the columns, or a robot, whose ``joints`` they then are.
+            joints: Names of the n joints in the order of the columns, or a robot whose ``joints`` are used.
             velocity: Shape (N, n) [rad/s or m/s], or None.
             acceleration: Shape (N, n) [rad/s² or m/s²], or None.
             effort_unit: Unit of the effort: N·m, N, A, V, or a multiple of these.
@@ -121,7 +121,7 @@ class Recording(Stored):
 
         Raises:
             ShapeError: An array has another shape.
-            UnitError: The unit is unknown or none of an effort.
+            UnitError: The unit is unknown or not a unit of effort.
         """
         names = tuple(joints.joints) if isinstance(joints, Robot) else tuple(joints)
         unit = parse_unit(effort_unit, "effort")
@@ -139,7 +139,7 @@ class Recording(Stored):
 
     @classmethod
     def from_frame(cls, frame: Any, robot: Robot, *, layout: LogLayout | None = None, name: str = "log") -> Recording:
-        """A log from a data frame, by the header names that files have (``t``, ``q_<joint>``, ``tau_<joint>`` …).
+        """Creates a recording from a data frame with the header names of log files (``t``, ``q_<joint>``, ``tau_<joint>`` …).
 
         Args:
             frame: A pandas, polars or pyarrow table, or a mapping of column names to arrays of shape (N,).
@@ -169,7 +169,7 @@ class Recording(Stored):
             robot: The robot.
 
         Returns:
-            The recording; itself if the order is right already.
+            The recording; the object itself if the order is already right.
 
         Raises:
             LogError: Its joints are not those of the robot.
@@ -202,7 +202,7 @@ class Recording(Stored):
             yield f"wrench {frame}", value
 
     def take(self, select: Any) -> Recording:
-        """Some rows of the recording.
+        """Selects rows of the recording.
 
         Args:
             select: Slice, boolean mask (N,) or index array along time.

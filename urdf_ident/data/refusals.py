@@ -1,4 +1,4 @@
-"""Logs that cannot be used: all of them in one error, or left out and named."""
+"""Handling of unusable logs: all in one error, or left out and recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .quality.findings import Finding
 
 R = TypeVar("R")
 
-#: Names of refused logs in one message, at most.
+#: Maximum number of refused logs named in one message.
 _NAMED = 5
 
 
@@ -29,14 +29,14 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A log that took no part because it cannot be read or used.
+    """A log that was left out because it cannot be read or used.
 
     Attributes:
         name: Short name of the log.
-        path: Where it is.
-        why: What is wrong with it, in words.
-        sha256: Hash of the bytes read; empty where they could not be.
-        findings: What was found in it.
+        path: Path of the log.
+        why: The reason, as text.
+        sha256: Hash of the bytes read; empty if the log could not be read.
+        findings: Findings of the quality checks.
     """
 
     name: str
@@ -47,11 +47,11 @@ class LeftOut:
 
     @classmethod
     def of(cls, log: Named, error: UrdfIdentError) -> LeftOut:
-        """A log with the error that it has.
+        """Creates the record of a refused log.
 
         Args:
-            log: The log, or where it is.
-            error: Why it is refused.
+            log: The log, or its source.
+            error: The reason for the refusal.
 
         Returns:
             The record.
@@ -71,31 +71,31 @@ class LeftOut:
 
 
 def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | UrdfIdentError]:
-    """Calls a function with every log, by the workers that there are, and goes on after a log that it refuses.
+    """Calls a function with every log, on the available workers, and continues after a refused log.
 
     Args:
-        function: Of a module, or a partial of one.
+        function: A module-level function, or a partial of one.
         logs: Its arguments.
 
     Returns:
-        What it returns, or the error of the log, in the same order.
+        The result or the error of each log, in the same order.
     """
     return each(partial(_attempt, function), logs)
 
 
 def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> list[R]:
-    """What was found for every log, where none is refused.
+    """Returns the results if no log is refused.
 
     Args:
         logs: The logs.
-        results: What :func:`attempts` returned for them.
+        results: The return value of :func:`attempts`.
 
     Returns:
         The results.
 
     Raises:
-        LogError, MissingFileError: That of the first refused log, which names the others; its ``logs`` holds the errors of
-            all of them.
+        LogError, MissingFileError: The error of the first refused log; it names the others, and its ``logs`` holds the
+            errors of all.
     """
     errors = {log.name: result for log, result in zip(logs, results, strict=True) if isinstance(result, UrdfIdentError)}
     if errors:
@@ -104,14 +104,14 @@ def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> 
 
 
 def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
-    """:func:`attempts`, then :func:`all_usable`: a call that refuses logs names all of them.
+    """:func:`attempts` followed by :func:`all_usable`, so that an error names all refused logs.
 
     Args:
-        function: Of a module, or a partial of one.
+        function: A module-level function, or a partial of one.
         logs: Its arguments, with a name and a path.
 
     Returns:
-        What it returns, in the same order.
+        The results, in the same order.
 
     Raises:
         LogError, MissingFileError: See :func:`all_usable`.

@@ -1,7 +1,7 @@
-"""Which column of a table holds which quantity of which joint.
+"""Assignment of the columns of a table to quantities and joints.
 
-Three ways, in this order: the project file says so (:class:`LogLayout`); the header names the joints (``q_<joint>``, or
-``position_<joint>`` and the like); the header numbers them (``q1 … qn``, exactly as many as the robot has joints).
+In this order: by the project file (:class:`LogLayout`); by joint names in the header (``q_<joint>``, ``position_<joint>``
+or similar); by numbers in the header (``q1 … qn``, exactly one per joint of the robot).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PREFIXES = {
     "position_target": "position_target",
     "temperature": "temperature",
 }
-#: What other quantities measure, and those of the motor side.
+#: Quantity whose units each further quantity has, and the quantities of the motor side.
 KIND = {
     "motor_position": "position",
     "position_target": "position",
@@ -42,7 +42,7 @@ KIND = {
     "torque_target": "effort",
 }
 MOTOR = ("motor_position", "motor_velocity")
-#: Other prefixes of ``<joint>`` that are understood, where the default one does not occur.
+#: Alternative prefixes of ``<joint>``, used if the default one does not occur.
 ALIASES = {
     "position": ("position", "pos"),
     "velocity": ("velocity", "vel", "dq", "qd"),
@@ -70,20 +70,20 @@ _NUMBERED = {
 
 @dataclass(frozen=True)
 class LogLayout:
-    """What a log looks like when it does not have the default columns; the ``log:`` section of a project file.
+    """Layout of a log without the default columns; the ``log:`` section of a project file.
 
     Attributes:
         files: Quantity → file name pattern of a split log, where ``*`` stands for the LOG argument. A quantity
-            without a file of its own is looked for in the file of ``position``.
+            without its own file is read from the file of ``position``.
         rate: Samples per second [Hz], for logs without a time column.
         columns: ``time`` or a quantity (keys of :data:`PREFIXES`) → column names or 0-based column numbers, in
             the order of ``robot.order``.
-        units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single
-            unit of angle is meant for revolute joints, a unit of length for prismatic ones.
+        units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single unit
+            of angle applies to revolute joints only, a unit of length to prismatic ones.
         position_side: Where positions, velocities and accelerations were measured: "joint" or "motor".
         effort_side: Where the effort acts: "joint" or "motor".
         topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.
-        joints: Robot joint → its name in the log, where the two differ.
+        joints: Robot joint → its name in the log, if the two differ.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class LogLayout:
 
     @property
     def choice(self) -> Choice:
-        """What is to be looked for in a file that holds more than one table."""
+        """The table to select in a file that contains more than one."""
         return Choice(self.topic, self.joints)
 
 
@@ -110,7 +110,7 @@ class ColumnMap:
         joints: Quantity → one column per joint, in *model* order.
         wrenches: Frame → its six columns, force first.
         notes: Choices that the user should know of.
-        units: ``time`` or a quantity → unit that the header tells, or one a joint in the order of ``robot.order``.
+        units: ``time`` or a quantity → unit given by the header, or one per joint in the order of ``robot.order``.
     """
 
     time: int | None
@@ -121,19 +121,19 @@ class ColumnMap:
 
 
 def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
-    """Finds the columns of some quantities.
+    """Finds the columns of given quantities.
 
     Args:
         table: The opened file.
         robot: Names and order of the joints.
-        layout: What the project file says.
+        layout: Layout given in the project file.
         quantities: Keys of :data:`PREFIXES` to look for in this table.
 
     Returns:
-        The columns; quantities that are not there are absent.
+        The columns; quantities that were not found are absent.
 
     Raises:
-        LogError: A column does not exist, a name fits no joint, or a joint has no column.
+        LogError: A column does not exist, a name matches no joint, or a joint has no column.
     """
     given = {key: _explicit(table, robot, layout, key) for key in quantities if key in layout.columns}
     rest = [key for key in quantities if key not in given]
@@ -170,7 +170,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
 
 
 def _told(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
-    """The unit that the header tells of a quantity, or one a joint in the order of ``robot.order``; "" for none."""
+    """The unit of a quantity given by the header, or one per joint in the order of ``robot.order``; "" for none."""
     known = {units[column] for column in columns} - {""}
     if len(known) < 2:
         return known.pop() if known else ""
@@ -181,7 +181,7 @@ def _told(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Ro
 
 
 def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
-    """Says which of a rate and a time column counts, where a log has both."""
+    """Note on which of the two is used if a log has both a given rate and a time column."""
     if time is not None:
         return f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"
     found = _time(table, layout)
@@ -190,7 +190,7 @@ def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
 
 
 def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuses one column for two quantities."""
+    """Refuses a column that is assigned to two quantities."""
     owner: dict[int, str] = {}
     for quantity, columns in found.items():
         for column in columns if quantity != "temperature" else ():
@@ -205,7 +205,7 @@ def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:
-    """Refuses a used column whose name another one bears too, unless the project file gives its number."""
+    """Refuses a used column whose name is not unique, unless the project file gives its number."""
     numbers = {
         column
         for chosen in layout.columns.values()
@@ -237,10 +237,10 @@ def _time(table: Table, layout: LogLayout) -> int | None:
 
 
 def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> tuple[int, ...]:
-    """Columns that the project file lists, from ``robot.order`` to model order."""
+    """Columns listed in the project file, converted from ``robot.order`` to model order."""
     chosen = layout.columns[quantity]
     columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
-    if quantity == "temperature" and len(columns) == 1:  # of the whole robot
+    if quantity == "temperature" and len(columns) == 1:  # one for the whole robot
         return (_locate(table, columns[0], quantity),) * robot.n
     if len(columns) != robot.n:
         raise LogError(
@@ -280,7 +280,7 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
 
 
 def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-    """Columns by the default names, or numbered ones."""
+    """Columns with default names, or numbered columns."""
     names = table.names or ()
     known = {*robot.joints, *robot.locked}
     prefixes = {key: _prefix(names, known, key) for key in quantities}
@@ -312,7 +312,7 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
 
 
 def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
-    """The prefix that this header uses for a quantity: the default one if any joint has it."""
+    """The prefix used in this header for a quantity: the first in the list that occurs with a joint."""
     choices = [f"{prefix}_" for prefix in (PREFIXES[quantity], *ALIASES.get(quantity, ()))]
     return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
 
@@ -347,7 +347,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
 
 
 def _instead(table: Table, known: Collection[str], prefix: str) -> str:
-    """A position column of an unknown joint, which may be the missing one under another name."""
+    """Hint at a position column of an unknown joint, which may be the missing joint under another name."""
     spare = [
         name for name in table.spelled or table.names or () if name.startswith(prefix) and name[len(prefix) :] not in known
     ]
@@ -380,7 +380,7 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
 
 
 def _too_few(count: int, robot: Robot) -> str:
-    """What to do about columns that do not go round."""
+    """Remedy if the number of columns differs from the number of joints."""
     if count > robot.n:
         return "list the columns of these joints alone: `log: {columns: {...}}`"
     return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"

@@ -1,4 +1,4 @@
-"""From the cells of tables to the fields of a recording: columns found, units and sides resolved, SI units."""
+"""Conversion of the cells of tables to the fields of a recording: columns, units and sides, in SI units."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def recording_fields(
     """The fields of a recording from open tables.
 
     Args:
-        tables: Each table with the quantities that it may hold; the positions' table first.
+        tables: Each table with the quantities that it may contain; the table of the positions first.
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
         name: Name of the log.
-        path: Where it came from, for messages.
+        path: Path of the log, for messages.
 
     Returns:
         Arguments of :class:`..recording.Recording`, SI units, columns in the order of the robot's joints.
@@ -95,7 +95,7 @@ def recording_fields(
 
 
 def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arrays: tuple[Array, ...]) -> None:
-    """Refuses clocks and positions of which no cell holds a number: dates, texts, another decimal sign."""
+    """Refuses time and position columns without any number: unknown date formats, text, another decimal sign."""
     kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": "numbers like 0.5 or -1e-3"}
     for (quantity, columns), array in zip(groups, arrays, strict=True):
         for column, values in zip(columns, array.T, strict=True) if quantity in kinds and len(array) else ():
@@ -122,7 +122,7 @@ def _check_layout(layout: LogLayout) -> None:
 
 
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
-    """Columns of one file; a part of a split log without header or description is all one quantity."""
+    """Columns of one file; all columns of a part of a split log without a header belong to one quantity."""
     mine = [*quantities, "time"] if "position" in quantities else quantities
     own = replace(layout, columns={key: value for key, value in layout.columns.items() if key in mine})
     whole = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
@@ -161,7 +161,7 @@ def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Arr
 
 
 def _seconds(time: Array, layout: LogLayout) -> Array:
-    """Time in seconds; a clock that counts from long ago loses its first value, so that its digits are kept."""
+    """Time in seconds; the first value of a clock with a distant epoch is subtracted to keep the precision."""
     unit = layout.units.get("time", "s")
     factor = parse_unit(unit if isinstance(unit, str) else unit[0], "time").factor
     if factor == 1.0:
@@ -208,7 +208,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
 
 
 def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, quantity: str) -> float:
-    """Factor to SI; one unit for all joints speaks only for the joints it can measure."""
+    """Factor to SI; a single unit for all joints applies only to the joints whose type it fits."""
     if kind in ("effort", "temperature") or on_motor:
         return unit.factor
     linear = unit.kind == KINDS[kind][1]

@@ -1,4 +1,4 @@
-"""Which reader a log needs: by its first bytes, and by its suffix where these say nothing."""
+"""Choice of the reader for a log, by its first bytes or else by its suffix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WORDS = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB"
 
 @dataclass(frozen=True)
 class Choice:
-    """What a project file says of logs that hold more than one table.
+    """Settings of the project file for logs that contain more than one table.
 
     Attributes:
         topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file.
@@ -58,10 +58,10 @@ class Choice:
 
 
 def is_log_name(path: str | Path) -> bool:
-    """Whether a file's name is that of a log.
+    """Whether a file name is that of a log.
 
     Returns:
-        True for the suffixes of all formats that are read.
+        True for the suffixes of all supported formats.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -72,7 +72,7 @@ def logs_among(paths: Iterable[str]) -> list[str]:
     """The logs among the files of a folder: its CSV files if it has any, else files of all formats.
 
     Args:
-        paths: The files; hidden ones are left out.
+        paths: The files; hidden ones are ignored.
 
     Returns:
         The logs, sorted.
@@ -88,27 +88,27 @@ def is_bag_folder(path: str | Path) -> bool:
         path: The folder.
 
     Returns:
-        True if it holds ``metadata.yaml`` and a storage file.
+        True if it contains ``metadata.yaml`` and a storage file.
     """
     folder = Path(path)
     return (folder / "metadata.yaml").is_file() and any(any(folder.glob(f"*{end}")) for end in (".db3", ".mcap", ".zstd"))
 
 
 def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | None = None) -> Table:
-    """Opens one log of any kind.
+    """Opens one log of any supported format.
 
     Args:
-        path: A file, a bag's folder, or an episode of a LeRobot data set (``DATASET/episode_000003``).
-        robot: Whose joints are wanted; only bags ask.
+        path: A file, a bag folder, or an episode of a LeRobot data set (``DATASET/episode_000003``).
+        robot: The robot whose joints are read; needed for bags only.
         choice: Topic and joint names of the project file.
 
     Returns:
         The opened log.
 
     Raises:
-        MissingFileError: It does not exist or may not be read.
+        MissingFileError: The log does not exist or cannot be read.
         MissingExtraError: A library is not installed.
-        LogError: It is broken, empty or of an unknown kind.
+        LogError: The log is broken, empty or of an unknown format.
     """
     choice = choice or Choice()
     kind = _kind(path)
@@ -151,14 +151,14 @@ def _kind(path: str | Path) -> str:
     with read_stream(path, "log") as stream:
         head = stream.read(512)
         stream.seek(512)
-        later = stream.read(8)  # HDF5 behind a user block
+        later = stream.read(8)  # HDF5 after a user block
     kind = next(
         (kind for magic, kind in _MAGIC if head.startswith(magic)), "hdf5" if later.startswith(b"\x89HDF\r\n\x1a\n") else ""
     )
     if kind:
         return kind
     expected = _SUFFIXES.get(Path(path).suffix.lower(), "")
-    old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a number that tells its kind
+    old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a type number
     if expected and not old and head.strip():
         raise LogError(
             f"this is no {_WORDS[expected]} file, whatever its name says",

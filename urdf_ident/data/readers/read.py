@@ -1,7 +1,7 @@
-"""Reading logs: tables of any format in, recordings in SI units and model order out.
+"""Reading logs of any supported format as recordings in SI units and model order.
 
-Nothing is judged or repaired here. A row that cannot be read stays as NaN with its row number, so that
-:mod:`quality` can say where it was.
+Nothing is checked or repaired here. A row that cannot be read is kept as NaN with its row number, so that
+:mod:`quality` can report it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_reco
 def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayout | None = None) -> Recording:
     """Reads one log.
 
-    Without a layout the header decides: ``t`` [s], ``q_<joint>`` [rad or m], and optionally ``v_``, ``a_``, ``tau_``,
-    ``qm_``, ``vm_`` ``<joint>`` and ``wrench_<frame>_{fx, fy, fz, mx, my, mz}`` [N, N·m], matched by joint *name*.
+    Without a layout, columns are found by the header: ``t`` [s], ``q_<joint>`` [rad or m], and optionally ``v_``, ``a_``,
+    ``tau_``, ``qm_``, ``vm_`` ``<joint>`` and ``wrench_<frame>_{fx, fy, fz, mx, my, mz}`` [N, N·m], by joint *name*.
 
     Args:
-        source: A file, the stem of a split log, or what :func:`expand_logs` returned.
-        robot: The robot that moved; columns are brought to the order of its joints.
+        source: A file, the stem of a split log, or an item returned by :func:`expand_logs`.
+        robot: The robot that moved; columns are returned in the order of its joints.
         layout: Columns, units and sides that differ from the default.
 
     Returns:
@@ -46,7 +46,7 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
 
     Raises:
         MissingFileError: A file does not exist.
-        LogError: The file is empty or no text, its columns do not fit the robot, or it changes while it is read.
+        LogError: The file is empty or not text, its columns do not fit the robot, or it changes while it is read.
         UnitError: A unit is unknown or measures something else.
     """
     layout = layout or LogLayout()
@@ -56,7 +56,7 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
 
 
 def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
-    """A log whose files are on a disk of this machine."""
+    """Reads a log whose files are on this machine."""
     named = {path: stamp(path) for _, path in source.files}
     tables = _open(source, robot, layout)
     stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **named}
@@ -79,19 +79,19 @@ def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
 def read_recordings(
     sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
 ) -> list[Recording]:
-    """Reads several logs, in processes of their own if there are many: parsing text is most of the work of a long log.
+    """Reads several logs in parallel; parsing text takes most of the time for a long log.
 
     Args:
         sources: As for :func:`read_recording`.
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
-        jobs: Processes; never more than logs.
+        jobs: Number of processes, limited to the number of logs.
 
     Returns:
         The logs, in the same order.
 
     Raises:
-        LogError, MissingFileError, UnitError: See :func:`read_recording`; of the first log that has one, the others named.
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, which names the other logs.
     """
     return read_readable(sources, robot, layout, jobs=jobs, skip=False)[0]
 
@@ -104,21 +104,21 @@ def read_readable(
     jobs: int = 1,
     skip: bool = True,
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads those of several logs that can be read.
+    """Reads several logs and leaves out those that cannot be read.
 
     Args:
         sources: As for :func:`read_recording`.
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
-        jobs: Processes; never more than logs.
-        skip: Whether logs that cannot be read are left out; otherwise all must be readable.
+        jobs: Number of processes, limited to the number of logs.
+        skip: Whether unreadable logs are left out; otherwise all must be readable.
 
     Returns:
-        The logs, in the same order, and those that are left out, each with the reason.
+        The logs, in the same order, and those that were left out, each with the reason.
 
     Raises:
-        LogError, MissingFileError, UnitError: See :func:`read_recording`; that of the first log where none can be read, or one
-            cannot and none may be left out.
+        LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, if no log can be read or if one
+            cannot and ``skip`` is False.
     """
     logs, results = _read_all(sources, robot, layout, jobs)
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
@@ -138,7 +138,7 @@ def _read_all(
 
 
 def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:
-    """Each file with the quantities that it may hold; the positions' file first."""
+    """Each file with the quantities that it may contain; the file of the positions first."""
     files = dict(source.files)
     if "" in files:
         return [(open_table(files[""], robot, layout.choice), list(PREFIXES))]

@@ -1,4 +1,4 @@
-"""From the LOG arguments of a command line to logs: files, folders, globs, addresses, stems of split logs."""
+"""Expansion of the LOG arguments of a command: files, folders, globs, addresses, stems of split logs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .tables import file_hash
 
 @dataclass(frozen=True)
 class LogSource:
-    """Where one log is: its name and, per quantity, its file (the key ``""`` holds everything else).
+    """Location of one log: its name and its file for each quantity (the key ``""`` stands for all others).
 
     Attributes:
-        name: Short name, different from that of every other log of the same call.
-        path: What the user would call it: the file, or the stem of a split log.
+        name: Short name, unique among the logs of the same call.
+        path: The file, or the stem of a split log, for messages.
         files: Pairs (quantity, path); a log in one file has the single pair ``("", path)``.
     """
 
@@ -33,20 +33,20 @@ class LogSource:
 
 
 def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None, *, copies: bool = False) -> list[LogSource]:
-    """Finds the logs that the arguments stand for.
+    """Finds the logs that the arguments refer to.
 
     Args:
-        arguments: Files, folders (every log in them), bags' folders, LeRobot data sets (every episode in them) or single
-            episodes (``DATASET/episode_000003``), globs, or stems of split logs; of files, folders and globs also addresses
-            (``s3://bucket/run.parquet``).
-        layout: Its ``files`` say what the parts of a split log are called.
-        copies: Let files of the same content through; who prepares the logs finds them.
+        arguments: Files, folders (every log in them), bag folders, LeRobot data sets (every episode in them) or single
+            episodes (``DATASET/episode_000003``), globs, or stems of split logs; files, folders and globs may also be
+            addresses (``s3://bucket/run.parquet``).
+        layout: Its ``files`` give the file names of a split log.
+        copies: Accept files of the same content, which the preparation of the logs detects later.
 
     Returns:
-        The logs, sorted by path; one that is reached in two ways comes once.
+        The logs, sorted by path, without duplicates.
 
     Raises:
-        MissingFileError: An argument stands for no log, or a part of a split log is missing.
+        MissingFileError: An argument matches no log, or a part of a split log is missing.
         LogError: Two files have the same content.
     """
     layout = layout or LogLayout()
@@ -64,11 +64,11 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
 
 
 def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
-    """The one log that a path stands for.
+    """The log at one path.
 
     Args:
         source: A file, the stem of a split log, or a source already found.
-        layout: Says whether logs are split.
+        layout: Its ``files`` tell whether logs are split.
 
     Returns:
         The source.
@@ -107,7 +107,7 @@ def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _in_folder(path: Path) -> list[str]:
-    """Logs of a folder: the folder itself where it is one, else the files, bags and data sets in it."""
+    """Logs of a folder: the folder itself if it is a bag or data set, else the files, bags and data sets in it."""
     own = _logs_of_folder(path)
     if own:
         return own
@@ -147,7 +147,7 @@ def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, 
 
 
 def _stem(path: str, layout: LogLayout) -> str | None:
-    """What ``*`` stands for in the name of a part, or None when the file is no part of a split log."""
+    """The text matched by ``*`` in the name of a part, or None if the file is not part of a split log."""
     for pattern in layout.files.values():
         match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), path)
         if match:
@@ -183,7 +183,7 @@ def _missing(argument: str) -> MissingFileError:
 
 
 def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
-    """Refuses files of the same content; only files of one size are read for it."""
+    """Refuses files of the same content; only files of equal size are read."""
     sizes: dict[tuple[int, ...], list[str]] = {}
     for path in paths:
         parts = [Path(part) for _, part in found[path]]
@@ -210,7 +210,7 @@ def _short(path: str) -> str:
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Short names; those that would be equal get their folder (or the whole path) in front."""
+    """Short names, made unique by prefixing the folder (or the whole path)."""
     names = [_short(path) for path in paths]
     for longer in (lambda p: f"{Path(p).parent.name}/{_short(p)}", str):
         twice = Counter(names)

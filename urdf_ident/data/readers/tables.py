@@ -1,4 +1,4 @@
-"""What every kind of log file becomes: columns with names, read group by group, rows numbered as in the file."""
+"""Common interface of all log files: named columns, read in groups, with the row numbers of the file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ...scratch import room
 
 Rows = NDArray[np.int64]
 
-#: Bytes that a compressed log may grow to, and how many times its own size beyond the first 64 MiB.
+#: Largest unpacked size of a compressed log [bytes], and its largest ratio to the file size beyond the first 64 MiB.
 MOST_BYTES, MOST_GROWTH = 16 << 30, 200
-#: Columns, their letters alone, that say which joint or signal a row is of, and columns of its numbers.
+#: Names (letters only) of columns that identify the joint or signal of a row, and of columns with its values.
 _KEYS = re.compile("(joint|motor)(name|id|index)?|axis|name|field|signal|variable|channel|metric|topic|series")
 _VALUES = re.compile("value|val|data|q|pos|position|angle|v|vel|velocity|tau|effort|torque|current")
 
@@ -33,7 +33,7 @@ class Cells:
     """Some columns of a table.
 
     Attributes:
-        groups: One array a group of columns that was asked for, shape (N, columns of the group).
+        groups: One array per requested group of columns, shape (N, columns of the group).
         rows: 1-based row in the file of each sample, shape (N,).
     """
 
@@ -43,17 +43,17 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Table(ABC):
-    """An opened log: its columns are known, its numbers not yet read.
+    """An opened log: its columns are known, its numbers are not read yet.
 
     Attributes:
-        path: What the user calls it.
-        names: Column names, or None when the file has none.
+        path: Path for messages.
+        names: Column names, or None if the file has none.
         width: Number of columns.
-        files: The files whose bytes it is made of.
-        notes: What the reader chose or left out, in words.
-        spelled: The names with what else the file says of them (joints in place of numbers, units); None for nothing else.
-        first: The cells of the first row as they stand there, where they are text.
-        texts: Names of columns that hold text and are left out.
+        files: The files that contain the log.
+        notes: Choices and omissions of the reader, as text.
+        spelled: Names completed by other information in the file (joints instead of numbers, units); None if there is none.
+        first: The cells of the first row as text, for text files.
+        texts: Names of text columns, which are left out.
     """
 
     path: str
@@ -67,20 +67,20 @@ class Table(ABC):
 
     @abstractmethod
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """Reads some columns.
+        """Reads groups of columns.
 
         Args:
             groups: 0-based column numbers; columns of one group go into one array.
 
         Returns:
-            The arrays. Cells that are empty or no number are NaN; so are all cells of rows that cannot be taken apart.
+            The arrays. Cells that are empty or not a number are NaN, as are all cells of rows that cannot be parsed.
 
         Raises:
             LogError: The file is broken.
         """
 
     def read(self, columns: Sequence[int]) -> Array:
-        """Reads some columns into one array.
+        """Reads columns into one array.
 
         Args:
             columns: 0-based column numbers.
@@ -94,7 +94,7 @@ class Table(ABC):
         return self.cells([columns]).groups[0]
 
     def sha256(self) -> str:
-        """Hash of the bytes of its files, and of its name where one file holds several logs."""
+        """Hash of the bytes of its files, and of its name if one file contains several logs."""
         hashes = [file_hash(path) for path in self.files]
         if len(hashes) == 1 and self.path == self.files[0]:
             return hashes[0]
@@ -103,10 +103,10 @@ class Table(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable(Table):
-    """A table whose columns are in memory already, or are views of a file.
+    """A table whose columns are in memory or views of a file.
 
     Attributes:
-        columns: One array a column, shape (N,).
+        columns: One array per column, shape (N,).
     """
 
     columns: tuple[NDArray[Any], ...]
@@ -131,13 +131,13 @@ class ArrayTable(Table):
 
 
 def file_hash(path: str | Path) -> str:
-    """SHA-256 of a file, read piece by piece.
+    """SHA-256 of a file, read in chunks.
 
     Returns:
         64 hexadecimal digits.
 
     Raises:
-        MissingFileError: It cannot be read.
+        MissingFileError: The file cannot be read.
     """
     digest = hashlib.sha256()
     with read_stream(path, "log") as stream:
@@ -150,15 +150,15 @@ def file_hash(path: str | Path) -> str:
 def decoding(
     path: str | Path, kind: str, extra: str = "", remedy: str = "check the recording, or export it as CSV"
 ) -> Iterator[None]:
-    """Turns whatever a decoder raises on a broken file into one error that names the file.
+    """Converts any exception of a decoder on a broken file to one error that names the file.
 
     Args:
-        kind: What it should be, in words (``"Parquet file"``).
-        extra: The extra of this package whose library reads it.
-        remedy: What to do about a broken one.
+        kind: Expected format, for messages (``"Parquet file"``).
+        extra: The extra of this package that installs the decoder.
+        remedy: Remedy for a broken file.
 
     Yields:
-        Nothing; the decoder is called inside.
+        Nothing; the decoder is called inside the context.
 
     Raises:
         MissingExtraError: The library is not installed.
@@ -175,19 +175,19 @@ def decoding(
         ) from error
     except PermissionError as error:
         raise MissingFileError(f"log cannot be read ({error.strerror})", where=str(path)) from error
-    except Exception as error:  # decoders raise whatever they like on broken bytes; the cause stays attached
+    except Exception as error:  # decoders raise all kinds of exceptions on broken bytes; the cause is kept
         words = " ".join(str(error).split())[:160] or type(error).__name__
         raise LogError(f"the {kind} is broken", where=str(path), got=words, remedy=remedy) from error
 
 
 def refuse_long(table: Table) -> None:
-    """Refuses a table with a row for every joint or signal, where a log has one for every sample.
+    """Refuses a table in long format (one row per joint or signal instead of one per sample).
 
     Args:
-        table: One in which no column holds the positions of a joint.
+        table: A table in which no column of joint positions was found.
 
     Raises:
-        LogError: It is such a table; with what turns it round.
+        LogError: The table is in long format; the message says how to pivot it.
     """
     plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*(table.names or ()), *table.texts)}
     keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
