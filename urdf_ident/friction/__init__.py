@@ -1,8 +1,8 @@
-"""Friction: one class is one law, used by estimator, simulated plant, online callable and files alike.
+"""Friction laws: one class per law, shared by the estimator, the simulated plant, the online model and the files.
 
-A law says its physics once (:meth:`.law.Law.basis`) and everything else follows: the columns of the regressor, the torque of
-a plant that really sticks, the torque of one online sample, the formula in joints.yaml, the names in files. A new law is
-one class; it is known by its name from the moment its module is imported.
+A law defines its physics once (:meth:`.law.Law.basis`). The regressor columns, the torque of a simulated plant with
+stiction, the torque of one online sample, the formula in joints.yaml and the names in files are derived from it. A new law
+is one new class; importing its module registers it by name.
 """
 
 from __future__ import annotations

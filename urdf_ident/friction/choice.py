@@ -1,4 +1,4 @@
-"""Friction as a user writes it: names, fixed shapes, joints."""
+"""Friction in the user's notation: names, fixed shapes, joints."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..errors import ModelError, nearest
 from .law import FRICTION, Law
 from .term import Term
 
-#: What ``friction: auto`` begins with, and stays with where the data cannot choose.
+#: Start of ``friction: auto``, and its result where the data cannot choose.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
-#: The same for a motor that moves several joints: what such a motor surely has, beside the friction of the joints.
+#: The same for the motor side of a motor that moves several joints, in addition to the friction of the joints.
 MOTOR_FRICTION = ("viscous", "coulomb")
 
 
 def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> Term:
-    """Makes a friction law from what a user wrote.
+    """Builds a friction law from the user's notation.
 
     Args:
         spec: A name (``"coulomb"``), a mapping with its fixed shapes (``{"term": "coulomb", "width": 0.02}``; the
-            value ``auto`` leaves a shape to be fitted, from its default), or a term.
-        ratio: Speed of the axis per joint speed, a positive number. Defaults are for joints: on a motor, which turns
-            so many times as fast, those that are not given are scaled by it.
+            value ``auto`` means that a shape is fitted, starting from its default), or a term.
+        ratio: Speed of the axis per joint speed, a positive number. Defaults are for joints: on a motor, shapes that
+            are not given are scaled by it.
 
     Returns:
         The term.
@@ -90,7 +90,7 @@ def _check_shape_value(law: type[Law], key: str, value: Any) -> None:
 def friction_by_joint(
     spec: str | Sequence[Any] | Mapping[str, Sequence[Any]], joints: Sequence[str], ratios: Mapping[str, float] | None = None
 ) -> dict[str, tuple[Term, ...]]:
-    """Friction laws of every joint, from the project file's three ways of saying it.
+    """Returns the friction laws of every joint, from any of the three notations of the project file.
 
     Args:
         spec: ``"auto"``, a list for all joints, or ``{"default": [...], "joint_3": [...]}``.

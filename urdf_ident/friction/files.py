@@ -1,4 +1,4 @@
-"""Friction in files: a law's name, its parameters by symbol and its shapes, a number per joint or one for all."""
+"""Friction in files: law name, parameters by symbol and shapes, each one number per joint or one for all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .law import FRICTION, FormerName, Friction, Law
 
 @dataclass(frozen=True, eq=False)
 class FrictionRead:
-    """What a file says of friction.
+    """Friction read from a file.
 
     Attributes:
         friction: The laws with their parameters.
-        notes: Former names that were found, in words.
+        notes: Descriptions of the former names found.
     """
 
     friction: tuple[Friction, ...]
@@ -26,18 +26,18 @@ class FrictionRead:
 
 
 def friction_from_mapping(settings: Mapping[str, object], where: str = "friction") -> FrictionRead:
-    """Friction from a YAML or JSON mapping.
+    """Reads friction from a YAML or JSON mapping.
 
     Args:
-        settings: Name of a law → its only parameter's numbers per joint, or a mapping of symbols and shapes → numbers.
-            Parameters left out are 0, shapes are the law's defaults. Former names are read too.
+        settings: Name of a law → numbers per joint of its only parameter, or a mapping of symbols and shapes → numbers.
+            Omitted parameters are 0, omitted shapes the law's defaults. Former names are accepted.
         where: File and key, for messages.
 
     Returns:
         The laws, and a note on each former name.
 
     Raises:
-        ModelError: Unknown name or field, a field that is missing, or no numbers.
+        ModelError: Unknown name or field, a missing field, or values that are not numbers.
     """
     if not isinstance(settings, Mapping):
         raise ModelError("friction is no mapping", where=where, got=repr(settings)[:60], expected="law: numbers of the joints")
@@ -52,7 +52,7 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
 
 
 def _understood(name: str, value: object, where: str) -> tuple[type[Law], dict[str, Any], str]:
-    """The law, its options by present names, and a note if the names were former ones."""
+    """Returns the law, its options by present names, and a note if former names were used."""
     given = dict(value) if isinstance(value, Mapping) else None
     law = FRICTION.get(name)
     if law is not None:
@@ -80,7 +80,7 @@ def _understood(name: str, value: object, where: str) -> tuple[type[Law], dict[s
 
 
 def _check_parameters(law: type[Law], options: Mapping[str, Any], where: str, old: FormerName | None = None) -> None:
-    """A law with one parameter needs it, and a former form all that it had; what has several may leave some out."""
+    """Checks that a law's only parameter, or all fields of a former notation, are given."""
     needed = set(old.fields.values()) & set(law.symbols) if old else set(law.symbols[:1] if len(law.symbols) == 1 else ())
     missing = sorted(needed - set(options))
     if missing:

@@ -1,7 +1,7 @@
-"""What a friction law is, and the catalogue of all of them.
+"""Base class of friction laws, and their registry.
 
-A law writes its physics once, in :meth:`Law.basis`. The columns of the estimator, the torque of a simulated plant and the
-online torque of an identified model all come from there; what differs is only what is known about the sign of the velocity.
+A law defines its physics once, in :meth:`Law.basis`. The columns of the estimator, the torque of a simulated plant and the
+online torque of an identified model are all computed from it; they differ only in how the sign of the velocity is known.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ..errors import ModelError
 from ..linalg import Array
 from .term import AxisMotion, Term
 
-#: Where |v| reaches the knee of the smooth sign by default [rad/s or m/s].
+#: Default half-width of the smooth sign [rad/s or m/s].
 SIGN_WIDTH = 0.02
-#: Speeds that a friction curve of four parameters a direction needs (Liu 2023).
+#: Number of speeds that a friction curve with four parameters per direction needs (Liu 2023).
 LEAST_SPEEDS = 4
-#: Stands for a width or speed of 0 where it divides [rad/s or m/s].
+#: Replaces a width or speed of 0 in denominators [rad/s or m/s].
 _TINY = 1e-290
-#: Keys of what goes for the trained speeds among shapes that are gathered.
+#: Keys of the trained speeds among gathered shapes.
 _LOW, _HIGH, _STRAIGHT = "trained low", "trained high", "straight"
-#: Step of the slope at the edge of the trained speeds, a fraction of the edge.
+#: Finite-difference step of the slope at the edge of the trained speeds, a fraction of the edge.
 _STEP = 1e-4
-#: Friction laws by the name that files use; a law enters when its class is made.
+#: Friction laws by their name in files; a law is registered when its class is defined.
 FRICTION: dict[str, type[Law]] = {}
 
 
 def smooth_sign(v: Array, width: float | Array) -> Array:
-    """``tanh(v / width)``; the hard sign for width 0.
+    """Returns ``tanh(v / width)``, or the hard sign for width 0.
 
-    A measured velocity is never exactly zero at rest, and ``sign`` of the ±1e-6 rad/s that zero-phase filtering leaves
-    there would be noise of the full Coulomb torque.
+    A measured velocity is never exactly zero at rest: the sign of the ±1e-6 rad/s left by zero-phase filtering would be
+    noise with the amplitude of the Coulomb torque.
 
     Args:
         v: Velocity, any shape [rad/s or m/s].
@@ -49,14 +49,14 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
 
 
 def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
-    """A velocity that goes on in a straight line to a multiple of an edge, and from there with its square root, without a kink.
+    """Maps a velocity: linear up to a multiple of an edge, then growing with the square root, with a continuous slope.
 
-    Friction of gears and grease rises less and less with speed, and slow data do not show where that begins.
+    Friction of gears and grease grows sublinearly at high speed, and slow data do not show where that begins.
 
     Args:
         v: Velocity, any shape [rad/s or m/s].
-        edge: Velocity of the same sign, no further from zero, shape of v [rad/s or m/s].
-        straight: The multiple, at least 1, infinite for a straight line; a number or shape of v.
+        edge: Velocity of the same sign and at most the same magnitude, shape of v [rad/s or m/s].
+        straight: The multiple, at least 1; infinite for a straight line; a number or shape of v.
 
     Returns:
         Shape of v [rad/s or m/s].
@@ -68,14 +68,14 @@ def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sliding:
-    """What a law knows of the sliding at one moment of many axes, or at many moments of one axis: shape (K,) each.
+    """Sliding state of many axes at one instant, or of one axis at many instants: shape (K,) each.
 
     Attributes:
         v: Velocity [rad/s or m/s].
-        load: Torque that the gear passes on to the links [N·m or N], or None.
+        load: Torque that the gear transmits to the links [N·m or N], or None.
         bent: State of a law with memory, −1 … 1, or None.
-        slip: Direction of slip where an integrator knows it, −1, 0 (sticks) or 1; None takes a smooth sign of v.
-        inside: Whether all of it is known to be inside the trained speeds.
+        slip: Direction of slip if an integrator provides it: −1, 0 (sticks) or 1; None: smooth sign of v.
+        inside: Whether all velocities are known to be inside the trained speeds.
         q: Position [rad or m], or None.
     """
 
@@ -88,7 +88,7 @@ class Sliding:
     _signs: dict[float, Array] = field(init=False, repr=False, default_factory=dict)
 
     def sign(self, width: float | Array) -> Array:
-        """Direction of slip.
+        """Returns the direction of slip.
 
         Args:
             width: Half-width of the smooth sign, a number or shape (K,) [rad/s or m/s].
@@ -100,17 +100,17 @@ class Sliding:
             return self.slip
         if isinstance(width, np.ndarray):
             return smooth_sign(self.v, width)
-        if width not in self._signs:  # laws of one axis have it in common
+        if width not in self._signs:  # shared by the laws of one axis
             self._signs[width] = smooth_sign(self.v, width)
         return self._signs[width]
 
 
 @dataclass(frozen=True)
 class FormerName:
-    """How older files write a law.
+    """Notation of a law in older files.
 
     Attributes:
-        name: The law's former name; may be the present one, with other fields.
+        name: The law's former name; may equal the present one, with other fields.
         fields: Former field → symbol or shape.
     """
 
@@ -120,13 +120,13 @@ class FormerName:
 
 @dataclass(frozen=True)
 class AxisScale:
-    """How an axis moves in the data, which decides what shapes of a law are worth trying.
+    """How an axis moves in the data, which determines the shapes of a law to try.
 
     Attributes:
-        speed: 95 % of its speeds are slower [rad/s or m/s].
-        width: Half-width of a smooth sign that suits it [rad/s or m/s].
-        ways: Ways over which friction may turn round, shape (k,) [rad or m]; none on a motor's axis.
-        motor: Whether it is a motor that drives several joints, where only simple laws are told from the joints' own.
+        speed: 95 % quantile of its speeds [rad/s or m/s].
+        width: Suitable half-width of the smooth sign [rad/s or m/s].
+        ways: Displacements over which friction may reverse, shape (k,) [rad or m]; none for a motor.
+        motor: Whether it is a motor that drives several joints; only simple laws can be separated from the joints' own.
         slides: Whether it is a prismatic joint.
     """
 
@@ -139,23 +139,23 @@ class AxisScale:
 
 @dataclass(frozen=True)
 class Law(Term):
-    """A friction law: linear in its parameters, its fields are fixed shapes (a number, or shape (K,) for many axes).
+    """A friction law, linear in its parameters; its fields are fixed shapes (a number, or shape (K,) for many axes).
 
-    A subclass gives what :class:`Term` asks for, a ``formula`` and :meth:`basis`, and with memory :meth:`bend`; nothing
-    else has to be touched. The torque is what the drive must overcome: positive for motion in the positive direction.
+    A subclass defines the attributes of :class:`Term`, a ``formula`` and :meth:`basis`, and :meth:`bend` if it has memory;
+    nothing else is needed. The torque is what the drive must overcome: positive for motion in the positive direction.
 
     Attributes:
-        formula: The torque as text, for people and side-cars; S is the smooth sign of v.
-        former: How older files write it.
-        memory: Whether it depends on the way since the last reversal.
+        formula: The torque as text, for readers and side-car files; S is the smooth sign of v.
+        former: Its notations in older files.
+        memory: Whether it depends on the displacement since the last reversal.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
-        changing: Symbols that change with temperature and wear, and as what: "dry", "viscous" or "load" friction.
-        power: Exponent of the speed in what changes as viscous friction.
-        conservative: Whether it is a spring, which depends on the position alone: it need not dissipate either.
-        trained: Lowest and highest velocity of the data, [rad/s or m/s] (or shape (K,) each); beyond them each column goes
-            on as its tangent, so that the parameters stay linear. None: nowhere.
-        straight: How many times the trained velocity the tangents go; from there on columns rise with the square root of the
-            speed (:func:`levelled`). Infinite for laws that were listed by hand; a number (or shape (K,)).
+        changing: Symbols that change with temperature and wear → kind: "dry", "viscous" or "load" friction.
+        power: Exponent of the speed in the part that changes as viscous friction.
+        conservative: Whether it is a spring, which depends only on the position: it need not dissipate either.
+        trained: Lowest and highest velocity of the data [rad/s or m/s] (or shape (K,) each); beyond them each column is
+            extrapolated along its tangent, so the law stays linear in its parameters. None: no extrapolation.
+        straight: Multiple of the trained velocity up to which tangents are used; beyond it columns grow with the square
+            root of the speed (:func:`levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
     """
 
     formula: ClassVar[str]
@@ -179,22 +179,22 @@ class Law(Term):
         FRICTION[name] = cls
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form: the name, the fixed shapes, and how far the data reached."""
+        """JSON form: the name, the fixed shapes, and the trained speeds."""
         reach = {} if self.trained is None else {"trained": list(self.trained)}
         return {**super().as_dict(), **reach, **({"straight": self.straight} if np.isfinite(self.straight) else {})}
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
-        """What each parameter multiplies.
+        """Returns the factor of each parameter.
 
-        A law that is ``loaded`` is to be a sign times something in proportion to ``|motion.load|``.
+        For a ``loaded`` law it must be a sign times a quantity proportional to ``|motion.load|``.
 
         Returns:
-            One array of shape (K,) a symbol [1/unit of its parameter · N·m or N].
+            One array of shape (K,) per symbol [1/unit of its parameter · N·m or N].
         """
         raise NotImplementedError
 
     def continued(self, motion: Sliding) -> Sequence[Array]:
-        """:meth:`basis` inside the trained speeds, beyond them its tangent at the edge, as far as that goes.
+        """Returns :meth:`basis` inside the trained speeds, and its extrapolation (see ``straight``) beyond them.
 
         Returns:
             As :meth:`basis`.
@@ -216,11 +216,11 @@ class Law(Term):
         ]
 
     def bend(self, bent: Array, way: Array) -> Array:
-        """State of a law with memory after a way in one direction.
+        """Returns the state of a law with memory after a displacement in one direction.
 
         Args:
-            bent: Before, shape (K,), −1 … 1.
-            way: Shape (K,) [rad or m].
+            bent: State before, shape (K,), −1 … 1.
+            way: Displacement, shape (K,) [rad or m].
 
         Returns:
             Shape (K,).
@@ -228,7 +228,7 @@ class Law(Term):
         return bent
 
     def trace(self, q: Array, start: float) -> Array:
-        """State of a law with memory along a path.
+        """Returns the state of a law with memory along a path.
 
         Args:
             q: Position, shape (N,) [rad or m].
@@ -245,29 +245,29 @@ class Law(Term):
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
-        """The law with the shapes that are worth trying on an axis, those nearest the defaults first.
+        """Returns the law with the shapes to try on an axis, those nearest the defaults first.
 
         Args:
             scale: The axis.
 
         Returns:
-            Laws; none keeps it out of the search, so that it is only used where it is named.
+            Laws; if empty, the search skips this law, and it is used only where the user names it.
         """
         return ()
 
     @classmethod
     def of(cls, *values: float | Sequence[float] | Array, **shapes: float | Sequence[float] | Array) -> Friction:
-        """The law with parameters, on all axes of one side.
+        """Returns the law with parameters, on all axes of one side.
 
         Args:
-            values: One entry a symbol: a number for all axes, or shape (n,).
-            shapes: Its shapes where they are not the defaults, likewise.
+            values: One entry per symbol: a number for all axes, or shape (n,).
+            shapes: Its shapes other than the defaults, likewise.
 
         Returns:
             The friction.
 
         Raises:
-            ModelError: Another number of values, an unknown shape, or a number that is not finite.
+            ModelError: Wrong number of values, an unknown shape, or a number that is not finite.
         """
         if len(values) != len(cls.symbols):
             raise ModelError(f"friction '{cls.name}' has other parameters", got=len(values), expected=", ".join(cls.symbols))
@@ -282,7 +282,7 @@ class Law(Term):
         return Friction(replace(cls(), **fixed), own)
 
     def columns(self, axis: AxisMotion) -> Array:
-        """See :meth:`Term.columns`; with memory, the state runs through everything that is known of the past."""
+        """See :meth:`Term.columns`; the state of a law with memory includes the known past."""
         if "sliding" not in axis.made:
             axis.made["sliding"] = Sliding(axis.v, axis.reference_torque, q=axis.q)
         motion: Sliding = axis.made["sliding"]
@@ -300,7 +300,7 @@ class Law(Term):
 
 
 def bias_symbols() -> frozenset[str]:
-    """Symbols of parameters that are a bias of the drive, no friction, on joints and on motors."""
+    """Returns the symbols of drive-bias parameters, which are not friction, on joints and on motors."""
     return frozenset(symbol + side for law in FRICTION.values() if law.bias for symbol in law.symbols for side in ("", "m"))
 
 
@@ -310,14 +310,14 @@ class Friction:
 
     Attributes:
         law: The law; a shape is a number, or shape (n,).
-        values: One entry a symbol: a number, or shape (n,); zero switches it off on an axis.
+        values: One entry per symbol: a number, or shape (n,); zero disables it on an axis.
     """
 
     law: Law
     values: tuple[Array, ...]
 
     def torque(self, motion: Sliding) -> Array:
-        """Friction torque.
+        """Returns the friction torque.
 
         Args:
             motion: The sliding of all axes, shape (n,) or (…, n).
@@ -332,7 +332,7 @@ class Friction:
         return np.asarray(total)
 
     def on(self, n: int) -> Friction:
-        """The same with a number for each of n axes.
+        """Returns the same friction with one number for each of n axes.
 
         Args:
             n: Number of axes.
@@ -341,7 +341,7 @@ class Friction:
             Friction of arrays of shape (n,).
 
         Raises:
-            ModelError: Numbers for another count of axes.
+            ModelError: Numbers for a different count of axes.
         """
         shapes = {name: self._spread(name, getattr(self.law, name), n) for name in self.law.shapes}
         values = tuple(self._spread(name, value, n) for name, value in zip(self.law.symbols, self.values, strict=True))
@@ -365,10 +365,10 @@ def _numbers(law: str, name: str, value: Any) -> Array:
 
 
 def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
-    """Laws of single axes as few laws on all axes: those of one kind become one, zero where an axis does not have it.
+    """Combines laws of single axes into few laws on all axes: one per kind, zero on axes without it.
 
     Args:
-        items: Axis, law and parameters, shape (len(symbols),), each.
+        items: Tuples of axis, law and parameters, shape (len(symbols),).
         n: Number of axes.
 
     Returns:

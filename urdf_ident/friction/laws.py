@@ -1,6 +1,6 @@
-"""All friction laws; one class is one law, and a new one is one more class here (or in a file of the user's own).
+"""All friction laws, one class each; a new law is one more class here or in a user's module.
 
-Their order is the order in which the friction search meets them.
+The friction search tries them in this order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .law import SIGN_WIDTH, AxisScale, FormerName, Law, Sliding
 from .term import Shape
 
 _WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zero=True)
-#: Widths of the smooth sign and Stribeck speeds that a search tries, in units of the axis' own.
+#: Widths of the smooth sign and Stribeck speeds that the search tries, as multiples of the axis' own scale.
 _WIDTHS = (1.0, *(0.25 * 1.6**k for k in range(7)))
 _SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
 
@@ -27,7 +27,7 @@ def _force(prismatic: bool) -> str:
 
 
 def _rates(prismatic: bool) -> tuple[str, str, str]:
-    """Units of what multiplies v, v² and v³."""
+    """Returns the units of the factors of v, v² and v³."""
     return ("N·s/m", "N·s²/m²", "N·s³/m³") if prismatic else ("N·m·s/rad", "N·m·s²/rad²", "N·m·s³/rad³")
 
 
@@ -55,7 +55,7 @@ class Viscous(Law):
 
 @dataclass(frozen=True)
 class Offset(Law):
-    """A constant: the amplifier's offset and the asymmetry of Coulomb friction in one (Gautier 2013, eq. 3)."""
+    """A constant: amplifier offset plus asymmetry of Coulomb friction (Gautier 2013, eq. 3)."""
 
     name: ClassVar[str] = "offset"
     symbols: ClassVar[tuple[str, ...]] = ("offset",)
@@ -95,7 +95,7 @@ class Coulomb(Law):
 
 @dataclass(frozen=True)
 class Stribeck(Law):
-    """``Fs · S(v) · exp(−(|v|/velocity)^exponent)``: stiction above the Coulomb level, which it is added to."""
+    """``Fs · S(v) · exp(−(|v|/velocity)^exponent)``: excess of stiction over Coulomb friction."""
 
     velocity: float = 0.1
     width: float = SIGN_WIDTH
@@ -123,7 +123,7 @@ class Stribeck(Law):
 
 @dataclass(frozen=True)
 class SubLinear(Law):
-    """``Fr · S(v) · sqrt|v|``: grease whose resistance grows ever more slowly with speed."""
+    """``Fr · S(v) · sqrt|v|``: grease friction that grows sublinearly with speed."""
 
     width: float = SIGN_WIDTH
     name: ClassVar[str] = "sublinear"
@@ -169,10 +169,10 @@ class Cubic(Law):
 
 @dataclass(frozen=True)
 class LoadCoulomb(Law):
-    """``Fl · S(v) · |τ_rigid|``: dry friction in proportion to the torque that the gear passes on to the links.
+    """``Fl · S(v) · |τ_rigid|``: dry friction proportional to the torque that the gear transmits to the links.
 
-    For the estimator τ_rigid is a *frozen* first estimate, found by iteration to a fixed point; a simulated plant solves for
-    torque, friction and acceleration at once.
+    The estimator uses a *frozen* estimate of τ_rigid, iterated to a fixed point; a simulated plant solves for
+    torque, friction and acceleration simultaneously.
     """
 
     width: float = SIGN_WIDTH
@@ -204,11 +204,10 @@ class LoadCoulomb(Law):
 
 @dataclass(frozen=True)
 class Presliding(Law):
-    """``Fp`` times a play operator of the position, scaled to ±1: friction that reverses over a displacement, not over a speed.
+    """``Fp`` times a play operator of the position, scaled to ±1: friction that reverses over a displacement.
 
-    After a reversal it goes in a straight line from one limit to the other while the joint moves by ``width``. It has
-    memory: it sees the whole log, standstill included, at its full rate. Before the log begins it is where the first
-    velocity drives it.
+    After a reversal it changes linearly from one limit to the other while the joint moves by ``width``. It has memory: it
+    uses the whole log, standstill included, at its full rate. Its initial state follows from the sign of the first velocity.
     """
 
     width: float = 4e-4
@@ -237,9 +236,9 @@ class Presliding(Law):
 
 @dataclass(frozen=True)
 class Dahl(Law):
-    """``Fd · z`` with Dahl's bristles, ``dz/dq = (sign(dq) − z)/width``: friction reverses along an exponential.
+    """``Fd · z`` with Dahl's model ``dz/dq = (sign(dq) − z)/width``: friction reverses exponentially with displacement.
 
-    Like presliding it has memory and no stiction (Dahl, 1968, exponent 1).
+    Like presliding, it has memory and no stiction (Dahl, 1968, exponent 1).
     """
 
     width: float = 4e-4
@@ -263,7 +262,7 @@ class Dahl(Law):
         way = np.diff(q, prepend=q[:1])
         keep = np.exp(-np.abs(way) / self.width)
         add, span = np.sign(way) * (1.0 - keep), 1
-        while span < len(q):  # affine steps composed are affine: log2(N) vectorised passes
+        while span < len(q):  # a composition of affine steps is affine: log2(N) vectorised passes
             add = np.concatenate([add[:span], add[span:] + keep[span:] * add[:-span]])
             keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
             span *= 2
@@ -272,10 +271,10 @@ class Dahl(Law):
 
 @dataclass(frozen=True)
 class Asymmetric(Law):
-    """Friction that differs by direction, viscous part cubic and only above a threshold speed (Liu 2023, eqs. 9-11).
+    """Direction-dependent friction with a cubic viscous part above a threshold speed (Liu 2023, eqs. 9-11).
 
     With ``H± = (1 ± tanh(v/eps))/2`` the columns are ``H+·[S, v, v·|v|, v³]`` and ``H−·[S, v, v·|v|, v³]``, those of v
-    zero for |v| < threshold (λ). Single cubic coefficients depend on each other strongly: judge the curve. It
+    zero for |v| < threshold (λ). The cubic coefficients are strongly correlated: judge the curve, not single values. It
     replaces Coulomb, viscous and offset.
     """
 
@@ -330,9 +329,9 @@ class Asymmetric(Law):
 class StribeckArctan(Law):
     """Smooth static friction by arctangents (Szabó 2021, eqs. 7-9), instead of Coulomb and viscous friction.
 
-    ``τ_s · 2/π·atan(K_v v) + τ_sc · 2/π·atan(δ v) + τ_v · v``, with τ_s stiction and τ_sc = Coulomb − stiction, so
-    negative where friction drops after breaking loose. The paper gives neither K_v (``sharpness``) nor δ
-    (``stribeck``), only K_v ≫ δ; with ours the drop is over at about 1 rad/s. In a plant it does not stick, it creeps.
+    ``τ_s · 2/π·atan(K_v v) + τ_sc · 2/π·atan(δ v) + τ_v · v``, with τ_s stiction and τ_sc = Coulomb − stiction, which is
+    negative if friction drops after break-away. The paper gives neither K_v (``sharpness``) nor δ (``stribeck``),
+    only K_v ≫ δ; with these defaults the drop ends at about 1 rad/s. A simulated plant creeps instead of sticking.
     """
 
     sharpness: float = 1000.0
@@ -370,11 +369,11 @@ class StribeckArctan(Law):
 
 
 def play(q: Array, radius: float, start: float) -> Array:
-    """The play (backlash) operator: a point that is dragged along when q is further than the radius from it.
+    """Applies the play (backlash) operator: a point that is dragged along at most one radius from q.
 
-    ``p_k = min(max(p_{k−1}, q_k − r), q_k + r)``. Each step is a clip, and clips composed are clips again, so the
-    whole history is a prefix "sum" of clips: log2 of the number of turning points vectorised passes; between two of them p is
-    what it was at the first, clipped.
+    ``p_k = min(max(p_{k−1}, q_k − r), q_k + r)``. Each step is a clip, and a composition of clips is a clip, so the
+    history is a prefix scan over the turning points, in log2 of their number vectorised passes; between two turning points
+    p is its value at the first, clipped.
 
     Args:
         q: Position, shape (N,) [rad or m].

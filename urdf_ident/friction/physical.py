@@ -1,9 +1,9 @@
-"""Friction that is physical: it takes energy out, inside the speeds of the data and beyond them.
+"""Physical friction: constraints that make it dissipate energy inside and beyond the speeds of the data.
 
-Friction of one axis is linear in its parameters, and so is the demand that it dissipates, ``v · torque(v) ≥ 0``. Inside the
-trained speeds it is asked for on a grid of speeds, with no load and with the largest. Beyond them every column goes on as its
-tangent (:attr:`.law.Law.trained`), so that value ≥ 0 and slope ≥ 0 at the edge are enough for all speeds. A *bias*
-(:attr:`.law.Law.bias`: amplifier, sensor) is no friction and stays out.
+The friction of one axis is linear in its parameters, and so is the condition ``v · torque(v) ≥ 0``. Inside the trained
+speeds it is imposed on a grid of speeds, without load and with the largest load. Beyond them every column is extrapolated
+along its tangent (:attr:`.law.Law.trained`), so that value ≥ 0 and slope ≥ 0 at the edge suffice for all speeds. A *bias*
+(:attr:`.law.Law.bias`: amplifier, sensor) is not friction and is excluded.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 from ..linalg import Array
 from .law import Law, Sliding
 
-#: Share of the samples that the trained speeds and loads contain; the few beyond may be glitches.
+#: Share of the samples inside the trained speeds and loads; the few beyond may be glitches.
 _WITHIN = 0.995
-#: A smooth sign has turned round at this many widths.
+#: A smooth sign is saturated at this many widths.
 _SLIDING = 5.0
-#: Step of a slope, a fraction of the velocity.
+#: Finite-difference step of a slope, a fraction of the velocity.
 _STEP = 1e-4
-#: Speeds at which friction must dissipate, per direction, and the slowest of them as a fraction of the fastest.
+#: Number of speeds per direction at which friction must dissipate, and the slowest as a fraction of the fastest.
 SPEEDS, _SLOWEST = 16, 0.01
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What an axis did in the data.
+    """Range of speeds and loads of an axis in the data.
 
     Attributes:
-        low, high: Velocities between which friction was seen, low < 0 < high [rad/s or m/s].
+        low, high: Velocity range of the data, low < 0 < high [rad/s or m/s].
         load: Largest torque [N·m or N].
     """
 
@@ -43,15 +43,15 @@ class Trained:
 
 
 def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
-    """The trained range of one axis.
+    """Determines the trained range of one axis.
 
     Args:
         v: Its velocities, shape (N,) [rad/s or m/s].
         load: Its torques, shape (M,) [N·m or N].
-        laws: Its laws; below a few of their widths a sign has not turned round, and a tangent would mean nothing.
+        laws: Its laws; below a few of their widths a smooth sign is not saturated, and its tangent is meaningless.
 
     Returns:
-        The range; a direction in which it hardly moved takes the other's.
+        The range; a direction in which the axis hardly moved takes that of the other.
     """
     least = _SLIDING * max((float(getattr(law, "width", 0.0)) for law in laws if not law.memory), default=0.0)
     ends = []
@@ -64,7 +64,7 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
 
 
 def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> tuple[Array, tuple[str, ...]]:
-    """What makes the friction of one axis dissipate.
+    """Returns the linear constraints under which the friction of one axis dissipates.
 
     Args:
         laws: Its laws.
@@ -72,8 +72,8 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
         speeds: Number of speeds per direction.
 
     Returns:
-        Rows A of ``A · parameters ≥ 0``, shape (m, k), laws one after the other, each divided by its largest entry; and what
-        each row says, in words. Rows that the parameters' signs imply are left out.
+        Rows A of ``A · parameters ≥ 0``, shape (m, k), laws one after the other, each row divided by its largest entry; and a
+        description of each row. Rows implied by the signs of the parameters are omitted.
     """
     matrix = np.hstack([np.zeros((len(moments(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
     signs = np.array([sign and not law.bias and not law.conservative for law in laws for sign in law.nonnegative], dtype=bool)
@@ -90,14 +90,14 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
 
 @lru_cache(maxsize=256)
 def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], ...]:
-    """At what velocities and loads friction must dissipate, and at which its slope counts instead of its value.
+    """Returns the velocities and loads of the constraints, and whether each is on the slope or on the value.
 
     Args:
         trained: The trained range.
         speeds: Number of speeds per direction.
 
     Returns:
-        Velocity [rad/s or m/s], load [N·m or N], whether the slope.
+        Tuples of velocity [rad/s or m/s], load [N·m or N], and True for the slope.
     """
     found: list[tuple[float, float, bool]] = []
     for edge in (trained.high, trained.low):
@@ -108,7 +108,7 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
 
 
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
-    """The part of one law in all demands on its axis.
+    """Returns the columns of one law in the constraints of its axis.
 
     Args:
         trained: The trained range.
@@ -124,12 +124,12 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
 
 
 def columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
-    """Columns of an axis that slides steadily; a bias and springs have zeros.
+    """Returns the columns of an axis in steady sliding; those of a bias and of springs are zero.
 
     Args:
         laws: Its laws.
         v: Velocities, shape (N,) [rad/s or m/s].
-        load: Torque on it, shape (N,) or a number [N·m or N].
+        load: Transmitted torque, shape (N,) or a number [N·m or N].
 
     Returns:
         Shape (N, k), laws one after the other; states of laws with memory are fully developed.

@@ -1,7 +1,7 @@
-"""Springs on an axis: gas and coil springs, gravity compensation, cables and hoses. They give back what they take.
+"""Conservative laws on an axis: gas and coil springs, gravity compensation, cables and hoses.
 
-They are laws like those of friction (columns, parameters, files), but depend on the position alone, have a potential, and so
-neither dissipate nor stick. On a joint that gravity loads, a spring may look like the weight of the links it carries.
+They share the interface of friction laws (columns, parameters, files), but depend only on the position and have a
+potential, so they neither dissipate nor stick. On a joint under gravity load, a spring may be confounded with link weight.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Conservative(Law):
     conservative: ClassVar[bool] = True
 
     def potential(self, q: Array) -> Sequence[Array]:
-        """Energy that each parameter multiplies.
+        """Returns the potential energy per unit of each parameter.
 
         Args:
             q: Position, any shape [rad or m].
 
         Returns:
-            One array of the shape of q a symbol [J/unit of its parameter]; its derivative is the column.
+            One array of the shape of q per symbol [J/unit of its parameter]; its derivative is the column.
         """
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class Spring(Conservative):
 
 @dataclass(frozen=True)
 class Balancer(Conservative):
-    """``Gs · sin(q) + Gc · cos(q)``: a spring on a lever that balances weight, with the phase of its own axis."""
+    """``Gs · sin(q) + Gc · cos(q)``: a gravity-balancing spring on a lever, with arbitrary phase."""
 
     name: ClassVar[str] = "balancer"
     symbols: ClassVar[tuple[str, ...]] = ("Gs", "Gc")

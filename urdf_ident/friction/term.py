@@ -1,4 +1,4 @@
-"""What every term of a model is: a few columns on the motion of one axis, with symbols, units and fixed shapes."""
+"""Base class of model terms: a few columns computed from the motion of one axis, with symbols, units and fixed shapes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..linalg import Array
 
 @dataclass(frozen=True)
 class AxisMotion:
-    """What a term may look at: the motion of one axis, shape (N,) each, and how it was sampled.
+    """Input of a term: the motion of one axis, shape (N,) each, and its sampling rate.
 
     Attributes:
         q, v, a: Motion of the joint or motor [rad, rad/s, rad/s² or m, m/s, m/s²].
         rate: Samples per second [Hz].
         reference_torque: Frozen rigid torque of this axis [N·m or N], or None.
-        before: Position up to the first sample, shape (M,), for terms with memory, or None where nothing is known.
+        before: Positions before the first sample, shape (M,), for terms with memory, or None if unknown.
     """
 
     q: Array
@@ -26,13 +26,13 @@ class AxisMotion:
     rate: float
     reference_torque: Array | None = None
     before: Array | None = None
-    #: What several laws need of it, once made.
+    #: Cache of intermediate results shared by several laws.
     made: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one fixed shape of a law is, so that it can be checked, explained and searched.
+    """Description of one fixed shape of a law, for checks, messages and searches.
 
     Attributes:
         kind: "speed", "way", "steepness" (one over a speed) or "exponent".
@@ -48,26 +48,26 @@ class Shape:
 
     @property
     def units(self) -> tuple[str, str]:
-        """Its unit on a revolute and on a prismatic joint."""
+        """Units on a revolute and on a prismatic joint."""
         units = {"speed": ("rad/s", "m/s"), "way": ("rad", "m"), "steepness": ("s/rad", "s/m"), "exponent": ("1", "1")}
         return units[self.kind]
 
     def scaled(self, value: float, ratio: float) -> float:
-        """The value that means the same on an axis that turns ``ratio`` times as fast (unit: the shape's)."""
+        """Returns the equivalent value on an axis that turns ``ratio`` times as fast (unit: the shape's)."""
         return {"steepness": value / ratio, "exponent": value}.get(self.kind, value * ratio)
 
 
 @dataclass(frozen=True)
 class Term:
-    """Base of all terms; a subclass is one law, its fields are that law's fixed shapes.
+    """Base class of all terms; a subclass is one law, and its fields are the law's fixed shapes.
 
     Attributes:
-        name: How a project file calls it.
-        symbols: One symbol a column.
-        nonnegative: Which columns' parameters physics keeps from being negative.
-        shapes: What its fixed shapes are.
-        loaded: True for a law that reads the reference torque.
-        free: Shapes that wait to be fitted; until then they hold their start values.
+        name: Its name in project files.
+        symbols: One symbol per column.
+        nonnegative: Whether each column's parameter must not be negative.
+        shapes: Descriptions of its fixed shapes.
+        loaded: True for a law that uses the reference torque.
+        free: Shapes still to be fitted; until then they hold their start values.
     """
 
     name: ClassVar[str]
@@ -78,10 +78,10 @@ class Term:
     free: tuple[str, ...] = field(default=(), kw_only=True)
 
     def columns(self, axis: AxisMotion) -> Array:
-        """The columns of this term on one axis.
+        """Returns the columns of this term on one axis.
 
         Args:
-            axis: Motion at full rate, whole segment (a term may have memory).
+            axis: Motion of a whole segment at full rate (a term may have memory).
 
         Returns:
             Shape (N, len(symbols)), each [1/unit of its parameter · N·m or N].
@@ -89,13 +89,13 @@ class Term:
         raise NotImplementedError
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        """SI units of the parameters; torques or forces unless the law says otherwise.
+        """Returns the SI units of the parameters; those of torques or forces unless overridden.
 
         Args:
             prismatic: True for a prismatic joint.
 
         Returns:
-            One unit a column.
+            One unit per column.
         """
         return ("N" if prismatic else "N·m",) * len(self.symbols)
 

@@ -1,9 +1,9 @@
-"""Base parameters: what of theta can be seen at all (docs/theory.md §5).
+"""Base parameters: the identifiable combinations of theta (docs/theory.md §5).
 
-Three kinds of parameter (Szabó 2021, Zollo 2015): a zero column (never seen); a column that depends on others (seen only in
-combination); an independent one. ``W = W_L [1 K]`` on the independent columns, so ``beta = theta_L + K theta_K``
-is everything that torque can tell. The rank is decided on column-scaled, random, full-range motion by QR,
-never on ``WᵀW``, whose digits are half gone.
+Three kinds of parameter (Szabó 2021, Zollo 2015): a zero column (not identifiable), a column that depends on others
+(identifiable only in combination), and an independent one. ``W = W_L [1 K]`` on the independent columns, so torque
+determines exactly ``beta = theta_L + K theta_K``. The rank is decided by QR on column-scaled, random, full-range motion,
+not on ``WᵀW``, which squares the condition number.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from ..linalg import Array, shaped
 from ..samples import ReadOnly
 
-#: Columns smaller than this fraction of the largest are zero: scaled up they would make false parameters.
+#: Columns smaller than this fraction of the largest count as zero: scaling them up would create spurious parameters.
 ZERO_FLOOR = 1e-10
-#: A unit column whose distance from the span of the others is below this depends on them. Real ones are 0.2 and more away
-#: (thirty published robots); angles that a URDF rounds (1.5708 for π/2) leave 1e-5, which no torque sensor would notice.
+#: A unit column closer than this to the span of the others depends on them. Independent ones are at least 0.2 away
+#: (thirty published robots); rounded angles in a URDF (1.5708 for π/2) give 1e-5, which no torque sensor resolves.
 RANK_TOLERANCE = 1e-4
-#: A distance above this is more than rounding of doubles: the URDF's numbers are rounded.
+#: A distance above this exceeds double rounding: the URDF's numbers are rounded.
 BLUR = 1e-8
-#: Scaled coefficients below so many times the largest distance that is neglected are neglected with it.
+#: Scaled coefficients below this multiple of the largest neglected distance are neglected too.
 _COEFFICIENT = 30.0
 
 #: The three kinds of parameter (Szabó 2021, Zollo 2015).
@@ -68,16 +68,16 @@ class BaseParameters(ReadOnly):
 
     @cached_property
     def place(self) -> NDArray[np.intp]:
-        """Of each standard parameter, the index of the base parameter whose column it is, −1 without one, shape (p,)."""
+        """Index of the base parameter of each standard parameter's own column, −1 if dependent or zero, shape (p,)."""
         place = np.full(len(self.names), -1)
         place[self.independent] = np.arange(len(self))
         return place
 
     def turned(self, columns: NDArray[np.intp], root: Array, params: Array) -> Array:
-        """What turns rows ``[columns | y]`` into ``[X root | y − X params]``, X their columns of base parameters.
+        """Returns the matrix that maps rows ``[columns | y]`` to ``[X root | y − X params]``, X their base regressor.
 
         Args:
-            columns: Indices of their columns into theta, shape (k,).
+            columns: Indices of these columns in theta, shape (k,).
             root: Shape (b, r).
             params: Base parameters, shape (b,).
 
@@ -92,7 +92,7 @@ class BaseParameters(ReadOnly):
         return found
 
     def of(self, theta: Array) -> Array:
-        """Base parameters of standard ones.
+        """Computes base parameters from standard parameters.
 
         Args:
             theta: Shape (p,).
@@ -104,7 +104,7 @@ class BaseParameters(ReadOnly):
         return np.asarray(theta[self.independent] + self.K @ theta[self.dependent])
 
     def embedded(self, params: Array) -> Array:
-        """Standard parameters with given base parameters, the dependent ones zero: they predict the same torque.
+        """Returns standard parameters with the given base parameters and zero dependent ones (same torque).
 
         Args:
             params: Base parameters, shape (b,), or several in columns, shape (b, k).
@@ -117,11 +117,11 @@ class BaseParameters(ReadOnly):
         return theta
 
     def terms(self, row: int, *, threshold: float = 1e-9) -> list[tuple[str, float]]:
-        """One base parameter written out.
+        """Returns one base parameter as a list of terms.
 
         Args:
             row: Index of the base parameter.
-            threshold: Coefficients below this are not listed (they stay in K).
+            threshold: Coefficients below this are omitted from the list (they stay in K).
 
         Returns:
             ``[(parameter name, coefficient), …]``, the independent one first.
@@ -133,16 +133,16 @@ class BaseParameters(ReadOnly):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Short names: the independent parameter's, with a ``+`` where others are added to it."""
+        """Short names: that of the independent parameter, with a ``+`` where others are added to it."""
         return tuple(
             self.names[index] + ("+" if len(self.terms(row)) > 1 else "") for row, index in enumerate(self.independent)
         )
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """What each standard parameter is: :data:`ALONE`, :data:`COMBINED` or :data:`NEVER` (Szabó 2021, Zollo 2015), length p.
+        """Kind of each standard parameter: :data:`ALONE`, :data:`COMBINED` or :data:`NEVER` (Szabó 2021, Zollo 2015), length p.
 
-        It does not depend on the column order: a parameter is alone when no change of others can make up for its own.
+        Independent of the column order: a parameter is alone if changes of others cannot compensate for a change of its own.
         """
         kinds = [COMBINED] * len(self.names)
         for k in self.zero:
@@ -153,10 +153,10 @@ class BaseParameters(ReadOnly):
         return tuple(kinds)
 
     def partners(self, index: int) -> list[tuple[str, float]]:
-        """With which parameters one is seen in combination, those that weigh most first.
+        """Returns the parameters with which one is combined, largest coefficients first.
 
         Args:
-            index: Of the parameter in theta.
+            index: Index of the parameter in theta.
 
         Returns:
             ``[(parameter name, coefficient), …]``: what is added to an independent one, or where a dependent one is added.
@@ -170,7 +170,7 @@ class BaseParameters(ReadOnly):
         return sorted(found, key=lambda item: -abs(item[1]))
 
     def combination(self, row: int) -> str:
-        """One base parameter as people write it: ``Izz_1 + Iyy_2 - 0.36·m_3``.
+        """Formats one base parameter as a sum: ``Izz_1 + Iyy_2 - 0.36·m_3``.
 
         Args:
             row: Index of the base parameter.
@@ -187,7 +187,7 @@ class BaseParameters(ReadOnly):
         return " ".join(parts)
 
     def summary(self, limit: int | None = None) -> str:
-        """The reduction in words.
+        """Describes the reduction as text.
 
         Args:
             limit: How many base parameters to write out; all if None.
@@ -205,11 +205,11 @@ class BaseParameters(ReadOnly):
 
 
 class Split(NamedTuple):
-    """Which of some columns are independent, and how the others follow from them.
+    """The independent columns of a matrix, and the others as combinations of them.
 
     Attributes:
-        independent, dependent: Positions of columns, lengths b and d.
-        K: The dependent columns in the independent ones, shape (b, d).
+        independent, dependent: Indices of columns, lengths b and d.
+        K: Coefficients of the dependent columns in the independent ones, shape (b, d).
         accepted: Smallest distance of an independent column.
         rejected: Distances of the dependent columns, shape (d,).
     """
@@ -222,10 +222,10 @@ class Split(NamedTuple):
 
 
 def split_by_distance(columns: Array, tolerance: float) -> Split:
-    """Splits by QR: a column is independent if its distance from the span of those before it is above the tolerance.
+    """Splits columns by QR: one is independent if its distance from the span of those before exceeds the tolerance.
 
     Args:
-        columns: Columns of about length one, shape (k, m).
+        columns: Columns of about unit norm, shape (k, m).
         tolerance: Distance up to which a column is dependent.
 
     Returns:
@@ -262,19 +262,19 @@ def reduce_factor(
     scale: Array | None = None,
     split: Callable[[Array, float], Split] = split_by_distance,
 ) -> BaseParameters:
-    """Finds the base parameters that a triangular factor (or any regressor) shows, by QR.
+    """Finds the base parameters of a triangular factor (or any regressor) by QR.
 
     Columns are taken in the given order; one joins the independent set if its distance from the span of those
-    before it is above the tolerance. The result is the one of RREF with that column order. Coefficients that are smaller
-    than what is neglected are zero.
+    before it is above the tolerance. The result equals RREF with that column order. Coefficients smaller than what is
+    neglected are set to zero.
 
     Args:
         R: Shape (k, p): the regressor, or its triangular factor.
         names: Names of the p columns.
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
-        scale: What counts as size one in each column, shape (p,); its own length if None.
-        split: Finds the independent ones of scaled columns, shape (k, m); other ways than QR are in :mod:`.reductions`.
+        scale: Unit size of each column, shape (p,); its own norm if None.
+        split: Finds the independent ones of scaled columns, shape (k, m); alternatives to QR are in :mod:`.reductions`.
 
     Returns:
         The reduction, in the units of the parameters.
@@ -289,7 +289,7 @@ def reduce_factor(
     largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
     K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
     K = K * sizes[rest] / sizes[first][:, None]
-    # zero columns that are more than the rounding of doubles count as ill-conditioned
+    # zero columns above double rounding count as ill-conditioned
     rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
     doubtful = np.union1d(rest[found.rejected > BLUR], rounded) if len(rounded) else rest[found.rejected > BLUR]
     return BaseParameters(

@@ -1,7 +1,7 @@
 """The drive train between motors and joints (docs/theory.md §2): ``q_motor = A (q − offset)``, ``tau = Aᵀ tau_motor``.
 
-A is square and constant: gear ratios on the diagonal (negative ones exist), couplings off it. Signs live in A
-and in the gains, nowhere else.
+A is square and constant: gear ratios on the diagonal (possibly negative), couplings off the diagonal. Only A and the
+gains carry signs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Drive(SentOnce, ReadOnly):
         reduction: The matrix A, shape (n, n) [motor rad per joint rad or m].
         gain: Torque per unit of logged effort, shape (n,) [N·m or N per A, V or N·m]; at the joint when the
             effort is logged on the joint side, at the motor when it is logged on the motor side.
-        offset: Joint position where the motor reads zero, shape (n,) [rad or m].
-        gain_origin: Where the gains came from, in words.
-        gain_error: Relative standard error of each gain where it was estimated, shape (n,), a fraction; None: unknown.
+        offset: Joint position at motor position zero, shape (n,) [rad or m].
+        gain_origin: Source of the gains, in words.
+        gain_error: Relative standard error of each gain if estimated, shape (n,), a fraction; None: unknown.
     """
 
     reduction: Array
@@ -48,14 +48,14 @@ class Drive(SentOnce, ReadOnly):
         offset: ArrayLike | None = None,
         gain_origin: str | None = None,
     ) -> Drive:
-        """Makes a drive from what a project file says.
+        """Builds a drive from the values of a project file.
 
         Args:
             n: Number of joints.
             reduction: A as (n, n), or its diagonal (n,); identity if None.
             gain: Shape (n,), or one number for all; 1 if None.
             offset: Shape (n,) [rad or m]; 0 if None.
-            gain_origin: Where the gains came from.
+            gain_origin: Source of the gains.
 
         Returns:
             The drive.
@@ -90,13 +90,13 @@ class Drive(SentOnce, ReadOnly):
 
     @cached_property
     def coupled(self) -> NDArray[np.bool_]:
-        """Shape (n,): True for every joint whose motor also moves another joint, or that another motor moves."""
+        """Shape (n,): True for joints whose motor also moves another joint, or that another motor also moves."""
         off = self.reduction - np.diag(np.diag(self.reduction))
         return np.asarray((off != 0).any(axis=0) | (off != 0).any(axis=1))
 
     @cached_property
     def row_mix(self) -> Array:
-        """Shape (n, n): row k says how the joint rows combine to row k of the estimation problem.
+        """Shape (n, n): row k holds the weights of the joint rows in row k of the estimation problem.
 
         Identity for uncoupled axes; ``A⁻ᵀ`` for coupled ones, whose noise is independent at the actuators.
         """
@@ -106,17 +106,17 @@ class Drive(SentOnce, ReadOnly):
 
     @property
     def ratio(self) -> Array:
-        """Gear ratio of each motor to its own joint, 1 where it does not move that, shape (n,) [motor rad per rad or m]."""
+        """Gear ratio of each motor to its own joint, 1 if it does not move it, shape (n,) [motor rad per rad or m]."""
         own = np.diag(self.reduction)
         return np.where(own != 0, own, 1.0)
 
     @property
     def geared(self) -> Array:
-        """Shape (n, n): how motors move with the joints, seen after their gears; identity where no motor moves two joints."""
+        """Shape (n, n): A with each row divided by the motor's :attr:`ratio`; identity without couplings."""
         return np.asarray(self.reduction / self.ratio[:, None])
 
     def joint_position(self, motor: Array) -> Array:
-        """Joint positions of motor positions.
+        """Converts motor positions to joint positions.
 
         Args:
             motor: Shape (N, n) [rad].
@@ -127,7 +127,7 @@ class Drive(SentOnce, ReadOnly):
         return self.joint_rate(motor) + self.offset
 
     def joint_rate(self, motor: Array) -> Array:
-        """Joint velocities (or accelerations) of motor ones.
+        """Converts motor velocities (or accelerations) to joint ones.
 
         Args:
             motor: Shape (N, n) [rad/s or rad/s²].
@@ -138,7 +138,7 @@ class Drive(SentOnce, ReadOnly):
         return np.asarray(np.linalg.solve(self.reduction, np.asarray(motor).T).T)
 
     def motor_rate(self, joint: Array) -> Array:
-        """Motor velocities of joint velocities: ``A v``.
+        """Converts joint velocities to motor velocities: ``A v``.
 
         Args:
             joint: Shape (N, n) [rad/s or m/s].
@@ -149,7 +149,7 @@ class Drive(SentOnce, ReadOnly):
         return np.asarray(joint @ self.reduction.T)
 
     def joint_torque(self, effort: Array, side: str) -> Array:
-        """Joint torques of logged efforts.
+        """Converts logged efforts to joint torques.
 
         Args:
             effort: Shape (N, n) [N·m, N, A or V].
@@ -163,7 +163,7 @@ class Drive(SentOnce, ReadOnly):
         return torque if side == "joint" else np.asarray(torque @ self.reduction)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive the round trip exactly."""
+        """JSON form; floats are preserved exactly."""
         return {
             "reduction": self.reduction.tolist(),
             "gain": self.gain.tolist(),

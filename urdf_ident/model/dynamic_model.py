@@ -1,7 +1,7 @@
-"""The dynamic model: THE list of parameters, and the columns that multiply them.
+"""The dynamic model: the list of parameters and the regressor columns that multiply them.
 
 ``tau = Y(q, v, a) theta`` for the rigid bodies (Pinocchio), with the columns of the terms (rotor inertia,
-friction) appended. Rows come in *row groups*: one a joint, or one an actuator where the drive couples axes.
+friction) appended. Rows come in *row groups*: one per joint, or one per actuator where the drive couples axes.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
 
 
 class DynamicModel(SentOnce):
-    """A robot, its terms and its drive train as one linear model ``tau = W theta``.
+    """A robot with its terms and drive train as a linear model ``tau = W theta``.
 
     Args:
         robot: The robot.
         friction: ``"auto"``, ``"none"``, a list of law names for all joints, or a mapping
-            ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" begins with viscous,
-            Coulomb and offset, on motors that move several joints with viscous and Coulomb friction of their own, and lets
+            ``{"default": [...], "<joint>": [...]}``; see :func:`friction_by_joint`. "auto" starts with viscous,
+            Coulomb and offset, adds viscous and Coulomb friction to motors that move several joints, and lets
             identification choose (:attr:`automatic`).
-        rotor_inertia: Whether each axis gets one; with False, lists of terms may name "rotor_inertia" where there is one.
+        rotor_inertia: Whether every axis has a rotor inertia; if False, lists of terms may name "rotor_inertia".
         drive: The drive train; direct drive with torque logs if None.
-        motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves its own joint
-            alone, both sides are the same column and the joint-side one is made, once.
+        motor_friction: Like ``friction``, for the motor side, by joint name. Where a motor moves only its own
+            joint, both sides give the same column, and only the joint-side one is created.
 
     Raises:
-        ModelError: Unknown terms, or a drive of another size.
+        ModelError: Unknown terms, or a drive of the wrong size.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class DynamicModel(SentOnce):
         self.drive = drive or Drive.build(robot.n)
         if self.drive.n != robot.n:
             raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
-        #: Whether the friction laws are still to be chosen by the data.
+        #: Whether identification still has to choose the friction laws from the data.
         self.automatic = friction == "auto"
         laws = friction_by_joint(with_rotor_terms(friction), robot.joints)
         shared, ratios = map(self._drives_others, range(robot.n)), np.abs(np.diag(self.drive.reduction))
         turns = {joint: float(r) or 1.0 for joint, r, others in zip(robot.joints, ratios, shared, strict=True) if others}
         given = {joint: with_rotor_terms(listed) for joint, listed in (motor_friction or {}).items()}
-        #: Axes whose motor-side friction is given, not chosen.
+        #: Axes whose motor-side friction was given by the user.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
         motor_laws = friction_by_joint({"default": MOTOR_FRICTION if self.automatic else (), **given}, robot.joints, turns)
         terms: list[AppliedTerm] = []
@@ -82,7 +82,7 @@ class DynamicModel(SentOnce):
             terms += [AppliedTerm(law, j) for law in laws[joint]]
             if self._drives_others(j):
                 terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
-            elif j in self.motor_listed:  # the motor moves its joint alone: its side would make the same column twice
+            elif j in self.motor_listed:  # the motor moves only its joint: a motor-side law would duplicate the column
                 present = {law.name for law in laws[joint]}
                 terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
         self.terms = tuple(terms)
@@ -91,7 +91,7 @@ class DynamicModel(SentOnce):
         if twice is not None:
             name = f"{twice[0]}{'m' if twice[2] == 'motor' else ''}_{robot.joints[twice[1]]}"
             raise ModelError("a term is listed twice", got=name, remedy="name each friction law once per joint")
-        #: Inertial parameters of the frozen rigid torque that load-dependent terms read, shape (10·n,), or None.
+        #: Inertial parameters of the frozen rigid torque that load-dependent terms use, shape (10·n,), or None.
         self.reference_theta: Array | None = None
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class DynamicModel(SentOnce):
         return f"<DynamicModel of {self.robot.name}: {self.n} joints, {len(self.parameters)} parameters; {laws}{choice}>"
 
     def _drives_others(self, j: int) -> bool:
-        """Whether motor j moves more than its own joint."""
+        """Whether motor j also moves other joints."""
         return bool(np.delete(self.drive.reduction[j], j).any())
 
     @property
@@ -109,11 +109,11 @@ class DynamicModel(SentOnce):
         return any(item.term.loaded for item in self.terms)
 
     def with_reference(self, theta: Array | None) -> DynamicModel:
-        """The same model with a frozen rigid torque for its load-dependent terms.
+        """Returns the same model with a frozen rigid torque for its load-dependent terms.
 
         Args:
-            theta: Inertial parameters that the torque is computed from, shape (10·n,) (more are ignored); it is what a
-                result saves, so that a reloaded one gives the same torque to the last bit. None: unknown.
+            theta: Inertial parameters for that torque, shape (10·n,) (further entries are ignored). Results save them,
+                so that a reloaded result gives bitwise the same torque. None: unknown.
 
         Returns:
             A model with the same list of parameters.
@@ -125,11 +125,11 @@ class DynamicModel(SentOnce):
         return self._changed(reference_theta=theta)
 
     def with_terms(self, terms: Sequence[AppliedTerm], *, automatic: bool = False) -> DynamicModel:
-        """The same robot and drive with other terms.
+        """Returns a model of the same robot and drive with other terms.
 
         Args:
-            terms: The terms, in the order of their parameters; a law may come twice, to compare its shapes.
-            automatic: Whether the data are still to choose the friction laws.
+            terms: The terms, in the order of their parameters; a law may appear twice, to compare its shapes.
+            automatic: Whether identification still has to choose the friction laws.
 
         Returns:
             The model.
@@ -137,11 +137,11 @@ class DynamicModel(SentOnce):
         return self._changed(terms=tuple(terms), automatic=automatic)
 
     def unloaded(self) -> DynamicModel:
-        """The same model without load-dependent terms: for a first estimate, before any rigid torque is known."""
+        """Returns the model without load-dependent terms, for a first estimate before a rigid torque is known."""
         return self.with_terms([item for item in self.terms if not item.term.loaded]) if self.loaded else self
 
     def with_drive(self, drive: Drive) -> DynamicModel:
-        """The same robot and terms with a drive of the same gears whose gains are known.
+        """Returns a model of the same robot and terms with another drive of the same gear ratios.
 
         Args:
             drive: The drive.
@@ -152,11 +152,11 @@ class DynamicModel(SentOnce):
         return self._changed(drive=drive)
 
     def tilted(self) -> DynamicModel:
-        """The same robot as if mounted at a slant, for the question what gravity from another side would show."""
+        """Returns the model under tilted gravity, to find what another mounting would make identifiable."""
         return self._changed(robot=self.robot.with_gravity((3.0, -4.0, -8.0)))
 
     def _changed(self, **attributes: Any) -> DynamicModel:
-        """A copy with other attributes; what was derived from the old ones is forgotten."""
+        """Returns a copy with other attributes and without cached properties."""
         other = copy.copy(self)
         for name in list(vars(other)):
             if any(isinstance(vars(cls).get(name), cached_property) for cls in type(self).__mro__):
@@ -171,7 +171,7 @@ class DynamicModel(SentOnce):
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Every entry of theta: 10·n inertial ones, then the terms joint by joint."""
+        """All entries of theta: the 10·n inertial parameters, then those of the terms, joint by joint."""
         listed = list(inertial_parameters(self.robot))
         for item in self.terms:
             joint = self.robot.joints[item.axis]
@@ -189,18 +189,18 @@ class DynamicModel(SentOnce):
 
     @property
     def n_inertial(self) -> int:
-        """Number of inertial parameters, 10·n; they come first."""
+        """Number of inertial parameters, 10·n; they come first in theta."""
         return 10 * self.n
 
     @cached_property
     def placed_terms(self) -> tuple[tuple[AppliedTerm, slice], ...]:
-        """The terms, each with the place of its parameters in theta."""
+        """Each term with the slice of its parameters in theta."""
         ends = np.cumsum([self.n_inertial, *(len(item.term.symbols) for item in self.terms)]).tolist()
         return tuple((item, slice(*own)) for item, own in zip(self.terms, pairwise(ends), strict=True))
 
     @cached_property
     def distribution(self) -> Array:
-        """Shape (n, k): how each term column spreads over the joint rows."""
+        """Shape (n, k): coefficients that distribute each term column over the joint rows."""
         spread = [
             item.distribution(self.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in self.terms
         ]
@@ -212,7 +212,7 @@ class DynamicModel(SentOnce):
         return row_groups(self.robot, self.drive, self.distribution)
 
     def term_columns(self, segment: Segment) -> Array:
-        """Values of all term columns, before they are spread over rows.
+        """Returns the values of all term columns, before they are distributed over the rows.
 
         Args:
             segment: A whole segment at full rate (terms may have memory).
@@ -223,10 +223,10 @@ class DynamicModel(SentOnce):
         return self.term_values(self.with_reference_torque(segment), self.terms)
 
     def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
-        """Values of the columns of some terms.
+        """Returns the values of the columns of the given terms.
 
         Args:
-            segment: A whole segment at full rate; with the reference torque where one of the terms reads it.
+            segment: A whole segment at full rate, with the reference torque if one of the terms uses it.
             terms: The terms.
 
         Returns:
@@ -246,9 +246,9 @@ class DynamicModel(SentOnce):
         return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
 
     def with_reference_torque(self, segment: Segment) -> Segment:
-        """The segment with the load of its gears, where a term reads it and the segment does not bring its own.
+        """Returns the segment with the torque that its gears transmit, if a term needs it and the segment lacks it.
 
-        Gears carry the frozen rigid torque, less what known wrenches do of it: a payload is carried like the robot's own.
+        This is the frozen rigid torque minus the torque of known wrenches, so that a payload counts as load.
 
         Args:
             segment: The segment.
@@ -263,17 +263,17 @@ class DynamicModel(SentOnce):
 
     @cached_property
     def compact(self) -> tuple[Compact, ...]:
-        """Per row group, the columns of which all its columns are combinations, whatever the motion."""
+        """Per row group, a subset of columns that spans all its columns for every motion."""
         return compact_groups(self.robot, self.groups)
 
     @cached_property
     def compact_inertial(self) -> tuple[tuple[Array, NDArray[np.intp]], ...]:
-        """Per row group, how joint rows combine to it, and the inertial columns of :attr:`compact`."""
+        """Per row group, the mix of joint rows, and the inertial columns of :attr:`compact`."""
         kept = [group.columns[some.places] for group, some in zip(self.groups, self.compact, strict=True)]
         return tuple((group.mix, own[own < self.n_inertial]) for group, own in zip(self.groups, kept, strict=True))
 
     def _inertial_columns(self, segment: Segment, part: slice, compact: bool, spare: Sequence[int] = ()) -> list[Array]:
-        """Per row group its inertial columns, and spare ones to be filled, shape (columns, samples)."""
+        """Per row group, its inertial columns followed by spare ones to be filled, shape (columns, samples)."""
         whole = [(group.mix, group.columns[group.columns < self.n_inertial]) for group in self.groups]
         wanted = self.compact_inertial if compact else whole
         return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment), spare)
@@ -281,13 +281,13 @@ class DynamicModel(SentOnce):
     def row_blocks(
         self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
     ) -> Iterator[tuple[slice, list[Array]]]:
-        """The rows of the estimation problem, piece by piece.
+        """Yields the rows of the estimation problem in chunks.
 
         Args:
             segment: A whole segment at full rate.
-            chunk: Samples a piece.
-            compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
-            torque: Whether the measured torque (:meth:`row_targets`) is one column more, the last.
+            chunk: Samples per chunk.
+            compact: Whether to leave out columns that depend on the others: see :attr:`compact`.
+            torque: Whether to append the measured torque (:meth:`row_targets`) as the last column.
 
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
@@ -306,23 +306,23 @@ class DynamicModel(SentOnce):
             yield part, [block.T for block in blocks]
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """Joint torques as the rows of the estimation problem see them.
+        """Returns joint torques as right-hand sides of the rows of the estimation problem.
 
         Args:
             tau: Joint torques, shape (N, n) [N·m or N].
             external: Torque of known wrenches on the joints, shape (N, n) [N·m or N]; none if None.
 
         Returns:
-            Shape (N, n), one column a row group.
+            Shape (N, n), one column per row group.
         """
         total = tau if external is None else tau + external
         return np.asarray(total @ self.drive.row_mix.T)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array, *, rate: float = 0.0, reference: Array | None = None) -> Array:
-        """Joint torques of the model.
+        """Returns the joint torques of the model.
 
         Args:
-            theta: Parameters, shape (p,); or (p, k) for k models at the price of one regressor.
+            theta: Parameters, shape (p,), or (p, k) for k models at the cost of one regressor.
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
             rate: Samples per second [Hz], for terms with memory.
             reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
@@ -341,7 +341,7 @@ class DynamicModel(SentOnce):
         return np.asarray(self.torque_along(theta, segment).reshape(*q.shape, *theta.shape[1:]))
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Joint torques of the model along a recorded motion, with all that the segment knows of it and of its past.
+        """Returns the joint torques of the model along a recorded motion, including the segment's history.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
@@ -357,7 +357,7 @@ class DynamicModel(SentOnce):
         return whole
 
     def base(self, **options: Any) -> BaseParameters:
-        """What this model could show with perfect data: see :func:`reduce_to_base`.
+        """Returns the base parameters that perfect data would identify: see :func:`reduce_to_base`.
 
         Args:
             options: Passed on.
@@ -383,13 +383,13 @@ class DynamicModel(SentOnce):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DynamicModel:
-        """Builds the model that :meth:`as_dict` described.
+        """Builds a model from the result of :meth:`as_dict`.
 
         Args:
             data: Its result.
 
         Returns:
-            The model; its columns are equal to the last bit.
+            The model; its columns are bitwise equal.
         """
         reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
         robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
@@ -404,12 +404,12 @@ class DynamicModel(SentOnce):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of everything that decides the columns, wherever the URDF lies; unequal statistics are never merged."""
+        """Hash of everything that determines the columns, except the URDF's path; guards the merging of statistics."""
         content = {key: value for key, value in self.as_dict().items() if key not in ("path", "order")}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def term_of(self, index: int) -> Term:
-        """The term that owns a parameter.
+        """Returns the term to which a parameter belongs.
 
         Args:
             index: Index into theta, at least ``n_inertial``.

@@ -1,17 +1,17 @@
-"""Elastic joints (docs/theory.md §4): springs between motors and links, as a linear model of twice as many rows.
+"""Elastic joints (docs/theory.md §4): springs between motors and links, as a linear model with two rows per joint.
 
-Link rows balance the torque of the springs with the rigid bodies, motor rows balance the measured torque with
-rotor inertia, friction and springs. q is the link's position, θ the motor's *after the gear*, d = θ − q:
+Link rows balance the spring torque with the rigid-body torque; motor rows balance the measured torque with
+rotor inertia, friction and springs. q is the link position, θ the motor position *after the gear*, d = θ − q:
 
     link:   Y(q, v, a)·inertial + [rotor coupling]·Ia − K d − D d' − preload = known external torque
     motor:  Ia θ'' + [rotor coupling]·Ia + friction(θ') + K d + D d' + preload = motor torque after the gear
 
-The sum of both rows holds no spring: it is the rigid robot's balance. A joint whose spring cannot be seen is therefore
-still identified, from the sum alone (``rigid``): its rows would otherwise claim that no torque acts on the link.
+The spring cancels in the sum of both rows, which is the balance of the rigid robot. A joint whose spring is not
+observable is therefore identified from the sum alone (``rigid``): its link row would imply zero torque on the link.
 
-Motors that move several joints through A are taken before their gears, as those of rigid robots are: θ is the motor's own
-position, d = θ − A q, and link rows are ``A⁻ᵀ`` times those above. Every row then holds one motor and one spring, whatever the
-others do. Which way such a motor points no URDF says: its rotor spins for itself, as in the reduced model.
+Motors that move several joints through A are modelled before their gears, as for rigid robots: θ is the motor's own
+position, d = θ − A q, and link rows are ``A⁻ᵀ`` times those above. Every row then holds one motor and one spring. A URDF
+does not state the axis of such a motor, so its rotor is not coupled to the links, as in the reduced model.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ ROWS = ("motor", "sum")
 
 
 class ElasticModel(DynamicModel):
-    """A robot with elastic joints as a linear model, two rows a joint.
+    """A robot with elastic joints as a linear model, two rows per joint.
 
-    Segments must hold the motor side. Parameters a joint: the body's ten, ``Ia`` = r²Υ (rotor inertia after the gear),
-    friction of the motor side, ``K``, and, where asked for, ``D`` and ``preload``; of a motor that moves several joints
-    ``Iam``, ``Km``, …, before the gear.
+    Segments must hold the motor side. Parameters per joint: the body's ten, ``Ia`` = r²Υ (rotor inertia after the gear),
+    motor-side friction, ``K``, and optionally ``D`` and ``preload``; for a motor that moves several joints ``Iam``,
+    ``Km``, …, before the gear.
 
     Args:
         robot: The robot.
         drive: The drive train.
         friction: On the motor side; as in :class:`DynamicModel`.
-        coupling: "complete", or "reduced" (Spong): without the torques by which rotors and links turn each other.
+        coupling: "complete", or "reduced" (Spong): without the inertial coupling between rotors and links.
         damping: Whether springs are damped.
         preload: Whether the encoders' zeros may differ.
-        rows: "motor": link and motor rows, as in C; "sum": link rows and their sum with the motor rows, which are
+        rows: "motor": link and motor rows; "sum": link rows and their sum with the motor rows, which are
             independent of each other when the noise is on the deflection.
-        rigid: Joints that are stiffer than their encoders can show (of a coupled drive, those whose motors are); see the
-            module's text.
-        encoder_step: Step of the coarser encoder, after the gear [rad or m]; read from the logs if None.
-        least_counts: Deflections below this many steps, root mean square, are not taken for a spring's: encoders
-            are even less exact than fine.
+        rigid: Joints too stiff for their encoders to resolve the deflection (in a coupled drive, those of such motors);
+            see the module docstring.
+        encoder_step: Step of the coarser encoder, after the gear [rad or m]; determined from the logs if None.
+        least_counts: Deflections below this many steps (RMS) are not attributed to a spring: the accuracy of an
+            encoder is worse than its resolution.
 
     Raises:
         ModelError: No gear ratios, unknown terms, coupling or joints.
@@ -105,7 +105,7 @@ class ElasticModel(DynamicModel):
         )
 
     def with_rigid(self, joints: Collection[str]) -> ElasticModel:
-        """The same model with other joints taken as rigid.
+        """Returns the same model with other joints treated as rigid.
 
         Args:
             joints: Their names.
@@ -120,11 +120,11 @@ class ElasticModel(DynamicModel):
 
     @cached_property
     def turns(self) -> Array:
-        """Shape (n, n): how motors move with the joints, before the gear where they move several, after it elsewhere."""
+        """Shape (n, n): motor per joint motion, before the gear for motors that move several joints, else after it."""
         return np.asarray(np.where(self.drive.coupled[:, None], self.drive.reduction, np.eye(self.n)))
 
     def of_spring(self, joint: int) -> int:
-        """Where a spring's stiffness is.
+        """Returns the index of a spring's stiffness.
 
         Args:
             joint: Index of the joint.
@@ -135,13 +135,13 @@ class ElasticModel(DynamicModel):
         return int(self.n_inertial + self._of("spring", joint)[0])
 
     def after_gear(self, index: int) -> float:
-        """What turns rotor inertia, stiffness, damping and preload of a motor to those after its gear.
+        """Returns the factor that refers a motor's rotor inertia, stiffness, damping or preload to after its gear.
 
         Args:
-            index: Of the parameter in theta.
+            index: Index of the parameter in theta.
 
         Returns:
-            The gear ratio, or its square, where the parameter is the motor's own; 1 elsewhere.
+            The gear ratio, or its square, if the parameter is before the gear; else 1.
         """
         j = self._axis_of[index - self.n_inertial]
         power = 1 if isinstance(self.term_of(index), Preload) else 2
@@ -173,7 +173,7 @@ class ElasticModel(DynamicModel):
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
-        """``link:j`` and ``motor:j`` of every elastic joint; their sum, ``joint:j`` or ``actuator:j``, of every rigid one."""
+        """``link:j`` and ``motor:j`` for elastic joints; their sum, ``joint:j`` or ``actuator:j``, for rigid ones."""
         groups = []
         carriers, alone = carriers_of_rotors(self.robot), ~self.drive.coupled
         for j, joint in enumerate(self.robot.joints):
@@ -196,7 +196,7 @@ class ElasticModel(DynamicModel):
         return RowGroup(f"{kind}:{self.robot.joints[j]}", j, self.drive.row_mix[j], columns, np.ones(len(columns)))
 
     def _term_rows(self, segment: Segment) -> tuple[Array, Array]:
-        """All term columns in link rows and in motor rows of each motor, (N, n, k) each; the sum of both has no spring."""
+        """Returns all term columns in link rows and in motor rows, (N, n, k) each; springs cancel in their sum."""
         values = self.term_columns(segment)
         count, k = values.shape
         link, motor = np.zeros((count, self.n, k)), np.zeros((count, self.n, k))
@@ -214,13 +214,13 @@ class ElasticModel(DynamicModel):
     def row_blocks(
         self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
     ) -> Iterator[tuple[slice, list[Array]]]:
-        """The rows of the estimation problem, piece by piece.
+        """Yields the rows of the estimation problem in chunks.
 
         Args:
             segment: A whole segment at full rate, with the motor side.
-            chunk: Samples a piece.
-            compact: Whether to leave out the columns that follow from the others: see :attr:`compact`.
-            torque: Whether the measured torque (:meth:`row_targets`) is one column more, the last.
+            chunk: Samples per chunk.
+            compact: Whether to leave out columns that depend on the others: see :attr:`compact`.
+            torque: Whether to append the measured torque (:meth:`row_targets`) as the last column.
 
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
@@ -244,7 +244,7 @@ class ElasticModel(DynamicModel):
             yield part, blocks
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """Known torques as the rows of the estimation problem see them: wrenches act on links, drives on motors.
+        """Returns known torques as right-hand sides of the rows: wrenches act on links, drives on motors.
 
         Args:
             tau: Motor torques seen from the joints, shape (N, n) [N·m or N].
@@ -260,7 +260,7 @@ class ElasticModel(DynamicModel):
         return np.stack(targets, axis=1)
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Motor torque seen from the joints along a motion: see :meth:`torque`.
+        """Returns the motor torque referred to the joints along a motion: see :meth:`torque`.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
@@ -282,15 +282,15 @@ class ElasticModel(DynamicModel):
         reference: Array | None = None,
         motor: tuple[Array, Array, Array] | None = None,
     ) -> Array:
-        """Motor torque, seen from the joints, that a motion needs: the sum of link and motor rows, without any spring.
+        """Returns the motor torque, referred to the joints, for a motion: the sum of link and motor rows.
 
         Args:
-            theta: Parameters, shape (p,); or (p, k) for k models at the price of one regressor.
+            theta: Parameters, shape (p,), or (p, k) for k models at the cost of one regressor.
             q, v, a: Link motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
             rate: Samples per second [Hz], for terms with memory.
             reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
-            motor: Motor motion seen from the joints, three arrays of the shape of q; if None the links', as if the joints
-                were rigid.
+            motor: Motor motion referred to the joints, three arrays of the shape of q; if None that of the links, as for
+                rigid joints.
 
         Returns:
             Shape as ``q`` [N·m or N], with a last axis of length k for k models.
@@ -306,15 +306,15 @@ class ElasticModel(DynamicModel):
         return np.asarray(self.balance(theta, segment)[2].reshape(*q.shape, *theta.shape[1:]))
 
     def balance(self, theta: Array, segment: Segment) -> tuple[Array, Array, Array]:
-        """What link rows, motor rows and their sum say of a motion.
+        """Evaluates link rows, motor rows and their sum for a motion.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
             segment: With the motor side.
 
         Returns:
-            Left-hand sides seen from the joints, shape (N, n) or (N, n, k) each [N·m or N]: of the link rows (zero, or the
-            known external torque, if the model is true), of the motor rows, and of their sum (both the motor torque).
+            Left-hand sides referred to the joints, shape (N, n) or (N, n, k) each [N·m or N]: of the link rows (zero, or
+            the known external torque, if the model is exact), of the motor rows, and of their sum (both the motor torque).
         """
         link_terms, motor_terms = self._term_rows(segment)
         own = theta[self.n_inertial :]
@@ -323,7 +323,7 @@ class ElasticModel(DynamicModel):
         return link, motor, link + motor
 
     def spring_torque(self, theta: Array, segment: Segment) -> Array:
-        """Torque of the springs on the links: ``K d + D d' + preload``.
+        """Returns the torque of the springs on the links: ``K d + D d' + preload``.
 
         Args:
             theta: Parameters, shape (p,).
@@ -353,13 +353,13 @@ class ElasticModel(DynamicModel):
 
 
 def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
-    """The motors' motion as the joints would move, were they rigid.
+    """Returns the motor motion referred to the joints, as if they were rigid.
 
     Returns:
         Position, velocity, acceleration, shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].
 
     Raises:
-        ModelError: The segment has none.
+        ModelError: The segment has no motor side.
     """
     if segment.qm is None or segment.vm is None or segment.am is None:
         raise ModelError(

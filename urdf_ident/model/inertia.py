@@ -1,9 +1,9 @@
-"""Ten inertial parameters of a body, in three dresses, and how far they are from being impossible.
+"""The ten inertial parameters of a body in three representations, and their margins to physical consistency.
 
 Order (Pinocchio): ``[m, m·cx, m·cy, m·cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz]`` in kg, kg·m, kg·m², the inertia
 about the *origin* of the body's joint frame, not about the centre of mass. The pseudo-inertia (docs/theory.md §6)
-``P = [[½tr(I)·1 − I, m c], [(m c)ᵀ, m]]`` is linear in them, and positive definite exactly for bodies
-that is physically consistent: positive mass, positive definite inertia about the centre of mass, triangle inequality.
+``P = [[½tr(I)·1 − I, m c], [(m c)ᵀ, m]]`` is linear in them, and positive definite exactly for physically consistent
+bodies: positive mass, positive definite inertia about the centre of mass, triangle inequality.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def to_com(theta: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Ten parameters from what a URDF states.
+    """Returns the ten parameters from the values of a URDF.
 
     Args:
         mass: Shape (...) [kg].
@@ -130,7 +130,7 @@ PSEUDO_BASIS = pseudo_inertia(np.eye(10))
 
 
 def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The same body quoted in another frame: ``P_a = A P_b Aᵀ`` (docs/theory.md §1).
+    """Expresses a body in another frame: ``P_a = A P_b Aᵀ`` (docs/theory.md §1).
 
     Args:
         theta: In frame b, shape (..., 10).
@@ -146,7 +146,7 @@ def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> 
 
 
 def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Matrix of :func:`transform`, for columns instead of parameters.
+    """Returns the matrix of :func:`transform`.
 
     Args:
         rotation: Of frame b seen from a, shape (3, 3).
@@ -160,12 +160,12 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Margins:
-    """How far a body is from impossible; every number is ≥ 0 for a physically consistent one.
+    """Margins of a body to physical consistency; all are ≥ 0 for a consistent one.
 
     Attributes:
         mass: [kg].
         min_eigenvalue: Smallest eigenvalue of the inertia about the centre of mass [kg·m²].
-        triangle: ``tr(I_c)/2 − λ_max(I_c)``: the triangle inequality's slack [kg·m²].
+        triangle: ``tr(I_c)/2 − λ_max(I_c)``: slack of the triangle inequality [kg·m²].
         relative: Smallest principal second moment over the largest, about the centre of mass; negative when
             the triangle inequality fails, −inf when the mass is not positive.
         cholesky_tolerance: ``max(0, −min_eigenvalue)`` (Gautier 2013, eq. 36 and Table III) [kg·m²].
@@ -211,21 +211,21 @@ def margins(theta: ArrayLike) -> Margins:
 
 
 def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float = 1e-3, least_gyration: float = 1e-3) -> Array:
-    """The closest physically consistent body: same mass and centre of mass, principal second moments clipped from below.
+    """Returns the closest physically consistent body: same mass and centre of mass, clipped principal second moments.
 
     At a given mass and centre of mass, clipping the eigenvalues of the central second-moment matrix
     ``½tr(I_c)·1 − I_c`` is the smallest change in the Frobenius norm. A mass that is not positive is raised to
-    ``least_mass`` and put at the origin, because ``m·c`` without a mass says nothing about where it sits.
+    ``least_mass`` and put at the origin, because ``m·c`` without a mass does not determine a position.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
         floor: Least ratio of the smallest to the largest principal second moment, 0 < floor ≤ 1.
         least_mass: Used where the mass is not positive [kg].
-        least_gyration: The largest principal second moment is at least mass × least_gyration² [m]: what gives
-            a size to a point mass.
+        least_gyration: The largest principal second moment is at least mass × least_gyration² [m]: gives a point
+            mass a size.
 
     Returns:
-        Shape (10,), bit for bit ``theta`` where nothing had to be changed.
+        Shape (10,); exactly ``theta`` if it is consistent already.
 
     Raises:
         ShapeError: ``theta`` is not one body.
@@ -239,7 +239,7 @@ def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float
     least = floor * max(moments[-1], float(m) * least_gyration**2)
     if t[0] > 0 and moments[0] >= least:
         return t
-    # A point mass has no axes of its own: it becomes a ball of the least gyration.
+    # A point mass has no principal axes: it becomes a ball with the least radius of gyration.
     clipped = np.maximum(moments, least if moments[-1] > least else least / floor)
     second = (axes * clipped) @ axes.T
     return from_com(m, c, np.trace(second) * np.eye(3) - second)

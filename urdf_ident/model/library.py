@@ -1,4 +1,4 @@
-"""The robots that come with the package, wherever it is installed."""
+"""The robots that are bundled with the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = "urdf_ident_robots"
 
 @cache
 def _folder() -> Path:
-    """The source checkout's ``robots`` if this is one, else the installed data package."""
+    """Returns ``robots`` of a source checkout, else the installed data package."""
     checkout = Path(__file__).resolve().parents[2] / "robots"
     if (checkout / "README.md").is_file() and (checkout / "ur10e.urdf").is_file():
         return checkout
@@ -53,7 +53,7 @@ def robot_path(name: str) -> Path:
 
 
 def truth_path(name: str) -> Path:
-    """Path of what a bundled robot's URDF cannot hold: rotor inertia, friction, gears, stiffness.
+    """Path of a bundled robot's data beyond its URDF: rotor inertia, friction, gears, stiffness.
 
     Args:
         name: Such as ``"ur10e"``.

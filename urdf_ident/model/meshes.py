@@ -1,4 +1,4 @@
-"""Where the mesh files of a URDF are: relative to it, behind ``file://``, or in a ROS package."""
+"""Locates the mesh files of a URDF: relative to it, as ``file://``, or in a ROS package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
         urdf: The URDF file.
 
     Returns:
-        The file, or None where there is none, or it cannot be drawn.
+        The file, or None if it is missing or cannot be read.
     """
     if not name or Path(name).suffix.lower() not in MESH_FORMATS:
         return None
@@ -41,10 +41,10 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
 
 @lru_cache(maxsize=256)
 def mesh_box(path: Path) -> Array | None:
-    """The box around a mesh.
+    """Returns the bounding box of a mesh.
 
     Returns:
-        Lowest and highest corner, shape (2, 3) [m], or None where the file is broken or empty.
+        Lowest and highest corner, shape (2, 3) [m], or None if the file is invalid or empty.
     """
     import coal  # type: ignore[import-untyped]  # comes with Pinocchio, and reads the three formats
 

@@ -1,4 +1,4 @@
-"""The entries of theta: names, units and what physics forbids."""
+"""The entries of theta: names, units and sign constraints."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Parameter:
 
     Attributes:
         name: Unique, e.g. ``"Ixx_forearm_link"`` or ``"Fv_elbow_joint"``.
-        symbol: What it is: one of the ten inertial names, or a term's symbol (``"Ia"``, ``"Fv"``, …).
+        symbol: One of the ten inertial names, or a term's symbol (``"Ia"``, ``"Fv"``, …).
         owner: Body name (inertial) or joint name.
         unit: SI unit.
-        nonnegative: True where physics forbids negative values (rotor inertia, viscous and Coulomb friction).
+        nonnegative: True where negative values are unphysical (rotor inertia, viscous and Coulomb friction).
     """
 
     name: str
@@ -28,12 +28,12 @@ class Parameter:
 
     @property
     def rotor(self) -> bool:
-        """Whether it is the inertia of a rotor, reflected to a joint (``Ia``) or on the motor's side (``Iam``)."""
+        """Whether it is a rotor inertia, reflected to a joint (``Ia``) or on the motor side (``Iam``)."""
         return self.symbol in ("Ia", "Iam")
 
 
 def inertial_parameters(robot: Robot) -> tuple[Parameter, ...]:
-    """The 10·n inertial entries, body by body in the order of ``robot.bodies``; theta always starts with them.
+    """Returns the 10·n inertial entries, body by body in the order of ``robot.bodies``; theta always starts with them.
 
     Returns:
         ``m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz`` of each body, about its joint frame's origin.

@@ -1,8 +1,8 @@
-"""The robot: a URDF turned into a Pinocchio model without meshes, with names kept at hand.
+"""The robot: a URDF as a Pinocchio model without meshes, with the names of its joints and links.
 
-Two traps live here (docs/architecture.md). Pinocchio orders sibling joints alphabetically, so everything is
-matched by joint *name*. And links behind fixed (or locked) joints are lumped into the body that moves them:
-each :class:`Body` remembers which links it is made of and where they sit, so that export can take it apart.
+Two pitfalls are handled here (docs/architecture.md). Pinocchio orders sibling joints alphabetically, so everything is
+matched by joint *name*. Links behind fixed (or locked) joints are lumped into the body that moves them: each
+:class:`Body` stores its links and their placements, so that export can separate them again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ..sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-#: Acceleration of gravity that no robot works under [m/s²].
+#: Largest acceptable gravity [m/s²]; anything above is a mistake in units.
 MOST_GRAVITY = 100.0
 
 
 @dataclass(frozen=True)
 class LumpedLink:
-    """A URDF link that moves with a body: ``rotation`` (3, 3) and ``translation`` (3,) [m] place it there."""
+    """A URDF link that moves with a body; ``rotation`` (3, 3) and ``translation`` (3,) [m] place it in the body."""
 
     name: str
     rotation: Array
@@ -40,7 +40,7 @@ class LumpedLink:
 
 @dataclass(frozen=True)
 class Body:
-    """What one joint moves: named after the joint's child link; ``links[0]`` is that link itself."""
+    """The body that one joint moves, named after the joint's child link; ``links[0]`` is that link."""
 
     name: str
     joint: str
@@ -56,10 +56,10 @@ class Robot(SentOnce):
     Attributes:
         name: The ``<robot name>``.
         urdf: The source text, byte for byte.
-        path: Where it came from, for messages.
+        path: Its origin, for messages.
         description: The links and joints as written.
-        locked: Joint name → position [rad or m] of the joints that are held still.
-        order: Joint names in the order that index lists of a project file follow.
+        locked: Joint name → position [rad or m] of the locked joints.
+        order: Joint names in the order of the index lists of a project file.
         model: The Pinocchio model, locked joints removed. Do not change it.
     """
 
@@ -84,13 +84,13 @@ class Robot(SentOnce):
         lock: Mapping[str, float] | None = None,
         gravity: Sequence[float] = STANDARD_GRAVITY,
     ) -> Robot:
-        """Reads a URDF file, or the text of one.
+        """Reads a URDF file or URDF text.
 
         Args:
             source: Path of the URDF, or its XML text.
             joints: Names of the joints to identify, in the order of the log's index lists; all other moving
-                joints are locked at ``lock`` or, failing that, at zero clamped to their limits.
-            lock: Joint name → position [rad or m] of joints held still while the logs were taken.
+                joints are locked at ``lock`` or, by default, at zero clamped to their limits.
+            lock: Joint name → position [rad or m] of joints that did not move during the logs.
             gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
 
         Returns:
@@ -110,7 +110,7 @@ class Robot(SentOnce):
         return cls(description.name, text, where, description, locked, order, model)
 
     def of_urdf(self, source: str | Path) -> Robot:
-        """Another URDF read with this robot's choice of joints, its locked positions and its gravity.
+        """Reads another URDF with this robot's choice of joints, locked positions and gravity.
 
         Args:
             source: As for :meth:`from_urdf`.
@@ -125,7 +125,7 @@ class Robot(SentOnce):
         return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.model.gravity.linear)
 
     def with_gravity(self, gravity: Sequence[float]) -> Robot:
-        """The same robot under another gravity.
+        """Returns the same robot with another gravity.
 
         Args:
             gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
@@ -157,16 +157,16 @@ class Robot(SentOnce):
 
     @cached_property
     def prismatic(self) -> NDArrayBool:
-        """Shape (n,): True where the joint slides."""
+        """Shape (n,): True where the joint is prismatic."""
         return np.array([self.description.joints[name].type == "prismatic" for name in self.joints])
 
     @cached_property
     def continuous(self) -> NDArrayBool:
-        """Shape (n,): True where the joint turns without end (two numbers in Pinocchio's q)."""
+        """Shape (n,): True where the joint is continuous (two numbers in Pinocchio's q)."""
         return np.array([joint.nq == 2 for joint in list(self.model.joints)[1:]])
 
     def limit(self, key: str) -> Array:
-        """One kind of limit per joint, as the URDF states it.
+        """Returns one kind of limit per joint, as stated in the URDF.
 
         Args:
             key: ``"lower"``, ``"upper"`` [rad or m], ``"velocity"`` [rad/s or m/s] or ``"effort"`` [N·m or N].
@@ -184,7 +184,7 @@ class Robot(SentOnce):
         return np.where(values > 0, values, np.inf)
 
     def index(self, joint: str) -> int:
-        """Position of a joint in every joint-space array.
+        """Returns the index of a joint in joint-space arrays.
 
         Args:
             joint: Joint name.
@@ -201,7 +201,7 @@ class Robot(SentOnce):
         return self.joints.index(joint)
 
     def configuration(self, q: Array) -> Array:
-        """Joint positions as Pinocchio wants them: a continuous joint becomes (cos, sin).
+        """Converts joint positions to Pinocchio's configuration: a continuous joint becomes (cos, sin).
 
         Args:
             q: Joint positions, shape (N, n) [rad or m].
@@ -222,7 +222,7 @@ class Robot(SentOnce):
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
-        """The moving bodies, one a joint in the order of :attr:`joints`, each with its lumped links."""
+        """The moving bodies, one per joint in the order of :attr:`joints`, each with its lumped links."""
         found: list[list[LumpedLink]] = [[] for _ in self.joints]
         for frame in self.model.frames:
             if frame.type == pin.FrameType.BODY and frame.parentJoint > 0:
@@ -238,7 +238,7 @@ class Robot(SentOnce):
 
     @cached_property
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
-        """For each joint, the indices of the bodies that it carries (its own first)."""
+        """For each joint, the indices of the bodies that it moves (its own first)."""
         return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))
 
 
@@ -248,7 +248,7 @@ NDArrayBool = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 def _choose_joints(
     description: Description, joints: Sequence[str] | None, lock: dict[str, float], where: str
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Which joints are locked (and where), and the order of the others."""
+    """Returns the locked joints with their positions, and the order of the others."""
     unsupported = [j for j in description.joints.values() if j.type not in (*MOVING_TYPES, "fixed")]
     if unsupported:
         raise ModelError(
@@ -295,7 +295,7 @@ def _choose_joints(
 
 
 def lock_words(names: Iterable[str]) -> str:
-    """What a project file says to lock joints.
+    """Returns the project-file line that locks joints.
 
     Args:
         names: Joint names.

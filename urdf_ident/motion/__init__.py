@@ -1,5 +1,5 @@
-"""How a robot should move: trajectories, their limits, and paths of a tool.
+"""Motions of a robot: trajectories, their limits, and tool paths.
 
-Every trajectory knows its velocity and acceleration analytically, and a bound on its derivatives, so that a limit can be
-certified between samples. Composition (ramps, repetition, sequences) refuses jumps in position, velocity or acceleration.
+Every trajectory has analytic velocity and acceleration and a bound on its derivatives, so that limits can be certified
+between samples. Composition (ramps, repetition, sequences) raises an error on jumps in position, velocity or acceleration.
 """

@@ -1,7 +1,7 @@
-"""What every trajectory can do, and the piecewise polynomial that most of them are made of.
+"""Base class of trajectories, and the piecewise polynomial that most of them use.
 
-A trajectory states *bounds* on its derivatives and how *smooth* it is, because a limit that is checked on samples only
-holds on the samples: with a bound on the next derivative it holds in between as well (:mod:`.limits`).
+A trajectory provides *bounds* on its derivatives and its *smoothness*: a limit checked on samples holds only there; with a
+bound on higher derivatives it can be certified between samples as well (:mod:`.limits`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration.
+        """Returns position, velocity and acceleration.
 
         Args:
             t: Times, shape (N,) [s], from 0 to ``duration``.
@@ -48,7 +48,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def bounds(self, order: int) -> Array:
-        """Upper bound of ``|dᵏq/dtᵏ|`` over the whole trajectory, not only on samples.
+        """Returns an upper bound of ``|dᵏq/dtᵏ|`` over the whole trajectory, not only on samples.
 
         Args:
             order: The derivative k, at least 1.
@@ -58,13 +58,13 @@ class Trajectory(ABC):
         """
 
     def times(self, rate: float) -> Array:
-        """Sample times from 0 to the end.
+        """Returns sample times from 0 to the end.
 
         Args:
             rate: Samples per second [Hz].
 
         Returns:
-            Shape (N,) [s]; the last one is the last multiple of the period that is not beyond the end.
+            Shape (N,) [s]; the last one is the last multiple of the sampling period not beyond the end.
 
         Raises:
             LimitError: The rate is not positive, or there are more than :data:`.sizes.MOST_SAMPLES`.
@@ -95,7 +95,7 @@ class Trajectory(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PiecewisePolynomial(Trajectory):
-    """Polynomials in the time since the start of each piece; at rest before the first and after the last one.
+    """Polynomials in the time since the start of each piece; at rest before the first and after the last piece.
 
     Attributes:
         joints: Joint names.
@@ -133,7 +133,7 @@ class PiecewisePolynomial(Trajectory):
         return q, v, a
 
     def bounds(self, order: int) -> Array:
-        """Bernstein coefficients enclose each piece; see :meth:`Trajectory.bounds`."""
+        """Bound from the Bernstein coefficients of each piece; see :meth:`Trajectory.bounds`."""
         degree = self.coefficients.shape[2] - 1 - order
         if degree < 0:
             return np.zeros(len(self.joints))
@@ -147,7 +147,7 @@ class PiecewisePolynomial(Trajectory):
 
 
 def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
-    """Fifth-degree polynomials through given positions, velocities and accelerations.
+    """Returns fifth-degree polynomials through given positions, velocities and accelerations.
 
     Args:
         times: Shape (N,) [s], increasing.
@@ -169,7 +169,7 @@ def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -
 
 
 def check_joint_array(name: str, values: ArrayLike, joints: tuple[str, ...]) -> Array:
-    """One finite number per joint; a single number stands for all.
+    """Checks for one finite number per joint; a single number is used for all.
 
     Args:
         name: The argument's name, for the message.

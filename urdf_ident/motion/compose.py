@@ -1,4 +1,4 @@
-"""Trajectories made of trajectories: one after the other, with ramps from and to a home pose, repeated."""
+"""Composition of trajectories: sequences, ramps from and to a home pose, repetition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import LimitError
 from ..linalg import Array
 from .base import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
 
-#: How far two ends may differ and still count as the same [rad, rad/s, rad/s² or m …].
+#: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
 TOLERANCE = 1e-6
 
 
@@ -63,11 +63,11 @@ class SequenceTrajectory(Trajectory):
 
 @dataclass(frozen=True, eq=False)
 class RepeatedTrajectory(Trajectory):
-    """The same closed motion several times without a pause.
+    """A closed motion repeated without a pause.
 
     Attributes:
         trajectory: One period; must end in the state in which it starts.
-        periods: How often.
+        periods: Number of repetitions.
     """
 
     trajectory: Trajectory
@@ -90,7 +90,7 @@ class RepeatedTrajectory(Trajectory):
         return self.trajectory.evaluate(time - turn * self.trajectory.duration)
 
     def bounds(self, order: int) -> Array:
-        """Those of one period; see :meth:`Trajectory.bounds`."""
+        """Bounds of one period; see :meth:`Trajectory.bounds`."""
         return self.trajectory.bounds(order)
 
 
@@ -100,7 +100,7 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
     Args:
         trajectory: Any trajectory; it may start and end in motion.
         home: The pose, shape (n,) [rad or m].
-        duration: Of each ramp [s]; check the limits afterwards, a short ramp is violent.
+        duration: Of each ramp [s]; check the limits afterwards: short ramps need high accelerations.
 
     Returns:
         Ramp, trajectory, ramp.
@@ -121,11 +121,11 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
 
 
 def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
-    """The same motion several times, for averaging over periods (Wu 2012).
+    """Repeats a motion, for averaging over periods (Wu 2012).
 
     Args:
         trajectory: One period; must end in the state in which it starts.
-        periods: How often, at least 1.
+        periods: Number of repetitions, at least 1.
 
     Returns:
         The trajectory.
@@ -142,10 +142,10 @@ def check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
     Args:
         before: The first.
         after: The second, for the same joints.
-        what: The message.
+        what: Start of the error message.
 
     Raises:
-        LimitError: Position, velocity or acceleration jumps; with the joint and the size of the jump.
+        LimitError: Position, velocity or acceleration jumps; the message names the joint and the size of the jump.
     """
     end, start = before.evaluate([before.duration]), after.evaluate([0.0])
     for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):

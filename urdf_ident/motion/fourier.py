@@ -1,4 +1,4 @@
-"""Finite Fourier series, free (Szabó 2021, eq. 22; Liu 2023, eq. 17) and tied at both ends (Wu 2012): docs/theory.md §8.
+"""Finite Fourier series, free (Szabó 2021, eq. 22; Liu 2023, eq. 17) or constrained at both ends (Wu 2012); docs/theory.md §8.
 
 ``q_i = q0_i + Σ_l a_il/(ω l) sin(ω l t) − b_il/(ω l) cos(ω l t)``, so that a and b are velocity amplitudes.
 """
@@ -79,10 +79,10 @@ class FourierTrajectory(Trajectory):
 
 @dataclass(frozen=True, eq=False)
 class ModifiedFourierTrajectory(Trajectory):
-    """A Fourier series that starts and ends at given q, v, a (Wu 2012's modified Fourier series).
+    """A Fourier series that starts and ends at given q, v, a (modified Fourier series, Wu 2012).
 
-    The ties ``Σ a_l = v``, ``ω Σ l·b_l = a``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the offset,
-    so every choice of the free coefficients satisfies them exactly.
+    The constraints ``Σ a_l = v``, ``ω Σ l·b_l = a``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the
+    offset, so every choice of the free coefficients satisfies them exactly.
 
     Attributes:
         joints: Joint names.
@@ -147,17 +147,17 @@ def random_fourier(
     start: ArrayLike | None = None,
     periods: int = 1,
 ) -> ModifiedFourierTrajectory:
-    """A random tied Fourier series, every joint scaled to its position, velocity and acceleration limits.
+    """Returns a random modified Fourier series, scaled to the position, velocity and acceleration limits of every joint.
 
-    It starts and ends at rest. Where the acceleration limit is unknown (URDF holds none) it is the velocity limit per
+    It starts and ends at rest. An unknown acceleration limit (a URDF holds none) is replaced by the velocity limit per
     half second.
 
     Args:
         limits: Limits of the joints; positions and velocities must be known.
         duration: Of one period [s].
         harmonics: Number of harmonics, at least 2.
-        seed: Of the random numbers.
-        fill: Part of each limit that is used, 0 to 1.
+        seed: Of the random number generator.
+        fill: Fraction of each limit that is used, 0 to 1.
         span: Largest deviation from the start position where the position limits allow more [rad or m].
         start: Start position, shape (n,) [rad or m]; the middle of the range (0 without limits) by default.
         periods: Whole number of periods.
@@ -193,7 +193,7 @@ def random_fourier(
     step = duration / (400 * harmonics)
     peaks = [
         np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
-    ]  # nothing can hide between the samples
+    ]  # bounds that also hold between samples
     scale = np.min([room / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
     return ModifiedFourierTrajectory(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
 

@@ -1,7 +1,7 @@
-"""Does a motion stay inside the limits, also between the samples?
+"""Checks whether a motion stays inside the limits, also between samples.
 
-Between two samples a signal can rise above both by at most K·dt²/8 when its second derivative is bounded by K, or L·dt/2
-when only its slope L is. The trajectory states those bounds; the torque's curvature is estimated from the grid.
+Between two samples a signal can exceed both by at most K·dt²/8 if its second derivative is bounded by K, or by L·dt/2 if
+only its slope is bounded, by L. The trajectory provides these bounds; the torque's curvature is estimated from the grid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Torque = Callable[[Array, Array, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What the joints may do; inf where a limit is unknown.
+    """Limits of the joints; inf where a limit is unknown.
 
     Attributes:
         joints: Joint names.
@@ -34,8 +34,8 @@ class Limits:
         velocity: Shape (n,) [rad/s or m/s].
         acceleration: Shape (n,) [rad/s² or m/s²].
         torque: Shape (n,) [N·m or N].
-        continuous: Shape (n,): True where a joint turns without end and needs no position limits.
-        prismatic: Shape (n,): True where a joint slides.
+        continuous: Shape (n,): True for continuous joints, which need no position limits.
+        prismatic: Shape (n,): True for prismatic joints.
     """
 
     joints: tuple[str, ...]
@@ -83,7 +83,7 @@ class Limits:
         acceleration: ArrayLike | None = None,
         torque: ArrayLike | None = None,
     ) -> Limits:
-        """The URDF's limits, with what it does not state (accelerations, always) or should not be used given here.
+        """Returns the URDF's limits, supplemented (accelerations are never stated) or overridden by the arguments.
 
         Args:
             robot: The robot.
@@ -116,13 +116,13 @@ class Limits:
         )
 
     def require(self, *kinds: str) -> None:
-        """Checks that limits are known.
+        """Raises an error if limits are unknown.
 
         Args:
             kinds: ``"position"``, ``"velocity"``, ``"acceleration"`` or ``"torque"``.
 
         Raises:
-            LimitError: One is unknown; the message asks for it.
+            LimitError: One is unknown.
         """
         for kind in kinds:
             if kind == "position":
@@ -140,16 +140,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Margin:
-    """The closest call of one joint in one quantity.
+    """The smallest distance of one joint to a limit of one quantity.
 
     Attributes:
         joint: Joint name.
         quantity: position, velocity, acceleration or torque.
-        time: When [s].
-        value: The sample there [unit].
-        allowance: What may hide between samples [unit].
-        limit: The limit it comes close to [unit].
-        margin: Room left, the allowance taken off; negative when the limit is broken [unit].
+        time: Its time [s].
+        value: The sample at that time [unit].
+        allowance: Bound on the excess between samples [unit].
+        limit: The nearest limit [unit].
+        margin: Distance to the limit minus the allowance; negative if the limit is violated [unit].
         unit: SI unit.
         certified: True if the allowance is a bound, False if it is an estimate.
     """
@@ -166,7 +166,7 @@ class Margin:
 
     @property
     def relative(self) -> float:
-        """Margin as a part of the limit's size."""
+        """Margin as a fraction of the limit's magnitude."""
         return self.margin / max(abs(self.limit), 1e-12)
 
 
@@ -178,7 +178,7 @@ class LimitReport:
 
     @property
     def feasible(self) -> bool:
-        """True if no limit is broken."""
+        """True if no limit is violated."""
         return all(margin.margin >= 0 for margin in self.margins)
 
     @property
@@ -187,10 +187,10 @@ class LimitReport:
         return min(self.margins, key=lambda margin: margin.relative, default=None)
 
     def require(self) -> None:
-        """Does nothing if the motion is inside its limits.
+        """Raises an error if the motion violates a limit.
 
         Raises:
-            LimitError: It is not; names joint, time, value and limit.
+            LimitError: With joint, time, value and limit.
         """
         worst = self.worst
         if worst is None or worst.margin >= 0:
@@ -204,7 +204,7 @@ class LimitReport:
         )
 
     def summary(self) -> str:
-        """One line per joint and quantity.
+        """Formats one line per joint and quantity.
 
         Returns:
             Text.
@@ -218,11 +218,11 @@ class LimitReport:
 
 
 def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | None = None, rate: float = 1000.0) -> LimitReport:
-    """Compares a trajectory with the limits, on a grid and between its points.
+    """Compares a trajectory with the limits, on a grid and between grid points.
 
     Args:
         limits: The limits; unknown ones are not checked (see :meth:`Limits.require`).
-        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], e.g. :func:`prior_torque`; None: not checked.
+        torque: ``(q, v, a)``, shapes (N, n) → joint torque (N, n) [N·m or N], e.g. :func:`prior_torque`; None: not checked.
         rate: Of the grid [Hz].
 
     Returns:
@@ -256,10 +256,10 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
 
 
 def prior_torque(robot: Robot) -> Torque:
-    """Joint torque of the URDF's own rigid model (no friction, no rotor inertia).
+    """Returns the inverse dynamics of the URDF's rigid model (no friction, no rotor inertia).
 
     Returns:
-        A function of ``(q, v, a)``, shapes (N, n), giving (N, n) [N·m or N].
+        A function of ``(q, v, a)``, shapes (N, n), that returns joint torques (N, n) [N·m or N].
     """
     model, data = robot.model, robot.model.createData()
 
@@ -280,7 +280,7 @@ def _margins(
     *,
     certified: bool,
 ) -> list[Margin]:
-    """Closest call per joint; ends without a limit are skipped."""
+    """Returns the smallest margin per joint; joints without a limit are skipped."""
     kind = {"position": "position", "velocity": "velocity", "acceleration": "acceleration"}.get(quantity, "torque")
     out = []
     for j, joint in enumerate(limits.joints):

@@ -1,4 +1,4 @@
-"""Fifth-order B-splines with clamped ends, as in Zollo et al. 2015 (Zollo 2015)."""
+"""Clamped B-splines of degree 5 (Zollo 2015)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEGREE = 5
 
 @dataclass(frozen=True, eq=False)
 class BSplineTrajectory(Trajectory):
-    """A clamped B-spline of degree 5 on uniform knots: four continuous derivatives, inside its control polygon.
+    """A clamped B-spline of degree 5 on uniform knots, with four continuous derivatives and the convex-hull property.
 
     Attributes:
         joints: Joint names.
@@ -48,7 +48,7 @@ class BSplineTrajectory(Trajectory):
     def at_rest(
         cls, joints: Sequence[str], start: ArrayLike, interior: ArrayLike, end: ArrayLike, duration: float
     ) -> BSplineTrajectory:
-        """A spline with zero velocity and acceleration at both ends (three equal control points at each).
+        """Returns a spline with zero velocity and acceleration at both ends (three equal control points each).
 
         Args:
             joints: Joint names.
@@ -71,12 +71,12 @@ class BSplineTrajectory(Trajectory):
         return self.pieces.evaluate(t)
 
     def bounds(self, order: int) -> Array:
-        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
         return self.pieces.bounds(order)
 
 
 def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:
-    """A clamped degree-5 spline as polynomials.
+    """Converts a clamped spline of degree 5 to polynomials.
 
     Args:
         joints: Joint names.
@@ -84,7 +84,7 @@ def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> Piecew
         control: Shape (K, n) [rad or m].
 
     Returns:
-        The same function, piece by piece.
+        The same function as piecewise polynomials.
     """
     from scipy.interpolate import BSpline
 

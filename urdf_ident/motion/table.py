@@ -1,4 +1,4 @@
-"""The default CSV (docs/logs.md) of sampled signals, as text."""
+"""Default CSV (docs/logs.md) of sampled signals, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..linalg import Array
 
 
 def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
-    """The default CSV (docs/logs.md).
+    """Formats signals as the default CSV (docs/logs.md).
 
     Args:
         joints: Joint names.
@@ -16,7 +16,7 @@ def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) 
         signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
 
     Returns:
-        Header and rows; 12 significant digits. Names that hold a comma or a quotation mark are quoted.
+        Header and rows with 12 significant digits. Names that contain a comma or a quotation mark are quoted.
     """
     header = ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in signals for joint in joints)])
     table = np.column_stack([time, *signals.values()])

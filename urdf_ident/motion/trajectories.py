@@ -1,4 +1,4 @@
-"""The front door of the trajectories: every kind, how they are put together, and their files."""
+"""Public interface of the trajectories: all kinds, their composition, and their files."""
 
 from .base import PiecewisePolynomial, Trajectory
 from .compose import RepeatedTrajectory, SequenceTrajectory, ramped, repeated
